@@ -21,6 +21,7 @@ from rowq.errors import (
     QueueNotFound,
     Refused,
     RowqError,
+    ScheduleNotFound,
     StaleClaim,
     WorkerFailed,
     WrongTransactionState,
@@ -30,6 +31,7 @@ from rowq.messages import (
     Archived,
     BatchEnqueued,
     DeadMessage,
+    DroppedSchedule,
     Enqueued,
     HealthCheck,
     InstalledVersion,
@@ -47,6 +49,8 @@ from rowq.messages import (
     QueueStats,
     Reaped,
     RetryOutcome,
+    Schedule,
+    ScheduleOutcome,
 )
 from rowq.queue import Queue, connect
 from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
@@ -61,6 +65,7 @@ __all__ = [
     "ConnectionLost",
     "DeadMessage",
     "DriverMissing",
+    "DroppedSchedule",
     "EngineUnknown",
     "Enqueued",
     "Fail",
@@ -91,6 +96,9 @@ __all__ = [
     "Retry",
     "RetryOutcome",
     "RowqError",
+    "Schedule",
+    "ScheduleNotFound",
+    "ScheduleOutcome",
     "StaleClaim",
     "UnreadableHeaders",
     "Worker",

@@ -22,6 +22,7 @@ from rowq.messages import (
     Archived,
     BatchEnqueued,
     DeadMessage,
+    DroppedSchedule,
     Enqueued,
     HealthCheck,
     InstalledVersion,
@@ -39,6 +40,8 @@ from rowq.messages import (
     QueueStats,
     Reaped,
     RetryOutcome,
+    Schedule,
+    ScheduleOutcome,
 )
 from rowq.opening import may_be_entered
 
@@ -421,6 +424,144 @@ class AsyncQueue:
             "reset", queue_name=queue_name, message_ids=message_ids, max_messages=max_messages
         )
         return [Outcome(*row) for row in rows]
+
+    # schedule
+
+    async def create_schedule(
+        self,
+        queue_name: str,
+        schedule_name: str,
+        data: Any = None,
+        *,
+        cron: str | None = None,
+        interval_seconds: float | None = None,
+        time_zone: str = "UTC",
+        text: str | None = None,
+        message_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        priority: int = 5,
+        max_attempts: int | None = None,
+        group_key: str | None = None,
+        missed: str = "once",
+        overlap: bool = True,
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+    ) -> ScheduleOutcome:
+        """Let maintain enqueue a message at certain times; an existing schedule stays ("exists").
+
+        The times are those of `cron`, such as "0 3 * * mon-fri", by the clocks of `time_zone`, or
+        every `interval_seconds`. `missed` says what becomes of ticks that are found more than 60
+        seconds late: "once", "all" or "skip". Without `overlap` a tick makes no message while that
+        of an earlier one has not ended. The message has the headers "schedule" and "tick".
+        """
+        body, body_binary = bodies(data, text, self._default)
+        row = await self._row(
+            "create_schedule",
+            queue_name=queue_name,
+            schedule_name=schedule_name,
+            cron=cron,
+            interval_seconds=interval_seconds,
+            time_zone=time_zone,
+            body=body,
+            body_binary=body_binary,
+            message_type=message_type,
+            headers=plain_headers(headers, self._default),
+            priority=priority,
+            max_attempts=max_attempts,
+            group_key=group_key,
+            missed=missed,
+            overlap=overlap,
+            starts_at=starts_at,
+            ends_at=ends_at,
+        )
+        return ScheduleOutcome(*row)
+
+    async def alter_schedule(
+        self,
+        queue_name: str,
+        schedule_name: str,
+        data: Any = None,
+        *,
+        cron: str | None = None,
+        interval_seconds: float | None = None,
+        time_zone: str | None = None,
+        text: str | None = None,
+        message_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        priority: int | None = None,
+        max_attempts: int | None = None,
+        group_key: str | None = None,
+        missed: str | None = None,
+        overlap: bool | None = None,
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        is_paused: bool | None = None,
+    ) -> ScheduleOutcome:
+        """Change a schedule, pause it or let it go on; None leaves a setting as it is.
+
+        It counts anew from now, and what it has missed is not made up for. Raises ScheduleNotFound.
+        """
+        body, body_binary = bodies(data, text, self._default)
+        row = await self._row(
+            "alter_schedule",
+            queue_name=queue_name,
+            schedule_name=schedule_name,
+            cron=cron,
+            interval_seconds=interval_seconds,
+            time_zone=time_zone,
+            body=body,
+            body_binary=body_binary,
+            message_type=message_type,
+            headers=plain_headers(headers, self._default),
+            priority=priority,
+            max_attempts=max_attempts,
+            group_key=group_key,
+            missed=missed,
+            overlap=overlap,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            is_paused=is_paused,
+        )
+        return ScheduleOutcome(*row)
+
+    async def drop_schedule(self, queue_name: str, schedule_name: str) -> DroppedSchedule:
+        """Remove a schedule; the messages that it made stay. Raises ScheduleNotFound."""
+        row = await self._row("drop_schedule", queue_name=queue_name, schedule_name=schedule_name)
+        return DroppedSchedule(*row)
+
+    async def run_schedule(self, queue_name: str, schedule_name: str) -> Enqueued:
+        """Enqueue a schedule's message now, paused or not; its next tick stays as it is.
+
+        The outcome is "duplicate" where it must not overlap with an earlier one. Raises
+        ScheduleNotFound.
+        """
+        row = await self._row("run_schedule", queue_name=queue_name, schedule_name=schedule_name)
+        return Enqueued(*row)
+
+    async def list_schedules(self, queue_name: str | None = None) -> list[Schedule]:
+        """The schedules of one queue, or of all, without their bodies and headers."""
+        rows = await self._rows("list_schedules", queue_name=queue_name)
+        return [Schedule(*row) for row in rows]
+
+    async def next_ticks(
+        self,
+        cron: str | None = None,
+        *,
+        interval_seconds: float | None = None,
+        time_zone: str = "UTC",
+        after: datetime | None = None,
+        max_ticks: int = 5,
+    ) -> list[datetime]:
+        """When a schedule with these times would run, from now on or `after` a moment."""
+        rows = await self._rows(
+            "next_ticks",
+            cron=cron,
+            interval_seconds=interval_seconds,
+            time_zone=time_zone,
+            after=after,
+            max_ticks=max_ticks,
+        )
+        return [row[0] for row in rows]
 
     # maintain
 

@@ -3,6 +3,7 @@
 RowqError
 ├── Refused                      a routine said no and changed nothing; it has a number
 │   ├── QueueNotFound            RQ701
+│   ├── ScheduleNotFound         RQ702
 │   ├── QueueNotEmpty            RQ704
 │   ├── QueueBusy                RQ705, retryable
 │   ├── InvalidArgument          RQ711, also raised by the client before it calls
@@ -45,6 +46,13 @@ class QueueNotFound(Refused):
 
     number = "RQ701"
     name = "queue_not_found"
+
+
+class ScheduleNotFound(Refused):
+    """The queue has no schedule of this name; case matters. create_schedule makes one."""
+
+    number = "RQ702"
+    name = "schedule_not_found"
 
 
 class QueueNotEmpty(Refused):
@@ -120,6 +128,7 @@ REFUSALS: dict[str, type[Refused]] = {
     refusal.number: refusal
     for refusal in (
         QueueNotFound,
+        ScheduleNotFound,
         QueueNotEmpty,
         QueueBusy,
         InvalidArgument,

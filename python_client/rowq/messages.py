@@ -146,6 +146,47 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleOutcome:
+    """What was done with a schedule, and when it runs next."""
+
+    schedule_name: str
+    outcome: str
+    next_run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedSchedule:
+    """A schedule that was removed."""
+
+    schedule_name: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule: its times, what became of its last tick, and its message without the body."""
+
+    queue_name: str
+    schedule_name: str
+    cron: str | None
+    interval_seconds: float | None
+    time_zone: str
+    is_paused: bool
+    next_run_at: datetime | None
+    last_run_at: datetime | None
+    last_message_id: int | None
+    last_error: str | None
+    missed: str
+    overlap: bool
+    starts_at: datetime
+    ends_at: datetime | None
+    message_type: str | None
+    priority: int
+    max_attempts: int | None
+    group_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Maintained:
     """What maintain did for one queue."""
 

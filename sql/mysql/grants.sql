@@ -39,12 +39,14 @@ begin
                     'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
                     'purge_queue,enqueue,enqueue_batch,dequeue_fast,dequeue_wait,peek,',
                     'complete,retry_later,fail_now,release,extend_lease,cancel,reset,',
-                    'maintain,reap,promote,archive,purge_archive,queue_stats,',
-                    'get_message,list_dead,health,version,put'
+                    'create_schedule,alter_schedule,drop_schedule,run_schedule,',
+                    'list_schedules,next_ticks,maintain,reap,promote,archive,',
+                    'purge_archive,queue_stats,get_message,list_dead,health,version,',
+                    'put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
-                    'enqueue,enqueue_batch,cancel,version,put'
+                    'enqueue,enqueue_batch,cancel,next_ticks,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(
@@ -54,7 +56,7 @@ begin
                 ) as routine_names
                 union all
                 select 'rowq_monitor' as role_name, concat(
-                    'queue_stats,list_dead,health,version'
+                    'list_schedules,next_ticks,queue_stats,list_dead,health,version'
                 ) as routine_names
                 -- end of rights
             ) w

@@ -24,6 +24,7 @@ exit failure
 @@tables/door.sql
 @@tables/gate.sql
 @@tables/started.sql
+@@tables/schedule.sql
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql

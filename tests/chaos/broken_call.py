@@ -16,7 +16,7 @@ from tests.stored_times import pass_seconds
 KEEPS_HOUSE = "keep house"
 """The group of routines that may stop halfway: each message is then where it was, or done."""
 _TAKES = frozenset({"dequeue_fast", "dequeue_wait"})
-_SENDS = frozenset({"enqueue", "enqueue_batch", "put"})
+_SENDS = frozenset({"enqueue", "enqueue_batch", "put", "run_schedule"})
 _PRIORITY = 5
 
 
@@ -112,6 +112,8 @@ def _drain(connection: Connection, prepared: Prepared) -> None:
     """Let everything come due and run out, and complete all that is left, the dead too."""
     queue, recorder, name = Queue(connection), prepared.recorder, prepared.name
     queue.resume_queue(name)
+    for schedule in queue.list_schedules(name):
+        queue.drop_schedule(name, schedule.schedule_name)
     start = recorder.clock()
     told = queue.reset(name)
     results = [(outcome.message_id, outcome.outcome) for outcome in told]

@@ -20,13 +20,15 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 LEASE_SECONDS = 600
+SCHEDULE = "prepared"
 DAYS_AGO = 3 * 86_400
 
 
 class Prepared:
     """One queue, and the history of what was done to it.
 
-    archive_days: some of its finished messages are older than one day.
+    archive_days: some of its finished messages are older than one day. Its schedule is paused, so
+    that it makes no message unless it is told to.
     ids: its messages in the order of their coming. claim_id: a claim that holds some of them.
     """
 
@@ -47,6 +49,8 @@ class Prepared:
         pass_seconds(connection, name, DAYS_AGO)
         self.recorder.record(start, "judge", "expire")
         self._queue.archive(name)
+        self._queue.create_schedule(name, SCHEDULE, interval_seconds=3600)
+        self._queue.alter_schedule(name, SCHEDULE, is_paused=True)
         self._send(NewMessage(dedup_key="taken"), count=1)
         self._send(NewMessage(priority=3), count=7)
         self._send(NewMessage(delay_seconds=2 * DAYS_AGO), count=2)
@@ -65,6 +69,8 @@ class Prepared:
         inputs = {one.name for one in routine.parameters if one.direction == "in"}
         own = {name: value(self) for name, value in REQUIRED.items() if name in required}
         more = {name: value for name, value in GIVEN.items() if name in inputs}
+        if routine.name == "create_schedule":
+            own["schedule_name"] = "new"
         return required | own | more
 
     def take_census(self, connection: Connection) -> None:
@@ -106,6 +112,7 @@ REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
     "message_id": lambda own: own.ids[-1],
     "message_ids": lambda own: own.ids,
     "messages": lambda _: [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 900}, {}],
+    "schedule_name": lambda _: SCHEDULE,
 }
 """What is given for a parameter without a default; for any other one, a plain value of its type."""
 GIVEN: Mapping[str, Any] = {
@@ -115,13 +122,14 @@ GIVEN: Mapping[str, Any] = {
     "force": True,
     "include_dead": True,
     "wait_seconds": 1.0,
+    "cron": "0 0 1 1 *",
 }
 """Parameters that are given although they have a default; of the others the default counts."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a queue: settings, rows by table, and the states of its messages by place.
+    """A picture of a queue: settings, schedules, rows by table, states of its messages by place.
 
     created: the settings of the queue that create_queue makes.
     Messages that are not in Prepared.ids have places from len(ids) on, in no special order.
@@ -129,6 +137,7 @@ class Picture:
 
     settings: Mapping[str, Any] | None
     created: Mapping[str, Any] | None
+    schedules: Mapping[str, Any]
     rows: Mapping[str, int]
     states: tuple[str, ...]
 
@@ -149,6 +158,7 @@ class Picture:
         return Picture(
             settings=_settings(connection, name),
             created=_settings(connection, _new(name)),
+            schedules=_schedules(connection, name),
             rows={table: stored[table] for table in ("message", "dead", "dedup", "archive")},
             states=(*(states.get(message_id, "gone") for message_id in prepared.ids), *new),
         )
@@ -156,7 +166,7 @@ class Picture:
     def is_between(self, before: Picture, after: Picture) -> bool:
         """Whether each message is where it was before or is after, and nothing else is changed."""
         places = zip(self.states, before.states, after.states, strict=True)
-        return self.settings == before.settings and all(
+        return (self.settings, self.schedules) == (before.settings, before.schedules) and all(
             now in {then, later} for now, then, later in places
         )
 
@@ -173,3 +183,11 @@ def _settings(connection: Connection, name: str) -> dict[str, Any] | None:
         return None
     counted = ("queue_name", "oldest_ready_seconds", "ready", "delayed", "leased", "dead")
     return {name: getattr(row, name) for name in row.__slots__ if name not in counted}
+
+
+def _schedules(connection: Connection, name: str) -> dict[str, Any]:
+    try:
+        rows = Queue(connection).list_schedules(name)
+    except QueueNotFound:
+        return {}
+    return {row.schedule_name: (row.cron, row.interval_seconds, row.is_paused) for row in rows}

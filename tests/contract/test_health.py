@@ -6,7 +6,14 @@ from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, call
 from tests.helpers.queues import CheckedQueue
 
-OF_EACH_QUEUE = ("oldest_ready", "dead_messages", "overdue_delayed", "expired_leases")
+OF_EACH_QUEUE = (
+    "oldest_ready",
+    "dead_messages",
+    "overdue_delayed",
+    "expired_leases",
+    "overdue_schedules",
+    "failed_schedules",
+)
 
 
 def check(connection: Connection, name: str, queue: str | None) -> Row:

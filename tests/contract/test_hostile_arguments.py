@@ -28,6 +28,7 @@ SETTINGS = settings(
     suppress_health_check=list(HealthCheck),
 )
 THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
+A_SCHEDULE = "a schedule"
 
 # The texts have no lone surrogate, which no engine takes, and no NUL, which PostgreSQL does not;
 # their drivers refuse them.
@@ -77,6 +78,10 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "claim_id": _mostly(THE_CLAIM, st.none() | _int64s),
     "message_id": _mostly(A_MESSAGE, st.none() | _int64s),
     "wait_seconds": st.sampled_from([0.0, 0.01, -1.0, 3601.0, float("nan"), 1e300]),
+    "schedule_name": _mostly(A_SCHEDULE, st.none() | _texts),
+    "cron": _mostly("0 3 * * mon-fri", st.none() | _texts | st.text("0123456789*-/, ")),
+    "time_zone": _mostly("UTC", st.none() | _texts),
+    "missed": _mostly("all", st.none() | _texts),
 }
 
 
@@ -85,12 +90,12 @@ def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     required = {
         parameter.name: _values(parameter)
         for parameter in routine.parameters
-        if parameter.default is None
+        if parameter.default is None or parameter.name == "cron"
     }
     others = {
         parameter.name: _values(parameter)
         for parameter in routine.parameters
-        if parameter.default is not None
+        if parameter.name not in required
     }
     others.pop("messages", None)
     if "messages" in required:
@@ -131,6 +136,13 @@ class FilledQueue:
         settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
         call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
+        call(
+            self.connection,
+            "create_schedule",
+            queue_name=self.queue,
+            schedule_name=A_SCHEDULE,
+            cron="0 0 * * *",
+        )
         make_dead(self.connection, self.queue, "dead")
         enqueue(self.connection, self.queue, "delayed", delay_seconds=1000)
         [message_id, *_] = enqueue(self.connection, self.queue, "1", "2", "3", priority=0)
@@ -142,7 +154,9 @@ class FilledQueue:
         queues = [vars(row) for row in call(self.connection, "queue_stats")]
         for row in queues:
             row.pop("oldest_ready_seconds")
-        return [dialect_of(self.connection).stored(self.connection, self.queue), queues]
+        schedules = [vars(row) for row in call(self.connection, "list_schedules")]
+        stored = dialect_of(self.connection).stored(self.connection, self.queue)
+        return [stored, queues, schedules]
 
     def clear(self) -> None:
         """Remove what a call may have made."""
@@ -150,6 +164,13 @@ class FilledQueue:
             if row.queue_name != self.queue:
                 call(self.connection, "drop_queue", queue_name=row.queue_name, force=True)
         call(self.connection, "purge_queue", queue_name=self.queue, include_dead=True)
+        for row in call(self.connection, "list_schedules"):
+            call(
+                self.connection,
+                "drop_schedule",
+                queue_name=self.queue,
+                schedule_name=row.schedule_name,
+            )
 
 
 def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]) -> str:

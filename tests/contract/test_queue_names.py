@@ -10,21 +10,25 @@ from tests.helpers.calls import refused
 
 OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "alter_queue": [{"lease_seconds": 5}],
+    "alter_schedule": [{"schedule_name": "a"}],
     "cancel": [{"message_ids": [1]}],
     "complete": [{"claim_id": 1}],
+    "create_schedule": [{"schedule_name": "a", "cron": "* * * * *"}],
     "dequeue_wait": [{"wait_seconds": 60}],
     "drop_queue": [{}, {"force": True}],
+    "drop_schedule": [{"schedule_name": "a"}],
     "enqueue_batch": [{"messages": []}],
     "extend_lease": [{"claim_id": 1}],
     "fail_now": [{"claim_id": 1}],
     "get_message": [{"message_id": 1}],
     "release": [{"claim_id": 1}],
     "retry_later": [{"claim_id": 1}],
+    "run_schedule": [{"schedule_name": "a"}],
 }
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
-NEEDS_NO_NAME = {"maintain", "queue_stats"}
+NEEDS_NO_NAME = {"list_schedules", "maintain", "queue_stats"}
 """Null means every queue to them."""
 ROUTINES = [
     routine.name

@@ -44,6 +44,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
     """Return arguments by name for a call of any routine; a message is enqueued and leased."""
     own = Queue(connection)
     message = own.enqueue(queue, "probe").message_id
+    own.create_schedule(queue, "probe", interval_seconds=3600)
     return {
         "queue_name": queue,
         "claim_id": own.dequeue_fast(queue, 10)[0].claim_id,
@@ -52,6 +53,8 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "messages": '[{"body": "probe"}]',
         "wait_seconds": 0,
         "force": 1,
+        "schedule_name": "probe",
+        "cron": "0 3 * * *",
     }
 
 

@@ -19,7 +19,12 @@ ROUTINES = list(CONTRACT.routines.values())
 QUEUES = [rowq.Queue, rowq.AsyncQueue]
 
 # A Python caller gives or gets these in another shape than SQL's.
-GIVEN_OTHERWISE = {"enqueue": (("body", "body_binary"), ("data", "text"))}
+GIVEN_OTHERWISE = {"enqueue": "queue_name"} | dict.fromkeys(
+    ("create_schedule", "alter_schedule"), "schedule_name"
+)
+"""Routines with a body, which is `data` or `text` in Python, and behind what `data` stands."""
+MOMENTS = {"next_ticks"}
+"""Routines that return moments, and no rows of a class."""
 RESULT_OF_DEQUEUE_WAIT = messages.Message
 
 PYTHON_TYPES: dict[str, Any] = {
@@ -41,9 +46,8 @@ def name_of(value: object) -> str:
 def expected_names(routine: Routine) -> list[str]:
     names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
     if routine.name in GIVEN_OTHERWISE:
-        sql, python = GIVEN_OTHERWISE[routine.name]
-        names = [name for name in names if name not in sql]
-        names[1:1] = python
+        names = ["text" if name == "body" else name for name in names if name != "body_binary"]
+        names.insert(names.index(GIVEN_OTHERWISE[routine.name]) + 1, "data")
     return names
 
 
@@ -53,6 +57,8 @@ def default_in_python(parameter: Parameter) -> object:
     texts: dict[str, object] = {"null": None, "true": True, "false": False}
     if parameter.default in texts:
         return texts[parameter.default]
+    if parameter.type == "text":
+        return parameter.default.strip("'")
     return float(parameter.default) if parameter.type == "float" else int(parameter.default)
 
 
@@ -93,7 +99,10 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
         ).parameters.items()
         if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and name != "self"
     ]
-    natural = ["queue_name", "claim_id", "message_id", "message_ids", "data", "messages"]
+    natural = [
+        *("queue_name", "schedule_name", "cron", "claim_id", "message_id", "message_ids"),
+        *("data", "messages"),
+    ]
     assert positional == [name for name in [*natural, "batch_size"] if name in positional]
     required = [parameter.name for parameter in routine.parameters if parameter.default is None]
     assert set(required) <= set(positional)
@@ -102,6 +111,10 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
 @pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
 def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
     result = result_class(getattr(rowq.Queue, routine.name))
+    if routine.name in MOMENTS:
+        assert result is datetime
+        assert [column.type for column in routine.columns] == ["timestamp"]
+        return
     fields = [field.name for field in dataclasses.fields(result)]
     if routine.name == "dequeue_wait":
         assert result is RESULT_OF_DEQUEUE_WAIT
@@ -112,6 +125,8 @@ def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
 
 @pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
 def test_a_results_fields_have_the_contracts_types(routine: Routine) -> None:
+    if routine.name in MOMENTS:
+        return
     if routine.name == "dequeue_wait":
         routine = CONTRACT.routines["dequeue_fast"]
     hints = typing.get_type_hints(result_class(getattr(rowq.Queue, routine.name)))
@@ -147,6 +162,7 @@ def test_what_may_be_repeated_is_a_routine_that_adds_and_removes_nothing_twice()
     repeatable = {name for name, routine in CONTRACT.routines.items() if routine.repeatable}
     assert repeatable >= {"dequeue_fast", "complete", "extend_lease", "maintain"}
     assert not repeatable & {"enqueue", "enqueue_batch", "purge_queue", "drop_queue", "reset"}
+    assert not repeatable & {"run_schedule", "drop_schedule"}
 
 
 def test_every_class_of_message_is_public() -> None:

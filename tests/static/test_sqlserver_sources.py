@@ -1,8 +1,10 @@
 """Words that the sources for SQL Server must not have, and a few that they must have."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from zoneinfo import available_timezones
 
 import pytest
 
@@ -30,13 +32,13 @@ BEGINNING = "select @begun = p.part_id from rowq.part p where p.part_id = 0;"
 SAVING = {"drop_queue", "maintain_archive"}
 """Files that write with xact_abort off, as a wait that is too long must not doom a caller."""
 REFUSING = re.compile(
-    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|RequireQueue|EnterQueue|LockPart\w+|LockClaim)\b"
+    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockPart\w+|LockClaim)\b"
 )
 WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
     r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|Recheck|HintGroups|Block"
-    r"|Unblock|LetGo|Free|Follow|Try)"
+    r"|Unblock|LetGo|Free|Follow|Try|SendTick|RunDue|GiveUp)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
@@ -207,6 +209,15 @@ def test_preflight_knows_the_names_of_all_tables() -> None:
     tables = {path.stem for path in TABLES if "create table rowq." in path.read_text("utf-8")}
     named = set(re.findall(r"N'(\w+)'", found[1]))
     assert named == tables | {"migration", "migration_log"}
+
+
+def test_an_iana_name_is_there_once_and_is_one() -> None:
+    text = next(path for path in TABLES if path.stem == "time_zone").read_text(encoding="utf-8")
+    lists = re.findall(r"\(N'[^']+', N'([^']+)'\)", text)
+    found = Counter(name for names in lists for name in names.split())
+    assert set(found.values()) == {1}
+    assert len(found) > 400
+    assert not found.keys() - available_timezones()
 
 
 @each_file

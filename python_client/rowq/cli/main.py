@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import consume, demo, doctor, load, migrate, operation, produce, queues, repair, work
+from rowq.cli import (
+    consume,
+    demo,
+    doctor,
+    load,
+    migrate,
+    operation,
+    produce,
+    queues,
+    repair,
+    schedules,
+    work,
+)
 from rowq.cli.errors import Guarded, one_line, say_error
 from rowq.cli.exit_codes import MEANINGS, ExitCode
 from rowq.cli.options import AsJson
@@ -60,6 +72,7 @@ demo.register(app)
 migrate.register(app)
 doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
+app.add_typer(schedules.app, name="schedule", rich_help_panel="Queues")
 produce.register(app)
 load.register(app)
 consume.register(app)

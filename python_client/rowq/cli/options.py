@@ -84,14 +84,14 @@ def message_options(
     return {
         "priority": priority,
         "delay_seconds": delay_seconds,
-        "run_at": _moment(run_at),
+        "run_at": moment(run_at),
         "message_type": message_type,
-        "headers": _header_pairs(headers),
+        "headers": header_pairs(headers),
         "max_attempts": max_attempts,
     }
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     """Return an ISO 8601 date and time; without an offset it is this machine's local time."""
     if text is None:
         return None
@@ -103,7 +103,7 @@ def _moment(text: str | None) -> datetime | None:
         ) from None
 
 
-def _header_pairs(pairs: list[str] | None) -> dict[str, str] | None:
+def header_pairs(pairs: list[str] | None) -> dict[str, str] | None:
     """Return KEY=VALUE texts as a dictionary, None when there are none."""
     headers = {}
     for pair in pairs or ():

@@ -8,10 +8,10 @@ begin
 -- routine   internal_health_queue
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at datetime(6);
+    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
     declare v_attempt smallint;
     declare v_is_hint boolean;
-    declare v_dead, v_waiting bigint;
+    declare v_dead, v_waiting, v_failed bigint;
     set p_checks = null;
 
     select q.paused_at into v_paused_at
@@ -90,6 +90,20 @@ begin
         'overdue_groups', p_part_id,
         coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    ));
+
+    select min(if(s.next_run_at <= v_now, s.next_run_at, null)), count(s.last_error)
+    into v_run_at, v_failed
+    from rowq.schedule s force index (primary)
+    where s.part_id = p_part_id;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_schedules', p_part_id,
+        coalesce(timestampdiff(microsecond, v_run_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a tick of a schedule has not been run; call maintain every second'
+    ));
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'failed_schedules', p_part_id, v_failed, 1, 1000,
+        'schedules whose last tick made no message; list_schedules says why'
     ));
 end//
 delimiter ;

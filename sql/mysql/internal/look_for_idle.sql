@@ -60,6 +60,13 @@ begin
                        limit 1
                    ), true)
                    and (
+                       select s.missed
+                       from rowq.schedule s force index (primary)
+                       where s.part_id = l.part_id
+                         and s.next_run_at <= v_now
+                       limit 1
+                   ) is null
+                   and (
                        not q.has_started
                        or coalesce((
                            select s.started_at > v_now - interval round(

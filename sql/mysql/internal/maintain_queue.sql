@@ -17,7 +17,7 @@ modifies sql data
 begin
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
@@ -28,6 +28,7 @@ begin
         p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
     );
     if p_elected then
+        call rowq.internal_run_schedules(p_part_id);
         call rowq.internal_close_fronts(p_part_id);
         call rowq.internal_maintain_archive(
             p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped, v_is_done

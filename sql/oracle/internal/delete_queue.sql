@@ -6,6 +6,7 @@ is
 -- locks     all rows of the queue
 -- differs   no such helper elsewhere: part of drop_queue
 begin
+    delete from rowq_schedule s where s.part_id = p_part_id;
     delete from rowq_ready r where r.part_id = p_part_id;
     delete from rowq_delayed d where d.part_id = p_part_id;
     delete from rowq_leased l where l.part_id = p_part_id;

@@ -10,6 +10,7 @@ is
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_dead        pls_integer;
     v_waiting     pls_integer;
+    v_failed      pls_integer;
     v_due_at      timestamp(6);
     v_lease_until timestamp(6);
 
@@ -88,5 +89,18 @@ begin
     note(
         'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    );
+
+    select min(case when s.next_run_at <= v_now then s.next_run_at end), count(s.last_error)
+    into v_due_at, v_failed
+    from rowq_schedule s
+    where s.part_id = p_part_id;
+    note(
+        'overdue_schedules', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a tick of a schedule has not been run; call maintain every second'
+    );
+    note(
+        'failed_schedules', v_failed, 1, 1000,
+        'schedules whose last tick made no message; list_schedules says why'
     );
 end internal_health_queue;

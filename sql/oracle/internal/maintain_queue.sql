@@ -7,12 +7,13 @@ procedure internal_maintain_queue(
 is
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
     v_lane        rowq_lane.lane%type;
     v_has_recheck boolean;
     v_has_started boolean;
+    v_sent        pls_integer;
     v_solved      pls_integer := 0;
     cursor seat is
         select l.lane
@@ -33,11 +34,12 @@ begin
     -- Put the floors right first, so that the steps below find what was committed late.
     internal_rescan_floors(p_queue.part_id, v_has_recheck, v_has_started);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
+    v_sent := internal_run_schedules(p_queue, p_queue_name);
     if v_has_recheck then
         v_solved := internal_recheck(p_queue.part_id, p_limit);
     end if;
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
-    if p_kept.promoted + p_kept.reaped + v_solved > 0 then
+    if p_kept.promoted + v_sent + p_kept.reaped + v_solved > 0 then
         internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
     end if;
     if v_has_started then

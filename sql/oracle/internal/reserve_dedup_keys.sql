@@ -3,15 +3,17 @@ is
 -- routine   internal_reserve_dedup_keys
 -- purpose   Give each message an id and reserve its dedup key; where another message has the key, return that one's id.
 -- promise   P12
--- locks     new dedup rows; waits for open enqueues of the same keys, in key order
+-- locks     new dedup rows; waits for open enqueues of the same keys, in key order; the door of a
+--           schedule's key, passed over when locked
     c_most_tries constant pls_integer := 100;
     v_count constant pls_integer := p_new.count;
-    v_ids   t_numbers;
-    v_order t_places;
-    v_at    varchar2(4000 char);
-    v_key   raw(800);
-    v_tries pls_integer;
-    v_other rowq_dedup.message_id%type;
+    v_ids      t_numbers;
+    v_order    t_places;
+    v_at       varchar2(4000 char);
+    v_key      raw(800);
+    v_has_door boolean;
+    v_tries    pls_integer;
+    v_other    rowq_dedup.message_id%type;
 begin
     -- One statement takes all numbers, because each statement is a change from PL/SQL to SQL.
     select rowq_message_seq.nextval
@@ -31,6 +33,10 @@ begin
     v_at := v_order.first;
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);
+        if instr(p_new(v_order(v_at)).dedup_key, 'schedule:') = 1 then
+            -- This session goes on without the door: it may wait for the key.
+            v_has_door := internal_lock_door(p_part_id, v_key);
+        end if;
         v_tries := 0;
         loop
             begin

@@ -73,6 +73,29 @@ type t_new_message is record (
 );
 type t_new_messages is table of t_new_message index by pls_integer;
 type t_numbers is table of number index by pls_integer;
+-- Texts and numbers of a schedule are as long as a caller may pass them, so that they can be
+-- checked before they are stored.
+type t_schedule is record (
+    part_id          rowq_schedule.part_id%type,
+    schedule_key     rowq_schedule.schedule_key%type,
+    schedule_name    varchar2(32767),
+    cron             varchar2(32767),
+    interval_seconds number,
+    time_zone        varchar2(32767),
+    missed           varchar2(32767),
+    overlap          number,
+    starts_at        rowq_schedule.starts_at%type,
+    ends_at          rowq_schedule.ends_at%type,
+    message_type     varchar2(32767),
+    priority         number,
+    group_key        varchar2(32767),
+    max_attempts     number,
+    is_paused        number,
+    next_run_at      rowq_schedule.next_run_at%type,
+    headers          clob,
+    body             clob,
+    body_binary      blob
+);
 -- first_id is the first of the messages that wait in the group; tokens are numbers, by themselves.
 type t_group is record (
     group_limit    rowq_queue.group_limit%type,

@@ -2,6 +2,9 @@
 -- routines put together before they return them. No table is made of them, so they may be replaced.
 create or replace type rowq_ids force as table of number(19)
 /
+-- Moments, one a row of a result.
+create or replace type rowq_moments force as table of timestamp(6)
+/
 -- A rowq_line is one message in a result; an attribute that the routine does not use is null.
 create or replace type rowq_line force as object (
     place      number(10),

@@ -109,5 +109,28 @@ begin
         order by r.part_id, r.due_at
         limit 1
     ) w on true;
+
+    return query
+    select 'overdue_schedules', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - w.next_run_at), 0)::double precision,
+           30::double precision, 300::double precision,
+           'seconds that a tick of a schedule has not been run; call maintain every second'
+    from rowq.queue q
+    cross join lateral (
+        select min(s.next_run_at) filter (where s.next_run_at <= clock_timestamp()) as next_run_at
+        from rowq.schedule s
+        where s.part_id = q.part_id
+    ) w;
+
+    return query
+    select 'failed_schedules', q.queue_name, w.failed::double precision, 1::double precision,
+           1000::double precision,
+           'schedules whose last tick made no message; list_schedules says why'
+    from rowq.queue q
+    cross join lateral (
+        select count(s.last_error) as failed
+        from rowq.schedule s
+        where s.part_id = q.part_id
+    ) w;
 end;
 $$;

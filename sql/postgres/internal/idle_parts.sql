@@ -106,7 +106,15 @@ begin
                        )
                end
            )
-    ) h;
+    ) h
+    -- As "not exists" this would become a join that reads all schedules.
+    where (
+        select s.part_id
+        from rowq.schedule s
+        where s.part_id = h.part_id
+          and s.next_run_at <= v_now
+        limit 1
+    ) is null;
     if clock_timestamp() - v_now > c_short_walk then
         return '{}'::integer[];
     end if;

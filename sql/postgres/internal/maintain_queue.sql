@@ -19,7 +19,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27
+-- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -68,6 +68,7 @@ begin
     );
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
+    perform rowq.internal_run_schedules(p_queue.part_id, p_queue.queue_name);
 
     -- Only a queue that has left something to look at again, or in which messages have waited for
     -- others, has this lane.

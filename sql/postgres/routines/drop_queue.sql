@@ -29,6 +29,8 @@ begin
             rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.successor,
             rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started
             in exclusive mode;
+        -- Who is running a schedule waits for these tables.
+        delete from rowq.schedule s where s.part_id = v_queue.part_id;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'

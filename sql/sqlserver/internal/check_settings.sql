@@ -24,22 +24,9 @@ begin
 -- promise   P15
 -- errors    RQ711
     set nocount on;
-    declare @size int = len((@queue_name + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
-    declare @place int = 1;
-    declare @code int;
-    declare @is_bad bit = iif(@size between 1 and 100, 0, 1);
     declare @fault nvarchar(200);
 
-    -- The control characters are 0 to 31 and 127 to 159.
-    while @is_bad = 0 and @place <= datalength(@queue_name) / 2
-    begin
-        set @code = unicode(substring(@queue_name collate Latin1_General_100_BIN2, @place, 1));
-        set @is_bad = iif(@code between 0 and 31 or @code between 127 and 159, 1, 0);
-        set @place += 1;
-    end;
-    if @is_bad = 1
-        exec rowq.InternalRefuse N'queue_name must be 1 to 100 characters, none of them control';
-
+    exec rowq.InternalCheckName N'queue_name', @queue_name;
     exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
     exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
     exec rowq.InternalCheckRange N'backoff_base_seconds', @backoff_base_seconds, 0, 86400;

@@ -9,8 +9,9 @@ as
 begin
 -- routine   InternalMaintain
 -- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27
--- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap, archive
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
+-- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
+--           InternalRunSchedules, archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: here the job of SQL Server Agent wants no rows each second
@@ -20,6 +21,7 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @elected bit;
+    declare @has_due bit;
     declare @promoted int;
     declare @reaped int;
     declare @died int;
@@ -64,7 +66,9 @@ begin
             begin try
                 exec rowq.InternalMaintainDelivery
                     @part_id, @batch_size, @elected output, @promoted output, @reaped output,
-                    @died output;
+                    @died output, @has_due output;
+                if @elected = 1 and @has_due = 1
+                    exec rowq.InternalRunSchedules @part_id;
                 set @archived = 0;
                 set @purged = 0;
                 set @dropped = 0;

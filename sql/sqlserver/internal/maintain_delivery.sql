@@ -7,11 +7,12 @@ create or alter procedure rowq.InternalMaintainDelivery
     @elected bit output,
     @promoted int output,
     @reaped int output,
-    @died int output
+    @died int output,
+    @has_due bit output
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, promote, starts.
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, promote, starts. @has_due says that a schedule is due.
 -- promise   P09 P11 P13 P14 P24 P26 P27
 -- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheck, reap,
 --           promote, InternalPurgeStarted; the queue row, tried
@@ -24,6 +25,7 @@ begin
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
+    declare @now datetime2(6) = sysutcdatetime();
     declare @begun int;
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
@@ -51,6 +53,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             set @max_attempts = null;
+            set @has_due = 0;
             select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
                    @has_recheck = q.has_recheck,
                    @has_notes = case
@@ -73,7 +76,17 @@ begin
                        ) then 1
                        else 0
                    end,
-                   @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0)
+                   @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0),
+                   @has_due = case
+                       when exists (
+                           select 1
+                           from rowq.schedule s
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where s.part_id = @part_id
+                             and s.next_run_at <= @now
+                       ) then 1
+                       else 0
+                   end
             from rowq.queue q
             where q.part_id = @part_id;
             set @queue_name = coalesce(@queue_name, N'');

@@ -109,6 +109,19 @@ begin
                        and x.message_id = s.message_id
                 ) h
             ) w
+            outer apply (
+                select top (1) s.next_run_at
+                from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
+                where s.part_id = q.part_id
+                  and s.next_run_at <= @now
+                order by s.next_run_at
+            ) s
+            outer apply (
+                select count_big(*) as schedules
+                from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
+                where f.part_id = q.part_id
+                  and f.last_error is not null
+            ) f
             cross apply (
                 values
                     (
@@ -146,6 +159,16 @@ begin
                         N'waits_for_dead', w.messages, 1, 1000,
                         N'messages that wait for the newest 10000 dead ones, counted up to 1000;'
                             + N' reset or cancel these'
+                    ),
+                    (
+                        N'overdue_schedules',
+                        coalesce(datediff_big(microsecond, s.next_run_at, @now) / 1e6, 0), 30, 300,
+                        N'seconds that a tick of a schedule has not been run;'
+                            + N' call maintain every second'
+                    ),
+                    (
+                        N'failed_schedules', f.schedules, 1, 1000,
+                        N'schedules whose last tick made no message; list_schedules says why'
                     )
             ) v (check_name, value, warning, critical, detail)
         ) c

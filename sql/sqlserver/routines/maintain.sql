@@ -8,13 +8,15 @@ as
 begin
 -- routine   Maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27
--- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap, archive
+-- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive. Call it about once a second.
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
+-- locks     a row of lane of each queue in turn, and due schedules, passed over when locked; as
+--           enqueue for these, for 20 ms; as promote, reap, archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a call without a name takes 1000 queues, at random if there are more; in an open
---           transaction the archive keeps its partitions, and groups are neither opened nor closed
+--           transaction the archive keeps its partitions, groups are neither opened nor closed,
+--           and schedules with a group or without overlap are left to others
     set nocount on;
     set rowcount 0;
     set xact_abort off;

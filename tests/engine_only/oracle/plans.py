@@ -33,7 +33,7 @@ _READS = """
     where v.sid = :place and n.name = 'session logical reads'
     """
 
-SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE"})
+SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE", "ROWQ_SCHEDULE"})
 """Tables of a few rows; any plan will do."""
 
 _WHOLE = {"FULL SCAN", "FAST FULL SCAN", "SKIP SCAN", "FULL SCAN DESCENDING"}

@@ -34,7 +34,7 @@ LONG = "x" * 40_000
 CANNOT_SERIALIZE = 8177
 MAINTAINS = 20
 EXECUTIONS_OF_IDLE_MAINTAIN = 20
-"""By its text it is 15 statements and two savepoints."""
+"""By its text it is 16 statements and two savepoints."""
 OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
 _EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
 _CHANGES = """

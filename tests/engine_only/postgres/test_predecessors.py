@@ -182,7 +182,10 @@ def test_a_batch_that_waits_for_a_group_holds_no_predecessor_yet(
         third = batch.start(
             lambda own: own.enqueue_batch(
                 queue,
-                [NewMessage("after", predecessor_ids=[first]), NewMessage("a2", group_key="a")],
+                [
+                    NewMessage(data="after", predecessor_ids=[first]),
+                    NewMessage(data="a2", group_key="a"),
+                ],
             )
         )
         third.waits_for(beside)

@@ -63,6 +63,13 @@ _SHIFTS = (
         f"t.started_at = t.started_at {_BACK}",
     ),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
+    (
+        "schedule",
+        "part_id, schedule_name",
+        "true",
+        f"t.next_run_at = t.next_run_at {_BACK}, t.starts_at = t.starts_at {_BACK},"
+        f" t.ends_at = t.ends_at {_BACK}",
+    ),
     ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
         "message",

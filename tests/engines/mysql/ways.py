@@ -1,6 +1,7 @@
 """The ways to MariaDB and MySQL for the tests: a given URL, a container, or a private server."""
 
 import secrets
+from contextlib import closing
 
 import pymysql
 from testcontainers.core.container import DockerContainer
@@ -8,7 +9,7 @@ from testcontainers.core.container import DockerContainer
 from rowq.mysql.url import connection_parameters
 from tests.engines.base import Control, Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
-from tests.engines.mysql import debian
+from tests.engines.mysql import debian, zones
 from tests.engines.mysql.local import (
     LocalMariaDB,
     LocalMySQL,
@@ -17,7 +18,7 @@ from tests.engines.mysql.local import (
     find_mysql,
     find_programs,
 )
-from tests.engines.mysql.server import MysqlServer
+from tests.engines.mysql.server import MysqlServer, Session
 
 # Processes are killed in the tests, machines are not: what was written survives without syncing.
 # A time zone off by a quarter of an hour finds every place that forgets about time zones. The
@@ -102,6 +103,8 @@ class MysqlProvider(DockerProvider):
     def from_local(self, version: str) -> MysqlServer:
         """Start the programs of a package in a directory of their own."""
         local = self._start_local(version)
+        with closing(Session(**connection_parameters(local.url), autocommit=True)) as admin:
+            zones.fill(admin)
         control = Control(stop=local.stop, crash=local.kill, restart=local.restart, log=local.log)
         return MysqlServer(
             local.url, "local programs", control, spare=lambda: self.from_local(version)

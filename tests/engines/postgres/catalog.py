@@ -46,6 +46,7 @@ _PROBES = {
     "message_ids": "array[]::bigint[]",
     "messages": "'[]'",
     "queue_name": "'no such queue'",
+    "schedule_name": "'no such schedule'",
 }
 _SHOWN = {
     "boolean": "bool",
@@ -86,7 +87,9 @@ class PostgresCatalog:
         for parameter in routine.parameters:
             spelled = _spelled(parameter.type)
             array = f"ARRAY of {spelled[:-2]}" if spelled.endswith("[]") else spelled
-            default = f"NULL::{spelled}" if parameter.default == "null" else parameter.default
+            default = parameter.default
+            if default == "null" or (default or "").startswith("'"):
+                default = f"{str(default).replace('null', 'NULL')}::{spelled}"
             wanted.append((parameter.direction.upper(), f"p_{parameter.name}", array, default))
         return wanted
 

@@ -36,6 +36,9 @@ _SHIFTS = (
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.started set started_at = started_at - interval '{0}' second where " + _PART,
     "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second where " + _PART,
+    "update rowq.schedule set next_run_at = next_run_at - interval '{0}' second,"
+    " starts_at = starts_at - interval '{0}' second, ends_at = ends_at - interval '{0}' second"
+    " where " + _PART,
 )
 
 _CENSUS = f"""

@@ -16,9 +16,13 @@ COMMITS = {"dequeue_wait", "drop_days", "maintain_job"}
 
 WAITS = {"pop_claimed", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""
+WAITS |= {"require_schedule"}
+"""Sessions that change the same schedule take turns, too."""
 
 SWALLOWS = {"maintain_archive", "ring_doorbell", "wait_for_ring"}
 """The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
+SWALLOWS |= {"run_due"}
+"""A schedule's fault is noted, or tried again, and the other schedules go on."""
 
 DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""

@@ -1,0 +1,36 @@
+drop procedure if exists rowq.internal_next_tick;
+
+delimiter //
+create procedure rowq.internal_next_tick(
+    p_bits varchar(136),
+    p_interval_seconds double,
+    p_time_zone varchar(64),
+    p_starts_at datetime(6),
+    p_ends_at datetime(6),
+    p_after datetime(6),
+    out p_tick datetime(6)
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_next_tick
+-- purpose   Return the first tick of a schedule after a moment; null where there is none. p_bits is its parsed cron expression, or null.
+-- promise   P31
+-- errors    RQ711
+    declare v_after datetime(6) default greatest(p_after, p_starts_at - interval 1 microsecond);
+    declare v_step, v_passed bigint;
+
+    if p_bits is not null then
+        call rowq.internal_next_cron(p_bits, p_time_zone, v_after, p_tick);
+    else
+        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        set v_step = round(p_interval_seconds * 1000000),
+            v_passed = timestampdiff(microsecond, p_starts_at, v_after);
+        set p_tick = p_starts_at
+            + interval if(v_passed < 0, 0, (v_passed div v_step + 1) * v_step) microsecond;
+    end if;
+    if p_tick > p_ends_at then
+        set p_tick = null;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,64 @@
+drop procedure if exists rowq.run_schedule;
+
+delimiter //
+create procedure rowq.run_schedule(p_queue_name longtext, p_schedule_name longtext)
+sql security definer
+modifies sql data
+comment 'Enqueue the message of a schedule now, paused or not; its next tick stays as it is.'
+begin
+-- routine   run_schedule
+-- version   1
+-- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
+-- promise   P15
+-- locks     the part, shared; the schedule row; as enqueue
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ702 RQ711
+-- differs   nothing
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_now datetime(6);
+    declare v_message_id bigint;
+    declare v_outcome varchar(20);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_schedule(v_part_id, p_schedule_name);
+            set v_now = utc_timestamp(6);
+            call rowq.internal_send_tick(
+                v_part_id, cast(p_schedule_name as binary), v_now, v_owns_transaction,
+                v_message_id, v_outcome
+            );
+            if v_outcome = 'enqueued' then
+                update rowq.schedule s
+                set s.last_run_at     = v_now,
+                    s.last_message_id = v_message_id
+                where s.part_id = v_part_id
+                  and s.schedule_name = cast(p_schedule_name as binary);
+            end if;
+
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_message_id as message_id, v_outcome as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin_session();
+    end if;
+end//
+delimiter ;

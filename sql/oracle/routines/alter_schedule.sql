@@ -1,0 +1,93 @@
+procedure alter_schedule(
+    p_queue_name       in varchar2,
+    p_schedule_name    in varchar2,
+    p_cron             in varchar2 default null,
+    p_interval_seconds in number default null,
+    p_time_zone        in varchar2 default null,
+    p_body             in clob default null,
+    p_body_binary      in blob default null,
+    p_message_type     in varchar2 default null,
+    p_headers          in clob default null,
+    p_priority         in number default null,
+    p_max_attempts     in number default null,
+    p_group_key        in varchar2 default null,
+    p_missed           in varchar2 default null,
+    p_overlap          in number default null,
+    p_starts_at        in timestamp default null,
+    p_ends_at          in timestamp default null,
+    p_is_paused        in number default null,
+    p_rows             out sys_refcursor
+)
+is
+-- routine   alter_schedule
+-- version   1
+-- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
+-- promise   P15 P31
+-- locks     the schedule row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ702 RQ711
+-- differs   nothing
+    v_queue         t_queue;
+    v_schedule      t_schedule;
+    v_has_savepoint boolean;
+begin
+    internal_begin_work(v_has_savepoint);
+    v_queue := internal_require_queue(p_queue_name);
+    v_schedule := internal_require_schedule(v_queue.part_id, p_schedule_name);
+
+    -- One kind of time, or of body, takes the place of the other.
+    if p_cron is not null or p_interval_seconds is not null then
+        v_schedule.cron := p_cron;
+        v_schedule.interval_seconds := p_interval_seconds;
+    end if;
+    if p_body is not null or p_body_binary is not null then
+        v_schedule.body := p_body;
+        v_schedule.body_binary := p_body_binary;
+    end if;
+    v_schedule.time_zone := coalesce(p_time_zone, v_schedule.time_zone);
+    v_schedule.message_type := coalesce(p_message_type, v_schedule.message_type);
+    v_schedule.headers := coalesce(p_headers, v_schedule.headers);
+    v_schedule.priority := coalesce(p_priority, v_schedule.priority);
+    v_schedule.max_attempts := coalesce(p_max_attempts, v_schedule.max_attempts);
+    v_schedule.group_key := coalesce(p_group_key, v_schedule.group_key);
+    v_schedule.missed := coalesce(p_missed, v_schedule.missed);
+    v_schedule.overlap := coalesce(p_overlap, v_schedule.overlap);
+    v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
+    v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
+    v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
+    internal_check_schedule(v_schedule, v_queue);
+    v_schedule.next_run_at := null;
+    if v_schedule.is_paused = 0 then
+        v_schedule.next_run_at := internal_next_tick(v_schedule, sys_extract_utc(systimestamp));
+    end if;
+
+    update rowq_schedule s
+    set s.cron             = v_schedule.cron,
+        s.interval_seconds = v_schedule.interval_seconds,
+        s.time_zone        = v_schedule.time_zone,
+        s.missed           = v_schedule.missed,
+        s.overlap          = v_schedule.overlap,
+        s.starts_at        = v_schedule.starts_at,
+        s.ends_at          = v_schedule.ends_at,
+        s.message_type     = v_schedule.message_type,
+        s.priority         = v_schedule.priority,
+        s.group_key        = v_schedule.group_key,
+        s.max_attempts     = v_schedule.max_attempts,
+        s.is_paused        = v_schedule.is_paused,
+        s.next_run_at      = v_schedule.next_run_at,
+        s.last_error       = null,
+        s.headers          = v_schedule.headers,
+        s.body             = v_schedule.body,
+        s.body_binary      = v_schedule.body_binary
+    where s.part_id = v_schedule.part_id
+      and s.schedule_key = v_schedule.schedule_key;
+
+    open p_rows for
+        select p_schedule_name as schedule_name, 'altered' as outcome,
+               v_schedule.next_run_at as next_run_at
+        from dual;
+exception
+    when others then
+        internal_roll_back(v_has_savepoint);
+        raise;
+end alter_schedule;

@@ -1,0 +1,91 @@
+create or replace function rowq.alter_schedule(
+    p_queue_name       text,
+    p_schedule_name    text,
+    p_cron             text default null,
+    p_interval_seconds double precision default null,
+    p_time_zone        text default null,
+    p_body             text default null,
+    p_body_binary      bytea default null,
+    p_message_type     text default null,
+    p_headers          jsonb default null,
+    p_priority         integer default null,
+    p_max_attempts     integer default null,
+    p_group_key        text default null,
+    p_missed           text default null,
+    p_overlap          boolean default null,
+    p_starts_at        timestamp with time zone default null,
+    p_ends_at          timestamp with time zone default null,
+    p_is_paused        boolean default null
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   alter_schedule
+-- version   1
+-- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
+-- promise   P15 P31
+-- locks     the schedule row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ702 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue    rowq.queue;
+    v_schedule rowq.schedule;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+    v_schedule := rowq.internal_require_schedule(v_queue.part_id, p_schedule_name);
+    perform rowq.internal_check_range('priority', p_priority, 0, 9);
+    perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+
+    -- One kind of time, or of body, takes the place of the other.
+    if num_nonnulls(p_cron, p_interval_seconds) > 0 then
+        v_schedule.cron := p_cron;
+        v_schedule.interval_seconds := p_interval_seconds;
+    end if;
+    if num_nonnulls(p_body, p_body_binary) > 0 then
+        v_schedule.body := p_body;
+        v_schedule.body_binary := p_body_binary;
+    end if;
+    v_schedule.time_zone := coalesce(p_time_zone, v_schedule.time_zone);
+    v_schedule.message_type := coalesce(p_message_type, v_schedule.message_type);
+    v_schedule.headers := coalesce(p_headers, v_schedule.headers);
+    v_schedule.priority := coalesce(p_priority, v_schedule.priority);
+    v_schedule.max_attempts := coalesce(p_max_attempts, v_schedule.max_attempts);
+    v_schedule.group_key := coalesce(p_group_key, v_schedule.group_key);
+    v_schedule.missed := coalesce(p_missed, v_schedule.missed);
+    v_schedule.overlap := coalesce(p_overlap, v_schedule.overlap);
+    v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
+    v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
+    v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
+    perform rowq.internal_check_schedule(v_schedule, v_queue);
+    v_schedule.next_run_at := case
+        when not v_schedule.is_paused
+            then rowq.internal_next_tick(v_schedule, clock_timestamp())
+    end;
+
+    update rowq.schedule s
+    set cron             = v_schedule.cron,
+        interval_seconds = v_schedule.interval_seconds,
+        time_zone        = v_schedule.time_zone,
+        missed           = v_schedule.missed,
+        overlap          = v_schedule.overlap,
+        starts_at        = v_schedule.starts_at,
+        ends_at          = v_schedule.ends_at,
+        message_type     = v_schedule.message_type,
+        headers          = v_schedule.headers,
+        priority         = v_schedule.priority,
+        group_key        = v_schedule.group_key,
+        max_attempts     = v_schedule.max_attempts,
+        body             = v_schedule.body,
+        body_binary      = v_schedule.body_binary,
+        is_paused        = v_schedule.is_paused,
+        next_run_at      = v_schedule.next_run_at,
+        last_error       = null
+    where s.part_id = v_schedule.part_id
+      and s.schedule_name = v_schedule.schedule_name;
+    return query select p_schedule_name, 'altered', v_schedule.next_run_at;
+end;
+$$;

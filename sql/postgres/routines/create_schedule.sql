@@ -1,0 +1,92 @@
+create or replace function rowq.create_schedule(
+    p_queue_name       text,
+    p_schedule_name    text,
+    p_cron             text default null,
+    p_interval_seconds double precision default null,
+    p_time_zone        text default 'UTC',
+    p_body             text default null,
+    p_body_binary      bytea default null,
+    p_message_type     text default null,
+    p_headers          jsonb default null,
+    p_priority         integer default 5,
+    p_max_attempts     integer default null,
+    p_group_key        text default null,
+    p_missed           text default 'once',
+    p_overlap          boolean default true,
+    p_starts_at        timestamp with time zone default null,
+    p_ends_at          timestamp with time zone default null
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   create_schedule
+-- version   1
+-- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
+-- promise   P15 P30 P31
+-- locks     the queue row, shared; the new schedule row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_schedule rowq.schedule;
+    v_queue    rowq.queue;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+    v_schedule.part_id := v_queue.part_id;
+    v_schedule.schedule_name := p_schedule_name;
+    v_schedule.cron := p_cron;
+    v_schedule.interval_seconds := p_interval_seconds;
+    v_schedule.time_zone := p_time_zone;
+    v_schedule.missed := p_missed;
+    v_schedule.overlap := coalesce(p_overlap, true);
+    v_schedule.starts_at := coalesce(p_starts_at, clock_timestamp());
+    v_schedule.ends_at := p_ends_at;
+    v_schedule.message_type := p_message_type;
+    v_schedule.headers := p_headers;
+    v_schedule.group_key := p_group_key;
+    v_schedule.body := p_body;
+    v_schedule.body_binary := p_body_binary;
+    perform rowq.internal_check_range('priority', p_priority, 0, 9);
+    perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    v_schedule.priority := p_priority;
+    v_schedule.max_attempts := p_max_attempts;
+    perform rowq.internal_check_schedule(v_schedule, v_queue);
+    v_schedule.is_paused := false;
+    v_schedule.next_run_at := rowq.internal_next_tick(v_schedule, clock_timestamp());
+
+    -- Hold the queue, so that drop_queue waits for the new row.
+    perform
+    from rowq.queue q
+    where q.part_id = v_queue.part_id
+    for key share;
+    if not found then
+        perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
+    insert into rowq.schedule (
+        part_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
+        ends_at, message_type, headers, priority, group_key, max_attempts, body, body_binary,
+        next_run_at
+    )
+    values (
+        v_schedule.part_id, v_schedule.schedule_name, v_schedule.cron,
+        v_schedule.interval_seconds, v_schedule.time_zone, v_schedule.missed,
+        v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
+        v_schedule.message_type, v_schedule.headers, v_schedule.priority,
+        v_schedule.group_key, v_schedule.max_attempts, v_schedule.body,
+        v_schedule.body_binary, v_schedule.next_run_at
+    )
+    on conflict do nothing;
+    if found then
+        return query select p_schedule_name, 'created', v_schedule.next_run_at;
+    else
+        return query
+        select s.schedule_name, 'exists', s.next_run_at
+        from rowq.schedule s
+        where s.part_id = v_queue.part_id
+          and s.schedule_name = p_schedule_name;
+    end if;
+end;
+$$;

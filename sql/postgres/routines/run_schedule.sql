@@ -1,0 +1,36 @@
+create or replace function rowq.run_schedule(p_queue_name text, p_schedule_name text)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   run_schedule
+-- version   1
+-- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
+-- promise   P15
+-- locks     the schedule row; as enqueue
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ702 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue    rowq.queue;
+    v_schedule rowq.schedule;
+    v_sent     record;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+    v_schedule := rowq.internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_sent := rowq.internal_send_tick(v_schedule, v_queue.queue_name, clock_timestamp());
+    if v_sent.o_outcome = 'enqueued' then
+        update rowq.schedule s
+        set last_run_at     = clock_timestamp(),
+            last_message_id = v_sent.o_message_id
+        where s.part_id = v_schedule.part_id
+          and s.schedule_name = v_schedule.schedule_name;
+    end if;
+    return query select v_sent.o_message_id, v_sent.o_outcome;
+end;
+$$;

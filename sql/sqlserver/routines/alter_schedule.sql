@@ -1,0 +1,130 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.AlterSchedule
+    @queue_name nvarchar(max),
+    @schedule_name nvarchar(max),
+    @cron nvarchar(max) = null,
+    @interval_seconds float = null,
+    @time_zone nvarchar(max) = null,
+    @body nvarchar(max) = null,
+    @body_binary varbinary(max) = null,
+    @message_type nvarchar(max) = null,
+    @headers nvarchar(max) = null,
+    @priority int = null,
+    @max_attempts int = null,
+    @group_key nvarchar(max) = null,
+    @missed nvarchar(max) = null,
+    @overlap bit = null,
+    @starts_at datetime2(6) = null,
+    @ends_at datetime2(6) = null,
+    @is_paused bit = null
+as
+begin
+-- routine   AlterSchedule
+-- version   1
+-- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
+-- promise   P15 P31
+-- locks     the part, shared; the schedule row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ702 RQ711
+-- differs   a time zone may have the name that Windows has for it
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @begun int;
+    declare @part_id int;
+    declare @max_body_length int;
+    declare @schedule_key varbinary(402);
+    declare @next_run_at datetime2(6);
+    -- One kind of time, or of body, takes the place of the other.
+    declare @is_timed bit = iif(@cron is null and @interval_seconds is null, 0, 1);
+    declare @has_body bit = iif(@body is null and @body_binary is null, 0, 1);
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    begin try
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        if @owns_transaction = 0
+            select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+
+        if @owns_transaction = 1
+            begin transaction;
+        exec rowq.InternalEnterQueue
+            @queue_name, @part_id output, @max_body_length = @max_body_length output;
+        exec rowq.InternalRequireSchedule @part_id, @schedule_name, @schedule_key output;
+        select @cron = iif(@is_timed = 1, @cron, s.cron),
+               @interval_seconds = iif(@is_timed = 1, @interval_seconds, s.interval_seconds),
+               @time_zone = coalesce(@time_zone, s.time_zone),
+               @body = iif(@has_body = 1, @body, s.body),
+               @body_binary = iif(@has_body = 1, @body_binary, s.body_binary),
+               @message_type = coalesce(@message_type, s.message_type),
+               @headers = coalesce(@headers, s.headers),
+               @priority = coalesce(@priority, s.priority),
+               @max_attempts = coalesce(@max_attempts, s.max_attempts),
+               @group_key = coalesce(@group_key, s.group_key),
+               @missed = coalesce(@missed, s.missed),
+               @overlap = coalesce(@overlap, s.overlap),
+               @starts_at = coalesce(@starts_at, s.starts_at),
+               @ends_at = coalesce(@ends_at, s.ends_at),
+               @is_paused = coalesce(@is_paused, s.is_paused)
+        from rowq.schedule s with (forceseek)
+        where s.part_id = @part_id
+          and s.schedule_key = @schedule_key;
+        exec rowq.InternalCheckSchedule
+            @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
+            @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
+            @body_binary, @max_body_length, @next_run_at output;
+        if @is_paused = 1
+            set @next_run_at = null;
+
+        -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+        -- transaction (xact_abort), so that nobody can commit one half of a call.
+        set xact_abort on;
+        update s
+        set cron             = @cron,
+            interval_seconds = @interval_seconds,
+            time_zone        = @time_zone,
+            missed           = @missed,
+            overlap          = @overlap,
+            starts_at        = @starts_at,
+            ends_at          = @ends_at,
+            message_type     = @message_type,
+            headers          = @headers,
+            priority         = @priority,
+            group_key        = @group_key,
+            max_attempts     = @max_attempts,
+            body             = @body,
+            body_binary      = @body_binary,
+            is_paused        = @is_paused,
+            next_run_at      = @next_run_at,
+            last_error       = null
+        from rowq.schedule s with (rowlock, forceseek)
+        where s.part_id = @part_id
+          and s.schedule_key = @schedule_key;
+
+        if @owns_transaction = 1
+            commit transaction;
+    end try
+    begin catch
+        -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+        -- the call had begun to write.
+        if @owns_transaction = 1 and @@trancount > 0
+            rollback transaction;
+
+        -- The victim of a deadlock does not start again here, as others do: what was null has by
+        -- now the value of a row that another session may have changed since.
+        throw;
+    end catch;
+
+    select cast(@schedule_name as nvarchar(200)) as schedule_name, N'altered' as outcome,
+           @next_run_at as next_run_at;
+end
+go

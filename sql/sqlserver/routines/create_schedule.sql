@@ -1,0 +1,124 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.CreateSchedule
+    @queue_name nvarchar(max),
+    @schedule_name nvarchar(max),
+    @cron nvarchar(max) = null,
+    @interval_seconds float = null,
+    @time_zone nvarchar(max) = 'UTC',
+    @body nvarchar(max) = null,
+    @body_binary varbinary(max) = null,
+    @message_type nvarchar(max) = null,
+    @headers nvarchar(max) = null,
+    @priority int = 5,
+    @max_attempts int = null,
+    @group_key nvarchar(max) = null,
+    @missed nvarchar(max) = 'once',
+    @overlap bit = 1,
+    @starts_at datetime2(6) = null,
+    @ends_at datetime2(6) = null
+as
+begin
+-- routine   CreateSchedule
+-- version   1
+-- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
+-- promise   P15 P30 P31
+-- locks     the part, shared; the new schedule row; waits for another session that creates it
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   a time zone may have the name that Windows has for it
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @max_body_length int;
+    declare @schedule_key varbinary(402);
+    declare @first_run_at datetime2(6);
+    declare @next_run_at datetime2(6);
+    declare @outcome nvarchar(20);
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue
+                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+            set @starts_at = coalesce(@starts_at, sysutcdatetime());
+            exec rowq.InternalCheckSchedule
+                @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
+                @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
+                @body_binary, @max_body_length, @first_run_at output;
+            set @schedule_key = convert(varbinary(402), @schedule_name + N'.');
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            set @outcome = N'created';
+            set @next_run_at = @first_run_at;
+            -- If another session has added the name meanwhile, this inserts no row and raises no
+            -- error (ignore_dup_key).
+            insert into rowq.schedule with (rowlock) (
+                part_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
+                overlap, starts_at, ends_at, message_type, headers, priority, group_key,
+                max_attempts, body, body_binary, next_run_at
+            )
+            select @part_id, @schedule_key, @schedule_name, @cron, @interval_seconds, @time_zone,
+                   @missed, coalesce(@overlap, 1), @starts_at, @ends_at, @message_type, @headers,
+                   @priority, @group_key, @max_attempts, @body, @body_binary, @first_run_at
+            where not exists (
+                select 1
+                from rowq.schedule s with (rowlock, readcommittedlock, forceseek)
+                where s.part_id = @part_id
+                  and s.schedule_key = @schedule_key
+            );
+            if @@rowcount = 0
+            begin
+                set @outcome = N'exists';
+                set @next_run_at = null;
+                select @next_run_at = s.next_run_at
+                from rowq.schedule s with (rowlock, readcommittedlock, forceseek)
+                where s.part_id = @part_id
+                  and s.schedule_key = @schedule_key;
+            end;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select cast(@schedule_name as nvarchar(200)) as schedule_name, @outcome as outcome,
+           @next_run_at as next_run_at;
+end
+go

@@ -1,0 +1,76 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.DropSchedule
+    @queue_name nvarchar(max),
+    @schedule_name nvarchar(max)
+as
+begin
+-- routine   DropSchedule
+-- version   1
+-- purpose   Remove a schedule; the messages that it made stay.
+-- promise   P15
+-- locks     the part, shared; the schedule row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ702 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @schedule_key varbinary(402);
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireSchedule @part_id, @schedule_name, @schedule_key output;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            delete s
+            from rowq.schedule s with (rowlock, forceseek)
+            where s.part_id = @part_id
+              and s.schedule_key = @schedule_key;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select cast(@schedule_name as nvarchar(200)) as schedule_name, N'dropped' as outcome;
+end
+go

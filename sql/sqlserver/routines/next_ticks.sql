@@ -1,0 +1,63 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.NextTicks
+    @cron nvarchar(max) = null,
+    @interval_seconds float = null,
+    @time_zone nvarchar(max) = 'UTC',
+    @after datetime2(6) = null,
+    @max_ticks int = 5
+as
+begin
+-- routine   NextTicks
+-- version   1
+-- purpose   When a schedule with these times would run: a look before it is created. An interval counts from after.
+-- promise   P31
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   a time zone may have the name that Windows has for it
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @begun int;
+    declare @windows_name nvarchar(128);
+    declare @bits nvarchar(200);
+    declare @tick datetime2(6) = coalesce(@after, sysutcdatetime());
+    declare @starts_at datetime2(6) = @tick;
+    declare @ticks table (tick datetime2(6) not null primary key);
+
+    begin try
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        if @cron is null and @interval_seconds is null
+            or @cron is not null and @interval_seconds is not null
+            exec rowq.InternalRefuse N'a schedule has either cron or interval_seconds';
+        exec rowq.InternalCheckRange N'interval_seconds', @interval_seconds, 1, 315360000;
+        exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
+        exec rowq.InternalCheckRange N'max_ticks', @max_ticks, 1, 1000, @is_required = 1;
+        if @tick not between '20000101' and '21000101'
+            exec rowq.InternalRefuse N'after must be a moment between the years 2000 and 2100';
+        if @cron is not null
+            exec rowq.InternalParseCron @cron, @bits output;
+
+        while @max_ticks > 0
+        begin
+            exec rowq.InternalNextTick
+                @bits, @interval_seconds, @windows_name, @starts_at, null, @tick, @tick output;
+            if @tick is null
+                break;
+            insert into @ticks (tick) values (@tick);
+            set @max_ticks -= 1;
+        end;
+        select t.tick from @ticks t order by t.tick;
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go

@@ -1,0 +1,65 @@
+"""run_schedule."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.contract.test_create_schedule import HOURLY, scheduled
+from tests.helpers.queues import CheckedQueue
+
+
+@pytest.mark.promise("P20", "P30")
+def test_its_message_is_enqueued_and_its_next_tick_stays(queue: CheckedQueue) -> None:
+    made = queue.call_one(
+        "create_schedule",
+        schedule_name="nightly",
+        body="body",
+        message_type="type",
+        headers={"schedule": "another", "own": [1, "2"]},
+        priority=1,
+        max_attempts=3,
+        **HOURLY,
+    )
+    row = queue.call_one("run_schedule", schedule_name="nightly")
+    assert row.outcome == "enqueued"
+    message = queue.message(row.message_id)
+    assert (message.body, message.message_type, message.priority) == ("body", "type", 1)
+    assert (message.max_attempts, message.dedup_key, message.state) == (3, None, "ready")
+    tick = message.headers.pop("tick")
+    assert message.headers == {"schedule": "nightly", "own": [1, "2"]}
+    assert abs(datetime.fromisoformat(tick) - datetime.now(UTC)) < timedelta(seconds=60)
+    shown = scheduled(queue)
+    assert (shown.next_run_at, shown.last_message_id) == (made.next_run_at, row.message_id)
+    assert abs(shown.last_run_at - datetime.now(UTC)) < timedelta(seconds=60)
+
+
+@pytest.mark.promise("P12", "P30")
+def test_one_that_must_not_overlap_waits_for_its_last_message(queue: CheckedQueue) -> None:
+    queue.call("create_schedule", schedule_name="nightly", overlap=False, **HOURLY)
+    first = queue.call_one("run_schedule", schedule_name="nightly")
+    again = queue.call_one("run_schedule", schedule_name="nightly")
+    assert (again.outcome, again.message_id) == ("duplicate", first.message_id)
+    assert queue.message(first.message_id).dedup_key == "schedule:nightly"
+    queue.finish_one()
+    assert queue.call_one("run_schedule", schedule_name="nightly").outcome == "enqueued"
+
+
+@pytest.mark.promise("P30")
+def test_a_paused_schedule_can_be_run(queue: CheckedQueue) -> None:
+    queue.call("create_schedule", schedule_name="nightly", **HOURLY)
+    queue.call("alter_schedule", schedule_name="nightly", is_paused=True)
+    assert queue.call_one("run_schedule", schedule_name="nightly").outcome == "enqueued"
+    assert scheduled(queue).next_run_at is None
+
+
+@pytest.mark.promise("P21")
+def test_its_messages_join_their_group(queue: CheckedQueue) -> None:
+    queue.call("create_schedule", schedule_name="nightly", group_key="group", **HOURLY)
+    ids = [queue.call_one("run_schedule", schedule_name="nightly").message_id for _ in "ab"]
+    assert [queue.state_of(message_id) for message_id in ids] == ["ready", "blocked"]
+
+
+@pytest.mark.promise("P15")
+def test_an_unknown_schedule_is_refused_by_its_name(queue: CheckedQueue) -> None:
+    assert "nightly" in queue.refused("RQ702", "run_schedule", schedule_name="nightly")
+    assert "schedule_name" in queue.refused("RQ711", "run_schedule", schedule_name=None)

@@ -1,0 +1,270 @@
+"""What schedules ask of the server's tables of time zones, and what they cost."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rowq import migrate
+from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.statements import accesses, run_by
+from tests.engines.base import Connection, Server
+from tests.engines.mysql.zones import ZONES
+from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
+from tests.helpers.queues import Connect
+
+END = datetime(2038, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+def schedule(connection: Connection, queue: str, name: str = "often", **settings: Any) -> None:
+    """Create a schedule of an hour and let its first tick be due."""
+    arguments = {"interval_seconds": 3600, **settings}
+    call(connection, "create_schedule", queue_name=queue, schedule_name=name, **arguments)
+    make_due(connection, queue)
+
+
+def make_due(connection: Connection, queue: str) -> None:
+    connection.execute(
+        "update rowq.schedule set next_run_at = next_run_at - interval 3600 second,"
+        " starts_at = starts_at - interval 3600 second where part_id = %s",
+        [part_of(connection, queue)],
+    )
+
+
+def shown(connection: Connection, queue: str) -> list[tuple[str, str | None, bool]]:
+    """Return each schedule's name, its last error, and whether it is due."""
+    rows = call(connection, "list_schedules", queue_name=queue)
+    now = datetime.now(UTC)
+    return [(row.schedule_name, row.last_error, row.next_run_at <= now) for row in rows]
+
+
+@pytest.fixture
+def without_zones(server: Server, empty_database: str) -> Iterator[Connection]:
+    """Return a session of a server with rowq that has no time zones."""
+    migrate.migrate(empty_database)
+    with server.connect(empty_database) as connection:
+        kept = connection.execute("select name, time_zone_id from mysql.time_zone_name").fetchall()
+        connection.execute("delete from mysql.time_zone_name")
+        yield connection
+        for name, number in kept:
+            connection.execute("insert into mysql.time_zone_name values (%s, %s)", [name, number])
+
+
+@pytest.mark.promise("P15")
+def test_the_tests_have_the_time_zones_that_they_need(connection: Connection) -> None:
+    for name in ZONES:
+        query = "select convert_tz('2030-07-01', '+00:00', %s)"
+        ((found,),) = connection.execute(query, [name]).fetchall()
+        assert found is not None, f"{name}: load the server's time zone tables to run the tests"
+    # Berlin has summer time then, so the tables go on to 2037.
+    query = "select hour(convert_tz('2030-07-01', '+00:00', 'Europe/Berlin'))"
+    assert connection.execute(query).fetchone() == (2,)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    "zone", ["EST5EDT4", "Foo/Bar", "+02:00", "SYSTEM", "system", "UTC+3", "UTC ", "Europe/Berlin "]
+)
+def test_only_names_of_zones_are_zones(connection: Connection, queue: str, zone: str) -> None:
+    text = refused(
+        connection, "RQ711", "create_schedule", queue_name=queue, schedule_name="a",
+        cron="* * * * *", time_zone=zone,
+    )  # fmt: skip
+    assert "time_zone must be a name such as Europe/Berlin" in text
+
+
+@pytest.mark.promise("P31")
+@pytest.mark.parametrize("cron", ["0 0 * * *", "* * * * *"])
+def test_a_time_zone_ends_with_its_tables_and_utc_does_not(
+    connection: Connection, cron: str
+) -> None:
+    asked = {"cron": cron, "after": END - timedelta(minutes=2), "max_ticks": 3}
+    there = [row.tick for row in call(connection, "next_ticks", time_zone="Asia/Kolkata", **asked)]
+    assert there == ([] if cron[0] == "0" else [END - timedelta(minutes=1)])
+    assert len(call(connection, "next_ticks", **asked)) == 3
+    late = {**asked, "after": datetime(2099, 12, 31, tzinfo=UTC)}
+    assert call(connection, "next_ticks", time_zone="Europe/Berlin", **late) == []
+    assert len(call(connection, "next_ticks", **late)) == 3
+
+
+@pytest.mark.promise("P15")
+def test_a_schedule_that_would_begin_after_the_end_of_its_time_zone_is_refused(
+    connection: Connection, queue: str
+) -> None:
+    arguments = {
+        "queue_name": queue, "schedule_name": "a", "cron": "@daily", "starts_at": END,
+    }  # fmt: skip
+    refused(connection, "RQ711", "create_schedule", time_zone="Europe/Berlin", **arguments)
+    assert call_one(connection, "create_schedule", **arguments).next_run_at == END
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.requires("databases")
+def test_a_server_without_time_zones_says_how_to_have_them_and_knows_utc(
+    without_zones: Connection, queue_name: str
+) -> None:
+    call(without_zones, "create_queue", queue_name=queue_name)
+    arguments = {"queue_name": queue_name, "schedule_name": "a", "cron": "@daily"}
+    text = refused(without_zones, "RQ711", "create_schedule", time_zone="Asia/Tokyo", **arguments)
+    assert "Asia/Tokyo: load the server's time zone tables (mysql_tzinfo_to_sql)" in text
+    assert call_one(without_zones, "create_schedule", **arguments).outcome == "created"
+
+
+@pytest.mark.promise("P30", "P31")
+def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
+    connection: Connection, queue: str
+) -> None:
+    schedule(connection, queue, "lost", cron="* * * * *", interval_seconds=None)
+    schedule(connection, queue, "other", body="other")
+    part = part_of(connection, queue)
+    change = "update rowq.schedule set time_zone = %s where part_id = %s and schedule_name = 'lost'"
+    connection.execute(change, ["Mars/Base", part])
+    call(connection, "maintain", queue_name=queue)
+    assert [row.body for row in dequeue(connection, queue, 10)] == ["other"]
+    (name, error, is_due), _ = shown(connection, queue)
+    assert (name, is_due) == ("lost", True)
+    assert error is not None
+    assert "time_zone" in error
+    connection.execute(change, ["Europe/Berlin", part])
+    call(connection, "maintain", queue_name=queue)
+    assert len(dequeue(connection, queue, 10)) == 1
+    assert shown(connection, queue)[0] == ("lost", None, False)
+
+
+@pytest.mark.promise("P30")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_an_old_snapshot_runs_no_tick_again(
+    connection: Connection, connect: Connect, queue: str, level: str
+) -> None:
+    schedule(connection, queue)
+    old = connect()
+    old.execute(f"set transaction isolation level {level}")
+    old.execute("start transaction with consistent snapshot")
+    call(connection, "maintain", queue_name=queue)
+    call(old, "maintain", queue_name=queue)
+    old.commit()
+    assert len(dequeue(connection, queue, 10)) == 1
+
+
+@pytest.mark.promise("P06", "P17", "P30")
+@pytest.mark.parametrize("kind", [{"overlap": False}, {"group_key": "group"}])
+def test_who_holds_a_schedules_key_or_group_is_waited_for_a_moment_and_the_session_is_kept(
+    connection: Connection, connect: Connect, queue: str, kind: dict[str, Any]
+) -> None:
+    schedule(connection, queue, **kind)
+    producer, keeper = connect(), connect()
+    producer.execute("begin")
+    enqueue(producer, queue, "first", dedup_key="schedule:often", group_key="group")
+    keeper.execute("set session innodb_lock_wait_timeout = 17")
+    call(keeper, "maintain", queue_name=queue)
+    assert shown(connection, queue) == [("often", None, True)]
+    producer.rollback()
+    call(keeper, "maintain", queue_name=queue)
+    assert shown(connection, queue) == [("often", None, False)]
+    assert keeper.execute("select @@session.innodb_lock_wait_timeout").fetchone() == (17,)
+
+
+@pytest.mark.promise("P30")
+def test_what_is_refused_leaves_the_callers_transaction_and_the_other_schedules_alone(
+    connection: Connection, queue: str
+) -> None:
+    connection.execute("create table if not exists own (a int)")
+    connection.execute("delete from own")
+    schedule(connection, queue, "long", body="x" * 100)
+    schedule(connection, queue, "other", body="other")
+    call(connection, "alter_queue", queue_name=queue, max_body_length=50)
+    connection.execute("begin")
+    connection.execute("insert into own values (1)")
+    call(connection, "maintain", queue_name=queue)
+    connection.commit()
+    assert connection.execute("select count(*) from own").fetchone() == (1,)
+    assert [row.body for row in dequeue(connection, queue, 10)] == ["other"]
+    (_, error, is_due), _ = shown(connection, queue)
+    assert error is not None
+    assert "max_body_length" in error
+    assert not is_due
+
+
+@pytest.mark.promise("P20", "P30")
+@pytest.mark.parametrize("key", ["tick", "schedule"])
+def test_headers_keep_their_numbers_and_a_key_that_is_there_twice_is_replaced(
+    connection: Connection, queue: str, key: str
+) -> None:
+    numbers = '"n": [1.50, 12345678901234567890123, 1e2], "empty": null'
+    connection.execute(
+        "call rowq.create_schedule(%s, 'often', null, 3600, null, null, null, null, %s,"
+        " null, null, null, null, null, null, null)",
+        [queue, f'{{"{key}": 1, {numbers}, "{key}": {{"a": 1}}}}'],
+    ).close()
+    call(connection, "run_schedule", queue_name=queue, schedule_name="often")
+    ((text,),) = connection.execute(
+        "select headers from rowq.message where part_id = %s", [part_of(connection, queue)]
+    ).fetchall()
+    assert not re.search(rf'"{key}": [^"]', text)
+    if "mariadb" in connection.server_version.lower():
+        assert "[1.50, 12345678901234567890123, 1e2]" in text
+    assert '"empty": null' in text
+
+
+@pytest.mark.promise("P13")
+def test_no_statement_about_schedules_sorts_scans_or_leaves_the_primary_key(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    for number in range(200):
+        call(
+            connection, "create_schedule", queue_name=queue, schedule_name=f"{number}",
+            interval_seconds=7200,
+        )  # fmt: skip
+    schedule(connection, queue, overlap=False)
+    session = connect()
+    connection.execute("use rowq")
+
+    def work() -> None:
+        for _ in range(2):
+            call(session, "maintain", queue_name=queue)
+        asked = {"queue_name": queue, "schedule_name": "often"}
+        call(session, "run_schedule", **asked)
+        call(session, "alter_schedule", **asked, missed="all")
+        call(session, "drop_schedule", queue_name=queue, schedule_name="0")
+
+    found = [
+        access
+        for statement in run_by(connection, session, work)
+        for access in accesses(connection, statement)
+        if access.table == "schedule" and not access.statement.lstrip().startswith("insert")
+    ]
+    assert len(found) > 6
+    for access in found:
+        assert access.key == "PRIMARY", access
+        assert access.type in {"const", "eq_ref", "ref", "range"}, access
+        assert "filesort" not in access.extra, access
+        assert "temporary" not in access.extra, access
+
+
+@pytest.mark.promise("P13", "P19")
+def test_maintain_passes_over_queues_whose_schedules_are_not_due(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    call(
+        connection, "create_schedule", queue_name=queue, schedule_name="often",
+        interval_seconds=7200,
+    )  # fmt: skip
+    for _ in range(2):
+        call(connection, "maintain", queue_name=queue)
+    session = connect()
+    connection.execute("use rowq")
+    runs = [
+        run_by(connection, session, lambda: call(session, "maintain", queue_name=queue))
+        for _ in range(5)
+    ]
+    # A look that is slowed down from outside goes on into its queue.
+    looks = min(sum("rowq.schedule" in statement for statement in ran) for ran in runs)
+    assert looks == 1

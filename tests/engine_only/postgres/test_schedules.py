@@ -1,0 +1,117 @@
+"""What schedules cost on PostgreSQL, and what no setting of a session changes."""
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_groups import tables
+from tests.engine_only.postgres.test_plans import Watched, faults, nodes
+from tests.engines.base import Connection
+from tests.helpers.calls import call, dequeue
+from tests.helpers.queues import CheckedQueue
+from tests.stored_times import pass_seconds
+
+QUEUES, SCHEDULES = 50, 20
+
+
+def schedule(connection: Connection, queue: str, count: int) -> None:
+    """Give a queue so many schedules, none of them due."""
+    for number in range(count):
+        call(
+            connection, "create_schedule", queue_name=queue, schedule_name=f"{number}",
+            interval_seconds=7200,
+        )  # fmt: skip
+
+
+@pytest.mark.promise("P13", "P19")
+def test_maintain_passes_over_queues_whose_schedules_are_not_due(
+    owner: Connection, open_owner: Open
+) -> None:
+    for number in range(QUEUES):
+        call(owner, "create_queue", queue_name=f"idle {number}")
+        schedule(owner, f"idle {number}", SCHEDULES)
+    session = open_owner()
+    for _ in range(3):  # The first call plans, and takes so long that it goes into each queue.
+        call(session, "maintain")
+    watched = Watched(session)
+    runs = [watched.run(lambda session: call(session, "maintain")) for _ in range(5)]
+    plans = min(runs, key=len)
+    assert 0 < len(plans) <= 2 * QUEUES
+    assert faults(plans) == set()
+    looks = [
+        node
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if node.get("Relation Name") == "schedule"
+    ]
+    assert {node["Index Name"] for node in looks} == {"schedule_pk"}
+    assert {"part_id" in node["Index Cond"] for node in looks} == {True}
+
+
+@pytest.mark.promise("P13")
+def test_a_look_for_due_schedules_reads_those_of_its_queue(
+    owner: Connection, open_owner: Open
+) -> None:
+    for queue in ("hot", "cold"):
+        call(owner, "create_queue", queue_name=queue)
+        schedule(owner, queue, 200)
+    watched = Watched(open_owner())
+    pass_seconds(owner, "hot", 7200)
+    plans = watched.run(lambda own: call(own, "maintain", queue_name="hot"))
+    assert "schedule" in tables(plans)
+    assert faults(plans) == set()
+    assert len(dequeue(owner, "hot", 1000)) == 200
+
+
+def test_who_uses_no_schedule_never_reads_the_table(own_queue: CheckedQueue) -> None:
+    watched = Watched(own_queue.connection)
+
+    def work(_: Connection) -> None:
+        own_queue.enqueue("a", "b")
+        own_queue.call("complete", claim_id=own_queue.dequeue(2)[0].claim_id)
+
+    assert "schedule" not in tables(watched.run(work))
+
+
+@pytest.mark.promise("P16", "P31")
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "timezone to 'America/New_York'",
+        "timezone to 'Australia/Lord_Howe'",
+        "datestyle to 'german'",
+        "intervalstyle to 'sql_standard'",
+        "lc_time to 'C'",
+        "timezone_abbreviations to 'Australia'",
+    ],
+)
+def test_no_setting_of_the_session_moves_a_tick(own_queue: CheckedQueue, setting: str) -> None:
+    query = (
+        "select extract(epoch from t.tick)::bigint from rowq.next_ticks("
+        " p_cron => '30 1,2 * * *', p_time_zone => 'Europe/Berlin',"
+        " p_after => '2026-03-06 00:00Z', p_max_ticks => 500) t"
+    )
+    before = own_queue.connection.execute(query).fetchall()
+    own_queue.connection.execute(f"set {setting}".encode())
+    assert own_queue.connection.execute(query).fetchall() == before
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("zone", ["EST5EDT4", "Foo/Bar", "+02:00", "europe/berlin", "UTC+3"])
+def test_only_names_of_zones_are_zones(own_queue: CheckedQueue, zone: str) -> None:
+    text = own_queue.refused(
+        "RQ711", "create_schedule", schedule_name="a", cron="* * * * *", time_zone=zone
+    )
+    assert "time_zone" in text
+
+
+@pytest.mark.promise("P30")
+def test_a_strict_transaction_leaves_ticks_to_others(own_queue: CheckedQueue) -> None:
+    own_queue.call("create_schedule", schedule_name="a", interval_seconds=3600)
+    own_queue.pass_seconds(3600)
+    for level in ("repeatable read", "serializable"):
+        own_queue.connection.execute(f"begin isolation level {level}".encode())
+        own_queue.call("maintain")
+        own_queue.connection.execute("commit")
+    assert own_queue.counts() == (0, 0, 0, 0)
+    own_queue.call("maintain")
+    assert own_queue.counts() == (1, 0, 0, 0)
