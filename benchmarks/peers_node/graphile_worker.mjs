@@ -27,13 +27,14 @@ async function produce({ url, queue, bulk, delay_seconds: delay }) {
     return { send, close: () => utils.release() };
 }
 
-// As its page on performance advises: a local queue of a batch, completes gathered as they come.
-async function consume({ url, queue, workers, batch }) {
+// As its page on performance advises: a local queue of a batch, completes gathered as they come. With
+// named queues, which let one job of each out at a time, a local queue would hold the others up.
+async function consume({ url, queue, workers, batch, keys }) {
     const worker = {
         connectionString: url,
         concurrentJobs: workers,
         maxPoolSize: Math.max(10, workers + 2),
-        localQueue: { size: batch > 1 ? batch : -1 },
+        localQueue: { size: batch > 1 && !keys ? batch : -1 },
         completeJobBatchDelay: 0,
         failJobBatchDelay: 0,
         logger,

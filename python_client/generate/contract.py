@@ -68,6 +68,8 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
             yield f"- On {engine} `{name}` may be {others}, too: required then, and kept as text"
     if engines := entry.get("engines"):
         yield f"- Only on: {', '.join(engines)}"
+    if engines := entry.get("engines_so_far"):
+        yield f"- So far only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
     errors = [_error(number, entry, contract) for number in entry["errors"]]

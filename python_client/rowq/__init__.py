@@ -30,6 +30,7 @@ from rowq.headers import UnreadableHeaders
 from rowq.messages import (
     Archived,
     BatchEnqueued,
+    BatchPublished,
     DeadMessage,
     DroppedSchedule,
     Enqueued,
@@ -43,6 +44,7 @@ from rowq.messages import (
     Outcome,
     PeekedMessage,
     Promoted,
+    Published,
     PurgedArchive,
     PurgedQueue,
     QueueOutcome,
@@ -51,6 +53,8 @@ from rowq.messages import (
     RetryOutcome,
     Schedule,
     ScheduleOutcome,
+    TopicBinding,
+    TopicOutcome,
 )
 from rowq.queue import Queue, connect
 from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
@@ -61,6 +65,7 @@ __all__ = [
     "Archived",
     "AsyncQueue",
     "BatchEnqueued",
+    "BatchPublished",
     "CannotConnect",
     "ConnectionLost",
     "DeadMessage",
@@ -82,6 +87,7 @@ __all__ = [
     "Outcome",
     "PeekedMessage",
     "Promoted",
+    "Published",
     "PurgedArchive",
     "PurgedQueue",
     "Queue",
@@ -100,6 +106,8 @@ __all__ = [
     "ScheduleNotFound",
     "ScheduleOutcome",
     "StaleClaim",
+    "TopicBinding",
+    "TopicOutcome",
     "UnreadableHeaders",
     "Worker",
     "WorkerFailed",

@@ -21,6 +21,7 @@ from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
     BatchEnqueued,
+    BatchPublished,
     DeadMessage,
     DroppedSchedule,
     Enqueued,
@@ -34,6 +35,7 @@ from rowq.messages import (
     Outcome,
     PeekedMessage,
     Promoted,
+    Published,
     PurgedArchive,
     PurgedQueue,
     QueueOutcome,
@@ -42,6 +44,8 @@ from rowq.messages import (
     RetryOutcome,
     Schedule,
     ScheduleOutcome,
+    TopicBinding,
+    TopicOutcome,
 )
 from rowq.opening import may_be_entered
 
@@ -215,6 +219,20 @@ class AsyncQueue:
         """Start delivery again."""
         return QueueOutcome(*await self._row("resume_queue", queue_name=queue_name))
 
+    async def bind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
+        """Let a queue get what is published under the topics that a pattern matches.
+
+        A pattern is a topic in which a word may be "*", which is any one word, and the last one
+        "#", any words or none. Outcomes: "bound", "exists".
+        """
+        row = await self._row("bind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
+        return TopicOutcome(*row)
+
+    async def unbind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
+        """Take a queue's pattern away; what it has got stays. Outcomes: "unbound", "not_bound"."""
+        row = await self._row("unbind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
+        return TopicOutcome(*row)
+
     async def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
@@ -284,6 +302,54 @@ class AsyncQueue:
         entries = batch_entries(messages, self._default)
         rows = await self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
         return [BatchEnqueued(*row) for row in rows]
+
+    async def publish(
+        self,
+        topic: str,
+        data: Any = None,
+        *,
+        text: str | None = None,
+        message_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        priority: int = 5,
+        delay_seconds: float | None = None,
+        run_at: datetime | None = None,
+        dedup_key: str | None = None,
+        max_attempts: int | None = None,
+        group_key: str | None = None,
+    ) -> list[Published]:
+        """Hand over one message to each queue that is bound to `topic`, as enqueue does.
+
+        A topic is words of letters, digits, "_" and "-" with dots between, of up to 200
+        characters. Without a `message_type` it is the topic. The result is in the order of the
+        queues' names, and empty where none is bound. A `dedup_key` and a `group_key` count in each
+        queue by itself. A queue that is dropped meanwhile is left out.
+        """
+        body, body_binary = bodies(data, text, self._default)
+        rows = await self._rows(
+            "publish",
+            topic=topic,
+            body=body,
+            body_binary=body_binary,
+            message_type=message_type,
+            headers=plain_headers(headers, self._default),
+            priority=priority,
+            delay_seconds=delay_seconds,
+            run_at=run_at,
+            dedup_key=dedup_key,
+            max_attempts=max_attempts,
+            group_key=group_key,
+        )
+        return [Published(*row) for row in rows]
+
+    async def publish_batch(self, messages: Iterable[NewMessage]) -> list[BatchPublished]:
+        """Publish up to 10000 messages, each with its `topic`: all or, on an error, none.
+
+        The result is queue by queue, in the order of their names.
+        """
+        entries = batch_entries(messages, self._default)
+        rows = await self._rows("publish_batch", messages=entries)
+        return [BatchPublished(*row) for row in rows]
 
     # consume
 
@@ -617,6 +683,11 @@ class AsyncQueue:
             max_messages=max_messages,
         )
         return [DeadMessage(*row) for row in rows]
+
+    async def list_topics(self, queue_name: str | None = None) -> list[TopicBinding]:
+        """Return the patterns of one queue or all."""
+        rows = await self._rows("list_topics", queue_name=queue_name)
+        return [TopicBinding(*row) for row in rows]
 
     async def health(self) -> list[HealthCheck]:
         """Return what needs attention: overdue messages, expired leases, sessions in the way..."""

@@ -40,7 +40,7 @@ def plain_headers(
 
 
 def batch_entries(messages: Iterable[Any], default: Default | None = None) -> list[dict[str, Any]]:
-    """Return messages as the objects of enqueue_batch's JSON array; raises InvalidArgument.
+    """Return messages as the objects of a batch's JSON array; raises InvalidArgument.
 
     A mapping, a text or bytes may be iterated over, and are hardly meant as many messages.
     """
@@ -89,6 +89,7 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
             "predecessor_positions", "int64s", message.predecessor_positions
         ),
         "on_predecessor_dead": message.on_predecessor_dead,
+        "topic": message.topic,
     }
     return {key: value for key, value in entry.items() if value is not None}
 

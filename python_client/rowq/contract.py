@@ -48,6 +48,7 @@ class Overload:
 class Routine:
     """One routine; `kind` is function or procedure, `engines` empty when all engines have it.
 
+    is_own: whether the other engines will not have it, so that the client has no method for it.
     repeatable: whether a call may be made again when its answer was lost. short_form_of: the
     routine that this one calls, None for one that stands for itself. error_engines: by number, the
     engines where the routine may raise an error, of an error that not all of them have.
@@ -64,6 +65,7 @@ class Routine:
     roles: tuple[str, ...]
     repeatable: bool
     engines: tuple[str, ...]
+    is_own: bool
     short_form_of: str | None
     overloads: tuple[Overload, ...]
     error_engines: Mapping[str, tuple[str, ...]]
@@ -99,7 +101,7 @@ class ErrorEntry:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The whole contract; `own` are the routines that only some engines have."""
+    """The whole contract; `own` are the routines that only some engines will ever have."""
 
     version: int
     types: Mapping[str, Mapping[str, str]]
@@ -115,7 +117,7 @@ class Contract:
         return tuple(dict.fromkeys(role for routine in every for role in routine.roles))
 
     def routine(self, name: str) -> Routine:
-        """Return a routine, whether all engines have it or only some."""
+        """Return a routine, whether it is to be on all engines or only on some."""
         return self.routines.get(name) or self.own[name]
 
     def of(self, engine: str) -> dict[str, Routine]:
@@ -133,8 +135,8 @@ def load_contract() -> Contract:
     return Contract(
         version=raw["contract_version"],
         types=raw["types"],
-        routines={name: entry for name, entry in routines.items() if not entry.engines},
-        own={name: entry for name, entry in routines.items() if entry.engines},
+        routines={name: entry for name, entry in routines.items() if not entry.is_own},
+        own={name: entry for name, entry in routines.items() if entry.is_own},
         errors={number: _error(number, entry) for number, entry in raw["errors"].items()},
         promises=raw["promises"],
     )
@@ -156,7 +158,8 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         errors=tuple(entry["errors"]),
         roles=tuple(entry["roles"]),
         repeatable=entry.get("repeatable", False),
-        engines=tuple(entry.get("engines", ())),
+        engines=tuple(entry.get("engines", entry.get("engines_so_far", ()))),
+        is_own="engines" in entry,
         short_form_of=entry.get("short_form_of"),
         overloads=tuple(
             Overload(engine, parameter, type_)

@@ -16,7 +16,8 @@ class NewMessage:
     """One message for enqueue_batch; `data` is any JSON value, or bytes, `text` a text body.
 
     `predecessor_positions` are places in the batch, from 1, of messages before this one that must
-    end first, as those of `predecessor_ids` must.
+    end first, as those of `predecessor_ids` must. `topic` is for publish_batch, which needs one and
+    takes no predecessors.
     """
 
     data: Any = None
@@ -32,6 +33,7 @@ class NewMessage:
     predecessor_ids: Sequence[int] | None = None
     predecessor_positions: Sequence[int] | None = None
     on_predecessor_dead: str | None = None
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,23 @@ class QueueOutcome:
 
     queue_name: str
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """What bind_topic or unbind_topic did."""
+
+    queue_name: str
+    topic_pattern: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBinding:
+    """A queue gets what is published under the topics that the pattern matches."""
+
+    queue_name: str
+    topic_pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,25 @@ class BatchEnqueued:
     """As Enqueued; `position` counts the given messages from 1."""
 
     position: int
+    message_id: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A queue that is bound to a topic, and the message that publish made there, or found."""
+
+    queue_name: str
+    message_id: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPublished:
+    """As Published; `position` counts the given messages from 1."""
+
+    position: int
+    queue_name: str
     message_id: int
     outcome: str
 

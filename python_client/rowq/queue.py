@@ -19,6 +19,7 @@ from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
     BatchEnqueued,
+    BatchPublished,
     DeadMessage,
     DroppedSchedule,
     Enqueued,
@@ -32,6 +33,7 @@ from rowq.messages import (
     Outcome,
     PeekedMessage,
     Promoted,
+    Published,
     PurgedArchive,
     PurgedQueue,
     QueueOutcome,
@@ -40,6 +42,8 @@ from rowq.messages import (
     RetryOutcome,
     Schedule,
     ScheduleOutcome,
+    TopicBinding,
+    TopicOutcome,
 )
 from rowq.session import BorrowedSession, OwnedSession, Session
 
@@ -212,6 +216,20 @@ class Queue:
         """Start delivery again."""
         return QueueOutcome(*self._row("resume_queue", queue_name=queue_name))
 
+    def bind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
+        """Let a queue get what is published under the topics that a pattern matches.
+
+        A pattern is a topic in which a word may be "*", which is any one word, and the last one
+        "#", any words or none. Outcomes: "bound", "exists".
+        """
+        row = self._row("bind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
+        return TopicOutcome(*row)
+
+    def unbind_topic(self, queue_name: str, topic_pattern: str) -> TopicOutcome:
+        """Take a queue's pattern away; what it has got stays. Outcomes: "unbound", "not_bound"."""
+        row = self._row("unbind_topic", queue_name=queue_name, topic_pattern=topic_pattern)
+        return TopicOutcome(*row)
+
     def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
@@ -281,6 +299,54 @@ class Queue:
         entries = batch_entries(messages, self._default)
         rows = self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
         return [BatchEnqueued(*row) for row in rows]
+
+    def publish(
+        self,
+        topic: str,
+        data: Any = None,
+        *,
+        text: str | None = None,
+        message_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        priority: int = 5,
+        delay_seconds: float | None = None,
+        run_at: datetime | None = None,
+        dedup_key: str | None = None,
+        max_attempts: int | None = None,
+        group_key: str | None = None,
+    ) -> list[Published]:
+        """Hand over one message to each queue that is bound to `topic`, as enqueue does.
+
+        A topic is words of letters, digits, "_" and "-" with dots between, of up to 200
+        characters. Without a `message_type` it is the topic. The result is in the order of the
+        queues' names, and empty where none is bound. A `dedup_key` and a `group_key` count in each
+        queue by itself. A queue that is dropped meanwhile is left out.
+        """
+        body, body_binary = bodies(data, text, self._default)
+        rows = self._rows(
+            "publish",
+            topic=topic,
+            body=body,
+            body_binary=body_binary,
+            message_type=message_type,
+            headers=plain_headers(headers, self._default),
+            priority=priority,
+            delay_seconds=delay_seconds,
+            run_at=run_at,
+            dedup_key=dedup_key,
+            max_attempts=max_attempts,
+            group_key=group_key,
+        )
+        return [Published(*row) for row in rows]
+
+    def publish_batch(self, messages: Iterable[NewMessage]) -> list[BatchPublished]:
+        """Publish up to 10000 messages, each with its `topic`: all or, on an error, none.
+
+        The result is queue by queue, in the order of their names.
+        """
+        entries = batch_entries(messages, self._default)
+        rows = self._rows("publish_batch", messages=entries)
+        return [BatchPublished(*row) for row in rows]
 
     # consume
 
@@ -612,6 +678,11 @@ class Queue:
             max_messages=max_messages,
         )
         return [DeadMessage(*row) for row in rows]
+
+    def list_topics(self, queue_name: str | None = None) -> list[TopicBinding]:
+        """Return the patterns of one queue or all."""
+        rows = self._rows("list_topics", queue_name=queue_name)
+        return [TopicBinding(*row) for row in rows]
 
     def health(self) -> list[HealthCheck]:
         """Return what needs attention: overdue messages, expired leases, sessions in the way..."""

@@ -39,6 +39,7 @@ deallocate prepare rowq_check;
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- source tables/schedule.sql
+-- source tables/topic_binding.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 -- source internal/add_part.sql
 -- source internal/admit.sql
@@ -51,6 +52,7 @@ deallocate prepare rowq_check;
 -- source internal/block.sql
 -- source internal/body_fault.sql
 -- source internal/bound_gap.sql
+-- source internal/bound_queues.sql
 -- source internal/check_batch_size.sql
 -- source internal/check_ids.sql
 -- source internal/check_range.sql
@@ -58,6 +60,7 @@ deallocate prepare rowq_check;
 -- source internal/check_settings.sql
 -- source internal/check_text.sql
 -- source internal/check_time_zone.sql
+-- source internal/check_unbound.sql
 -- source internal/close_fronts.sql
 -- source internal/commit_work.sql
 -- source internal/count_messages.sql
@@ -117,6 +120,7 @@ deallocate prepare rowq_check;
 -- source internal/parse_message.sql
 -- source internal/parse_moment.sql
 -- source internal/pass_group.sql
+-- source internal/pick_messages.sql
 -- source internal/pin_session.sql
 -- source internal/pop_blocked.sql
 -- source internal/pop_claimed.sql
@@ -164,6 +168,7 @@ deallocate prepare rowq_check;
 -- source internal/store_plain.sql
 -- source internal/sweep_again.sql
 -- source internal/tick_headers.sql
+-- source internal/topic_fault.sql
 -- source internal/trim_claim.sql
 -- source internal/try_enter_group.sql
 -- source internal/try_unblock.sql
@@ -176,9 +181,13 @@ deallocate prepare rowq_check;
 -- source routines/drop_queue.sql
 -- source routines/pause_queue.sql
 -- source routines/resume_queue.sql
+-- source routines/bind_topic.sql
+-- source routines/unbind_topic.sql
 -- source routines/purge_queue.sql
 -- source routines/enqueue.sql
 -- source routines/enqueue_batch.sql
+-- source routines/publish.sql
+-- source routines/publish_batch.sql
 -- source routines/dequeue_fast.sql
 -- source routines/dequeue_wait.sql
 -- source routines/peek.sql
@@ -203,6 +212,7 @@ deallocate prepare rowq_check;
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
 -- source routines/list_dead.sql
+-- source routines/list_topics.sql
 -- source routines/health.sql
 -- source routines/version.sql
 -- source routines/put.sql

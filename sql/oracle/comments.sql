@@ -133,7 +133,7 @@ begin
     describe('rowq_message', 'headers', 'The producer''s headers.');
     describe('rowq_message', 'body', 'Text body, or null.');
     describe('rowq_message', 'body_binary', 'Binary body, or null.');
-    describe('rowq_message', 'last_error', 'Why the last attempt failed, or the last tick made no message; else null.');
+    describe('rowq_message', 'last_error', 'What went wrong last, or null.');
     describe('rowq_message', 'group_key', 'The producer''s group key.');
     describe('rowq_message', 'has_successors', 'Whether a message has waited for this one; null for no.');
     describe('rowq_message_group', 'part_id', 'The queue; never used again for another one.');
@@ -189,11 +189,11 @@ begin
     describe('rowq_schedule', 'priority', '0 to 9; 0 is delivered first.');
     describe('rowq_schedule', 'group_key', 'The producer''s group key.');
     describe('rowq_schedule', 'max_attempts', 'Leases before a message is dead; of a message: null for the queue''s setting.');
-    describe('rowq_schedule', 'is_paused', 'The queue delivers nothing; the schedule makes no message.');
+    describe('rowq_schedule', 'is_paused', 'It is stopped: a queue delivers nothing, a schedule makes no message.');
     describe('rowq_schedule', 'next_run_at', 'The next tick; null while the schedule is paused, and after its last one.');
     describe('rowq_schedule', 'last_run_at', 'When it last made a message, or null.');
     describe('rowq_schedule', 'last_message_id', 'The message that it made then, or null.');
-    describe('rowq_schedule', 'last_error', 'Why the last attempt failed, or the last tick made no message; else null.');
+    describe('rowq_schedule', 'last_error', 'What went wrong last, or null.');
     describe('rowq_schedule', 'headers', 'The producer''s headers.');
     describe('rowq_schedule', 'body', 'Text body, or null.');
     describe('rowq_schedule', 'body_binary', 'Binary body, or null.');

@@ -42,6 +42,7 @@ $$;
 \ir tables/schedule.sql
 \ir tables/gate.sql
 \ir tables/started.sql
+\ir tables/topic_binding.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
 \ir internal/archive.sql
@@ -49,6 +50,7 @@ $$;
 \ir internal/block.sql
 \ir internal/block_batch.sql
 \ir internal/body_fault.sql
+\ir internal/bound_queues.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_range.sql
 \ir internal/check_schedule.sql
@@ -79,6 +81,7 @@ $$;
 \ir internal/let_go.sql
 \ir internal/locate_messages.sql
 \ir internal/lock_gate.sql
+\ir internal/lock_queue.sql
 \ir internal/maintain_queue.sql
 \ir internal/maintained_parts.sql
 \ir internal/message_fault.sql
@@ -130,7 +133,9 @@ $$;
 \ir internal/send_tick.sql
 \ir internal/store_plain.sql
 \ir internal/store_unkeyed.sql
+\ir internal/take_topics.sql
 \ir internal/tick_headers.sql
+\ir internal/topic_fault.sql
 \ir internal/try_enter_group.sql
 \ir internal/unblock.sql
 \ir internal/wait_until.sql
@@ -141,9 +146,13 @@ $$;
 \ir routines/drop_queue.sql
 \ir routines/pause_queue.sql
 \ir routines/resume_queue.sql
+\ir routines/bind_topic.sql
+\ir routines/unbind_topic.sql
 \ir routines/purge_queue.sql
 \ir routines/enqueue.sql
 \ir routines/enqueue_batch.sql
+\ir routines/publish.sql
+\ir routines/publish_batch.sql
 \ir routines/dequeue_fast.sql
 \ir routines/dequeue_wait.sql
 \ir routines/peek.sql
@@ -168,6 +177,7 @@ $$;
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
 \ir routines/list_dead.sql
+\ir routines/list_topics.sql
 \ir routines/health.sql
 \ir routines/version.sql
 \ir routines/listen.sql

@@ -16,7 +16,7 @@ from tests.stored_times import pass_seconds
 KEEPS_HOUSE = "keep house"
 """The group of routines that may stop halfway: each message is then where it was, or done."""
 _TAKES = frozenset({"dequeue_fast", "dequeue_wait"})
-_SENDS = frozenset({"enqueue", "enqueue_batch", "put", "run_schedule"})
+_SENDS = frozenset({"enqueue", "enqueue_batch", "publish", "publish_batch", "put", "run_schedule"})
 _PRIORITY = 5
 
 

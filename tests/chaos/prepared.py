@@ -6,6 +6,7 @@ compared with what it does to another when it is left alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from typing import Any
 
 from rowq import Message, NewMessage, Queue, QueueNotFound
 from rowq.arguments import plain_arguments
-from rowq.contract import Routine
+from rowq.contract import Routine, load_contract
+from rowq.engines import engine_for_connection
 from tests.concurrency.history import Recorder
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
@@ -27,6 +29,7 @@ DAYS_AGO = 3 * 86_400
 class Prepared:
     """One queue, and the history of what was done to it.
 
+    topic: bound to it by a pattern that matches more, where the engine has topics.
     archive_days: some of its finished messages are older than one day. Its schedule is paused, so
     that it makes no message unless it is told to.
     ids: its messages in the order of their coming. claim_id: a claim that holds some of them.
@@ -34,12 +37,15 @@ class Prepared:
 
     def __init__(self, connection: Connection, name: str, archive_days: int) -> None:
         self.name = name
+        self.topic = f"of.{re.sub(r'[^A-Za-z0-9]', '_', name)}"
         self.recorder = Recorder()
         self.ids: list[int] = []
         self._queue = Queue(connection)
         self._queue.create_queue(
             name, archive_days=archive_days, lease_seconds=LEASE_SECONDS, backoff_base_seconds=0
         )
+        if "bind_topic" in load_contract().of(engine_for_connection(connection).name):
+            self._queue.bind_topic(name, f"{self.topic}.#")
         self._send(NewMessage(), count=6)
         self._finish("complete", 2)
         self._finish("fail_now", 2)
@@ -69,8 +75,13 @@ class Prepared:
         inputs = {one.name for one in routine.parameters if one.direction == "in"}
         own = {name: value(self) for name, value in REQUIRED.items() if name in required}
         more = {name: value for name, value in GIVEN.items() if name in inputs}
-        if routine.name == "create_schedule":
-            own["schedule_name"] = "new"
+        match routine.name:
+            case "create_schedule":
+                own["schedule_name"] = "new"
+            case "unbind_topic":
+                own["topic_pattern"] = f"{self.topic}.#"
+            case "publish_batch":
+                own["messages"] = [one | {"topic": self.topic} for one in own["messages"]]
         return required | own | more
 
     def take_census(self, connection: Connection) -> None:
@@ -111,6 +122,8 @@ REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
     "claim_id": lambda own: own.claim_id,
     "message_id": lambda own: own.ids[-1],
     "message_ids": lambda own: own.ids,
+    "topic": lambda own: own.topic,
+    "topic_pattern": lambda own: own.topic,
     "messages": lambda _: [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 900}, {}],
     "schedule_name": lambda _: SCHEDULE,
 }
@@ -125,6 +138,10 @@ GIVEN: Mapping[str, Any] = {
     "cron": "0 0 1 1 *",
 }
 """Parameters that are given although they have a default; of the others the default counts."""
+
+
+SEEN = {"message", "dead", "dedup", "archive", "topic_binding"}
+"""Tables whose rows a picture counts, where the engine has them."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +176,7 @@ class Picture:
             settings=_settings(connection, name),
             created=_settings(connection, _new(name)),
             schedules=_schedules(connection, name),
-            rows={table: stored[table] for table in ("message", "dead", "dedup", "archive")},
+            rows={table: stored[table] for table in SEEN & stored.keys()},
             states=(*(states.get(message_id, "gone") for message_id in prepared.ids), *new),
         )
 

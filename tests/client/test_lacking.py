@@ -3,7 +3,8 @@
 import pytest
 
 import rowq
-from rowq.engines.calls import Readers, given, read_rows
+from rowq.contract import load_contract
+from rowq.engines.calls import Readers, given, inputs_of, read_rows, readers_of
 
 INPUTS = (("queue_name", "text"), ("body", "text"))
 
@@ -18,3 +19,15 @@ def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> 
 def test_a_column_that_the_engine_lacks_is_none_at_its_place() -> None:
     assert read_rows([(1, 2)], Readers(((1, str),), (1, 3))) == [(1, None, "2", None)]
     assert read_rows([(1, 2)], Readers((), ())) == [(1, 2)]
+
+
+@pytest.mark.parametrize("engine", sorted(load_contract().types["text"]))
+def test_a_routine_that_the_engine_lacks_is_refused_by_its_name(engine: str) -> None:
+    for name, routine in load_contract().routines.items():
+        if engine in (routine.engines or [engine]):
+            assert inputs_of(engine, name) is not None
+            continue
+        with pytest.raises(rowq.InvalidArgument, match=f"rowq has no {name} on {engine} yet"):
+            inputs_of(engine, name)
+        with pytest.raises(rowq.InvalidArgument, match=f"rowq has no {name} on {engine} yet"):
+            readers_of(engine, name, {})

@@ -32,7 +32,8 @@ class NewEntry(NamedTuple):
 class Comparison:
     """One queue, twice. All times are multiples of 5 s, and a comparison takes less.
 
-    seen: counts what happened, as "call: outcome".
+    seen: counts what happened, as "call: outcome". topic: one to which nobody is bound yet, None
+    where the engine has none; every second message comes by it.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Comparison:
         *,
         has_groups: bool,
         has_predecessors: bool,
+        topic: str | None,
     ) -> None:
         self.connection = connection
         self.name = name
@@ -58,6 +60,9 @@ class Comparison:
             backoff_cap_seconds=60,
             backoff_jitter=0,
         )
+        self.topic = topic
+        if topic is not None:
+            self.queue.bind_topic(name, topic)
         engine = engine_for_connection(connection).name
         self.promotes_last = engine == "sqlserver"
         self.reference = ReferenceQueue(
@@ -109,9 +114,22 @@ class Comparison:
             assert (details.state if details else None) == self.reference.state(message_id)
 
     def enqueue(self, seeded_random: Random) -> None:
-        """Enqueue one message."""
+        """Enqueue one message, or publish it."""
         entry = self._new_entry(seeded_random)
         priority, delay, key, allowed, group, after, dead = entry
+        if self.topic is not None and not after and len(self.known) % 2:
+            (published,) = self.queue.publish(
+                self.topic,
+                0,
+                priority=priority,
+                delay_seconds=delay,
+                dedup_key=key,
+                max_attempts=allowed,
+                group_key=group,
+            )
+            self.seen["publish"] += 1
+            self._sent(published.message_id, published.outcome, entry)
+            return
         sent = self.queue.enqueue(
             self.name,
             0,

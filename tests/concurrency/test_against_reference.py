@@ -1,5 +1,6 @@
 """Random calls of one session, each compared with what a queue in plain Python does."""
 
+import uuid
 from collections import Counter
 from itertools import count
 from random import Random
@@ -35,13 +36,14 @@ OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechec
 @pytest.mark.timeout(limit(300))
 @pytest.mark.promise(
     "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
-    "P25", "P26", "P27",
+    "P25", "P26", "P27", "P35",
 )  # fmt: skip
 def test_a_queue_does_step_by_step_what_the_contract_says(
     server: Server, connection: Connection, queue_name: str
 ) -> None:
     has_groups = "groups" in server.capabilities
     has_predecessors = "predecessors" in server.capabilities
+    has_topics = "topics" in server.capabilities
     numbers = count()
     seen: Counter[str] = Counter()
 
@@ -50,7 +52,12 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     def compare(steps: list[int]) -> None:
         name = f"{queue_name}_{next(numbers)}"
         comparison = Comparison(
-            connection, name, seen, has_groups=has_groups, has_predecessors=has_predecessors
+            connection,
+            name,
+            seen,
+            has_groups=has_groups,
+            has_predecessors=has_predecessors,
+            topic=f"w{uuid.uuid4().hex}" if has_topics else None,
         )
         for place, number in enumerate(steps):
             comparison.step(Random(f"{number} {place}"))
@@ -67,4 +74,5 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     # is not judged.
     everything = EVERYTHING | (OF_GROUPS if has_groups else set())
     everything |= {"waits for others"} if has_predecessors else set()
+    everything |= {"publish"} if has_topics else set()
     assert IS_GIVEN or everything - {what for what, times in seen.items() if times} == set()

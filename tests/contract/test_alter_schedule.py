@@ -78,6 +78,17 @@ def test_a_paused_schedule_makes_nothing_and_makes_nothing_up(nightly: CheckedQu
 
 
 @pytest.mark.promise("P31")
+def test_a_schedule_that_cannot_run_any_more_can_be_paused(nightly: CheckedQueue) -> None:
+    nightly.call("alter_queue", max_body_length=3)
+    assert "body" in nightly.refused("RQ711", "alter_schedule", schedule_name="nightly", priority=1)
+    nightly.call("alter_schedule", schedule_name="nightly", is_paused=True)
+    assert scheduled(nightly).next_run_at is None
+    assert "body" in nightly.refused(
+        "RQ711", "alter_schedule", schedule_name="nightly", is_paused=False
+    )
+
+
+@pytest.mark.promise("P31")
 def test_what_is_changed_while_a_tick_is_due_counts_from_now(nightly: CheckedQueue) -> None:
     nightly.pass_seconds(7200)
     nightly.call("alter_schedule", schedule_name="nightly", message_type="new")

@@ -16,17 +16,22 @@ each_routine = pytest.mark.parametrize(
 
 
 def as_there(connection: Connection, routine: Routine) -> Routine:
-    """Return a routine as the connection's engine has it."""
-    return routine.on(engine_for_connection(connection).name)
+    """Return a routine as the connection's engine has it; skips the test where it has not."""
+    engine = engine_for_connection(connection).name
+    if engine not in (routine.engines or [engine]):
+        pytest.skip(
+            f"rowq has no {routine.name} on {engine} yet; to run it: --engine postgres18,mariadb"
+        )
+    return routine.on(engine)
 
 
 @each_routine
 def test_parameters_have_the_contract_s_names_types_and_defaults(
     connection: Connection, routine: Routine
 ) -> None:
-    dialect = dialect_of(connection)
+    dialect, routine = dialect_of(connection), as_there(connection, routine)
     found = dialect.installed_parameters(connection, routine)
-    assert found == dialect.contract_parameters(as_there(connection, routine))
+    assert found == dialect.contract_parameters(routine)
 
 
 @each_routine

@@ -29,6 +29,7 @@ SETTINGS = settings(
 )
 THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
 A_SCHEDULE = "a schedule"
+TOPIC = "fuzz.a_b"
 
 # The texts have no lone surrogate, which no engine takes, and no NUL, which PostgreSQL does not;
 # their drivers refuse them.
@@ -77,6 +78,8 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "queue_name": _mostly(THE_QUEUE, st.none() | _texts),
     "claim_id": _mostly(THE_CLAIM, st.none() | _int64s),
     "message_id": _mostly(A_MESSAGE, st.none() | _int64s),
+    "topic": _mostly(TOPIC, st.none() | _texts | st.text(".#*a-_", max_size=9)),
+    "topic_pattern": _mostly("fuzz.*", st.none() | _texts | st.text(".#*a-_", max_size=9)),
     "wait_seconds": st.sampled_from([0.0, 0.01, -1.0, 3601.0, float("nan"), 1e300]),
     "schedule_name": _mostly(A_SCHEDULE, st.none() | _texts),
     "cron": _mostly("0 3 * * mon-fri", st.none() | _texts | st.text("0123456789*-/, ")),
@@ -99,7 +102,9 @@ def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     }
     others.pop("messages", None)
     if "messages" in required:
-        required["messages"] = st.one_of(_json, st.lists(_an_object(), max_size=3))
+        single = "enqueue" if routine.name == "enqueue_batch" else "publish"
+        objects = st.lists(_an_object(ROUTINES[single]), max_size=3)
+        required["messages"] = st.one_of(_json, objects)
     return st.fixed_dictionaries(required, optional=others)
 
 
@@ -107,18 +112,20 @@ def _values(parameter: Parameter) -> st.SearchStrategy[Any]:
     return _BY_NAME.get(parameter.name, st.none() | _BY_TYPE[parameter.type])
 
 
-def _an_object() -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for one object of enqueue_batch."""
+def _an_object(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy for one object of a batch of what a routine hands over."""
     keys = {
         parameter.name: _json | _BY_TYPE[parameter.type]
-        for parameter in ROUTINES["enqueue"].parameters
+        for parameter in routine.parameters
         if parameter.type not in {"binary", "timestamp"} and parameter.name != "queue_name"
     }
+    required = {name: _BY_NAME[name] for name in {"topic"} & keys.keys()}
     keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
     # JSON can say neither NaN nor infinity.
     keys["delay_seconds"] = _json | st.floats(allow_nan=False, allow_infinity=False)
     keys |= {"run_at": _json | _moments.map(datetime.isoformat)}
-    return st.fixed_dictionaries({}, optional=keys)
+    optional = {name: values for name, values in keys.items() if name not in required}
+    return st.fixed_dictionaries(required, optional=optional)
 
 
 class FilledQueue:
@@ -143,6 +150,8 @@ class FilledQueue:
             schedule_name=A_SCHEDULE,
             cron="0 0 * * *",
         )
+        if "bind_topic" in load_contract().of(engine_for_connection(self.connection).name):
+            call(self.connection, "bind_topic", queue_name=self.queue, topic_pattern=TOPIC)
         make_dead(self.connection, self.queue, "dead")
         enqueue(self.connection, self.queue, "delayed", delay_seconds=1000)
         [message_id, *_] = enqueue(self.connection, self.queue, "1", "2", "3", priority=0)

@@ -171,6 +171,15 @@ def test_an_interval_keeps_its_grid(connection: Connection) -> None:
     assert found == [start + timedelta(seconds=1.5) * number for number in range(1, 1001)]
 
 
+@pytest.mark.promise("P31")
+def test_ticks_end_with_the_year_9999(connection: Connection) -> None:
+    found = asked(
+        connection, interval_seconds=315360000, after=moment("2099-01-01T00:00"), max_ticks=1000
+    )
+    assert len(found) == 790
+    assert found[-1].year < 10_000
+
+
 def test_five_ticks_from_now_unless_told_otherwise(connection: Connection) -> None:
     found = asked(connection, cron="* * * * *")
     now = datetime.now(UTC)
@@ -184,7 +193,7 @@ BAD = [
     "a * * * *", "* * * foo *", "* * * * jan", "* * * mon *", "1,,2 * * * *", ", * * * *",
     "1- * * * *", "-1 * * * *", "1/ * * * *", "*/x * * * *", "@never", "@reboot", "1.5 * * * *",
     "* * * * an ", "* * * an *", "' * * * *", "% * * * *", "0 0 L * *", "100 * * * *",
-    "* * * janu *", "0 0 30 2 *x", "\N{ARABIC-INDIC DIGIT ONE} * * * *", "* " * 150,
+    "* " * 100_000, "* * * janu *", "0 0 30 2 *x", "\N{ARABIC-INDIC DIGIT ONE} * * * *", "* " * 150,
 ]  # fmt: skip
 
 

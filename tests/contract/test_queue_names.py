@@ -11,6 +11,7 @@ from tests.helpers.calls import refused
 OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "alter_queue": [{"lease_seconds": 5}],
     "alter_schedule": [{"schedule_name": "a"}],
+    "bind_topic": [{"topic_pattern": "a.#"}],
     "cancel": [{"message_ids": [1]}],
     "complete": [{"claim_id": 1}],
     "create_schedule": [{"schedule_name": "a", "cron": "* * * * *"}],
@@ -24,11 +25,12 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "release": [{"claim_id": 1}],
     "retry_later": [{"claim_id": 1}],
     "run_schedule": [{"schedule_name": "a"}],
+    "unbind_topic": [{"topic_pattern": "a.#"}],
 }
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
-NEEDS_NO_NAME = {"list_schedules", "maintain", "queue_stats"}
+NEEDS_NO_NAME = {"list_schedules", "list_topics", "maintain", "queue_stats"}
 """Null means every queue to them."""
 ROUTINES = [
     routine.name

@@ -66,8 +66,11 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
 
 
 def _entry(connection: Connection, routine: str) -> Routine:
-    """Return a routine as the connection's engine has it."""
-    return load_contract().of(engine_for_connection(connection).name)[routine]
+    """Return a routine as the connection's engine has it; skips the test where it has not."""
+    engine = engine_for_connection(connection).name
+    if engine in (load_contract().routine(routine).engines or [engine]):
+        return load_contract().of(engine)[routine]
+    pytest.skip(f"rowq has no {routine} on {engine} yet; to run it: --engine postgres18,mariadb")
 
 
 @contextmanager

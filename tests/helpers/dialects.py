@@ -1,5 +1,6 @@
 """The dialects of all engines, and what only some of them can do."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import pytest
@@ -36,6 +37,14 @@ class Preparing(Protocol):
 
     def allows_prepared(self, connection: Connection) -> bool:
         """Whether the server allows such transactions."""
+
+
+@runtime_checkable
+class Matching(Protocol):
+    """A dialect of an engine on which queues are bound to topics."""
+
+    def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
+        """Return topics with the queues that are bound to them, by one call of the helper."""
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -75,4 +84,12 @@ def preparing_dialect_of(connection: Connection) -> Preparing:
         pytest.skip(
             "the server prepares none; to run it: start it with max_prepared_transactions = 10"
         )
+    return dialect
+
+
+def matching_dialect_of(connection: Connection) -> Matching:
+    """Return the dialect, which can tell who is bound; skips the test where the engine cannot."""
+    dialect = dialect_of(connection)
+    if not isinstance(dialect, Matching):
+        pytest.skip("rowq has no topics on this engine yet; to run it: --engine postgres18,mariadb")
     return dialect

@@ -3,9 +3,12 @@
 A caller may set its session as it likes. Whatever that is, each routine must do and say the same.
 """
 
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rowq.contract import load_contract
+from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call, refused
 from tests.stored_times import pass_seconds
@@ -14,7 +17,7 @@ HOUR = 3600
 DAY = 24 * HOUR
 _SMALL = 600
 """Seconds within which a slow machine says "now"; all delays are much longer."""
-_MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version"}
+_MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version", "topic_pattern"}
 
 
 class Life:
@@ -33,7 +36,7 @@ class Life:
 
     def ask(self, routine: str, **arguments: Any) -> list[Row]:
         """Call a routine for the queue, and tell what it has answered."""
-        if routine not in {"health", "version"}:
+        if routine not in {"health", "version", "publish", "publish_batch"}:
             arguments["queue_name"] = self._queue
         rows = call(self._session, routine, **arguments)
         mine = [row for row in rows if getattr(row, "queue_name", self._queue) == self._queue]
@@ -82,6 +85,8 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     life.ask("alter_queue", backoff_jitter=0.0, backoff_cap_seconds=31536000.0)
     life.ask("create_queue")
     _send(life, run_at)
+    if "publish" in load_contract().of(engine_for_connection(session).name):
+        _publish(life, f"life.{uuid.uuid4().hex}")
     life.ask("peek", batch_size=10)
     life.ask("queue_stats")
     life.refuse("enqueue", priority=10)
@@ -123,6 +128,27 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     life.ask("version")
     life.ask("drop_queue", force=True)
     return life.told
+
+
+def _publish(life: Life, topic: str) -> None:
+    """Publish to the queue; a type is given, because the topic is another one in each life."""
+    for pattern in (f"{topic}.*", f"{topic}.*", f"{topic}.a_b.#"):
+        (bound,) = life.ask("bind_topic", topic_pattern=pattern)
+        assert bound.topic_pattern == pattern
+    life.ask("list_topics")
+    for _ in range(2):
+        life.ask(
+            "publish", topic=f"{topic}.a_b", body="p", message_type="t", dedup_key="published",
+            priority=9,
+        )  # fmt: skip
+    kind = {"topic": f"{topic}.axb", "message_type": "t", "priority": 9}
+    batch = [
+        {"body": "q", "group_key": "g", "headers": {"e": 1e-3}, **kind},
+        {"topic": topic, "body": "for nobody"},
+        {"delay_seconds": 2 * HOUR, "dedup_key": "published", **kind},
+    ]
+    life.ask("publish_batch", messages=batch)
+    life.ask("unbind_topic", topic_pattern=f"{topic}.*")
 
 
 def _send(life: Life, run_at: datetime) -> None:

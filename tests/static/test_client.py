@@ -19,9 +19,12 @@ ROUTINES = list(CONTRACT.routines.values())
 QUEUES = [rowq.Queue, rowq.AsyncQueue]
 
 # A Python caller gives or gets these in another shape than SQL's.
-GIVEN_OTHERWISE = {"enqueue": "queue_name"} | dict.fromkeys(
-    ("create_schedule", "alter_schedule"), "schedule_name"
-)
+GIVEN_OTHERWISE = {
+    "enqueue": "queue_name",
+    "publish": "topic",
+    "create_schedule": "schedule_name",
+    "alter_schedule": "schedule_name",
+}
 """Routines with a body, which is `data` or `text` in Python, and behind what `data` stands."""
 MOMENTS = {"next_ticks"}
 """Routines that return moments, and no rows of a class."""
@@ -100,8 +103,8 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
         if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and name != "self"
     ]
     natural = [
-        *("queue_name", "schedule_name", "cron", "claim_id", "message_id", "message_ids"),
-        *("data", "messages"),
+        *("queue_name", "topic", "topic_pattern", "schedule_name", "cron", "claim_id"),
+        *("message_id", "message_ids", "data", "messages"),
     ]
     assert positional == [name for name in [*natural, "batch_size"] if name in positional]
     required = [parameter.name for parameter in routine.parameters if parameter.default is None]
@@ -163,6 +166,7 @@ def test_what_may_be_repeated_is_a_routine_that_adds_and_removes_nothing_twice()
     assert repeatable >= {"dequeue_fast", "complete", "extend_lease", "maintain"}
     assert not repeatable & {"enqueue", "enqueue_batch", "purge_queue", "drop_queue", "reset"}
     assert not repeatable & {"run_schedule", "drop_schedule"}
+    assert not repeatable & {"publish", "publish_batch"}
 
 
 def test_every_class_of_message_is_public() -> None:

@@ -18,6 +18,7 @@ from rowq.cli import (
     queues,
     repair,
     schedules,
+    topics,
     work,
 )
 from rowq.cli.errors import Guarded, one_line, say_error
@@ -73,6 +74,7 @@ migrate.register(app)
 doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 app.add_typer(schedules.app, name="schedule", rich_help_panel="Queues")
+app.add_typer(topics.app, name="topic", rich_help_panel="Queues")
 produce.register(app)
 load.register(app)
 consume.register(app)

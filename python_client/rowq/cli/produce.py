@@ -1,4 +1,4 @@
-"""enqueue: one message."""
+"""enqueue and publish: one message, for a queue or for each that is bound to a topic."""
 
 import json
 import sys
@@ -21,36 +21,44 @@ from rowq.cli.options import (
     Url,
     message_options,
 )
-from rowq.cli.output import print_json
+from rowq.cli.output import print_json, print_rows
 from rowq.cli.streams import STANDARD_INPUT
 from rowq.messages import Enqueued
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command."""
-    app.command(rich_help_panel="Messages")(enqueue)
+    """Add this module's commands."""
+    for command in (enqueue, publish):
+        app.command(rich_help_panel="Messages")(command)
+
+
+Body = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="BODY", help="Text body, stored as it is; standard input when left out."
+    ),
+]
+Binary = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Binary body from a file, or - for standard input."),
+]
+NoBody = Annotated[bool, typer.Option("--no-body", help="A message without a body.")]
+DedupKey = Annotated[
+    str | None, typer.Option(help="Add nothing while an unfinished message has this key.")
+]
+Group = Annotated[
+    str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
+]
 
 
 def enqueue(
     queue_name: QueueName,
     url: Url,
-    body: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="BODY", help="Text body, stored as it is; standard input when left out."
-        ),
-    ] = None,
-    binary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Binary body from a file, or - for standard input."),
-    ] = None,
-    no_body: Annotated[bool, typer.Option("--no-body", help="A message without a body.")] = False,
-    dedup_key: Annotated[
-        str | None, typer.Option(help="Add nothing while an unfinished message has this key.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
-    ] = None,
+    body: Body = None,
+    binary: Binary = None,
+    no_body: NoBody = False,
+    dedup_key: DedupKey = None,
+    group: Group = None,
     after: Annotated[
         list[int] | None,
         typer.Option(metavar="ID", help="Deliver only when this message has ended; repeatable."),
@@ -72,8 +80,6 @@ def enqueue(
     Its body is BODY, or what is on standard input, as it is: a pipe is one message however many
     lines it has.
     """
-    if [body is not None, binary is not None, no_body].count(True) > 1:
-        raise typer.BadParameter("give one of BODY, --binary and --no-body")
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
     content = _content(body, binary, no_body)
     with open_queue(url) as queue:
@@ -89,8 +95,37 @@ def enqueue(
     _print_enqueued(enqueued, as_json)
 
 
+def publish(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Words with dots between.")],
+    url: Url,
+    body: Body = None,
+    binary: Binary = None,
+    no_body: NoBody = False,
+    dedup_key: DedupKey = None,
+    group: Group = None,
+    priority: Priority = 5,
+    delay_seconds: DelaySeconds = None,
+    run_at: RunAt = None,
+    message_type: MessageType = None,
+    header: Headers = None,
+    max_attempts: MessageMaxAttempts = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hand over one message to each queue that is bound to a topic.
+
+    Without --type its type is the topic.
+    """
+    options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
+    content = _content(body, binary, no_body)
+    with open_queue(url) as queue:
+        published = queue.publish(topic, **content, **options, dedup_key=dedup_key, group_key=group)
+    print_rows(published, as_json, nothing="no queue is bound to the topic")
+
+
 def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, Any]:
     """Return what to enqueue as keyword arguments of Queue.enqueue."""
+    if [body is not None, binary is not None, no_body].count(True) > 1:
+        raise typer.BadParameter("give one of BODY, --binary and --no-body")
     if no_body:
         return {}
     if binary is not None:

@@ -17,7 +17,8 @@ _NO_NAME = "rowq doctor\n"
 def rights(connection: Any) -> Iterator[Check]:
     """Yield one check: which of rowq's roles the account has the rights of."""
     contract = load_contract()
-    routines = contract.routines
+    there = contract.of(engine_for_connection(connection).name)
+    routines = {name: one for name, one in there.items() if not one.is_own}
     may = {name for name, one in routines.items() if may_call(connection, one)}
     lacks = {
         role: sorted(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rowq.arguments import check_argument
-from rowq.contract import load_contract
+from rowq.contract import Routine, load_contract
 from rowq.engines.base import Row
 from rowq.engines.json_columns import read_json
 from rowq.errors import InvalidArgument
@@ -30,11 +30,23 @@ class Readers:
     lacking: tuple[int, ...]
 
 
+def entry_of(engine: str, routine: str) -> Routine:
+    """Return a routine as an engine has it.
+
+    Raises:
+        InvalidArgument: the engine does not have it yet.
+    """
+    try:
+        return load_contract().of(engine)[routine]
+    except KeyError:
+        raise InvalidArgument(f"rowq has no {routine} on {engine} yet") from None
+
+
 def inputs_of(engine: str, routine: str) -> Inputs:
     """Return name and contract type of each parameter that a routine has on an engine."""
     return tuple(
         (parameter.name, parameter.type)
-        for parameter in load_contract().of(engine)[routine].parameters
+        for parameter in entry_of(engine, routine).parameters
         if parameter.direction == "in"
     )
 
@@ -59,7 +71,7 @@ def given(
 def readers_of(engine: str, routine: str, by_type: Mapping[str, Reader]) -> Readers:
     """Return the readers of a routine's columns; a type that has none comes as it should."""
     whole = load_contract().routine(routine).columns
-    there = load_contract().of(engine)[routine].columns
+    there = entry_of(engine, routine).columns
     return Readers(
         tuple(
             (place, by_type[column.type])

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from rowq.contract import load_contract
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
@@ -16,6 +15,7 @@ from rowq.engines.calls import (
     Readers,
     check_finite,
     encoded,
+    entry_of,
     given,
     inputs_of,
     read_rows,
@@ -77,7 +77,7 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract."""
-    columns = load_contract().of("oracle")[routine].columns
+    columns = entry_of("oracle", routine).columns
     return Call(
         routine,
         inputs_of("oracle", routine),

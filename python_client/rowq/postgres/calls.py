@@ -18,6 +18,7 @@ from rowq.engines.calls import (
     Inputs,
     Reader,
     Readers,
+    entry_of,
     given,
     inputs_of,
     read_rows,
@@ -65,7 +66,7 @@ class Call:
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
     contract = load_contract()
-    entry = contract.of("postgres")[routine]
+    entry = entry_of("postgres", routine)
     parameters = inputs_of("postgres", routine)
     marks = ", ".join(
         f"p_{name} => %s::{_type_name(contract.types[kind]['postgres'])}"

@@ -26,8 +26,12 @@ begin
         -- Count in microseconds from starts_at, so that the ticks do not drift.
         set v_step = round(p_interval_seconds * 1000000),
             v_passed = timestampdiff(microsecond, p_starts_at, v_after);
-        set p_tick = p_starts_at
-            + interval if(v_passed < 0, 0, (v_passed div v_step + 1) * v_step) microsecond;
+        set v_passed = if(v_passed < 0, 0, (v_passed div v_step + 1) * v_step);
+        -- The type ends with the year 9999.
+        set p_tick = if(
+            timestampdiff(microsecond, '1970-01-01', p_starts_at) + v_passed < 253402214400000000,
+            p_starts_at + interval v_passed microsecond, null
+        );
     end if;
     if p_tick > p_ends_at then
         set p_tick = null;

@@ -3,6 +3,7 @@ drop procedure if exists rowq.internal_parse_message;
 delimiter //
 create procedure rowq.internal_parse_message(
     p_message longtext,
+    p_is_published boolean,
     p_max_body_length int,
     out p_body longtext,
     out p_body_binary longblob,
@@ -23,12 +24,17 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_parse_message
--- purpose   Read and check one message of enqueue_batch.
+-- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors.
 -- promise   P15 P20
-    declare c_keys longtext default '["body", "body_base64", "message_type", "headers",
-        "priority", "delay_seconds", "run_at", "dedup_key", "max_attempts", "group_key",
-        "predecessor_ids", "predecessor_positions", "on_predecessor_dead"]';
-    declare v_keys, v_key, v_value, v_type longtext;
+    declare c_keys longtext default if(
+        p_is_published,
+        '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
+            "dedup_key", "max_attempts", "group_key", "topic"]',
+        '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
+            "dedup_key", "max_attempts", "group_key", "predecessor_ids", "predecessor_positions",
+            "on_predecessor_dead"]'
+    );
+    declare v_keys, v_key, v_value, v_type, v_topic longtext;
     declare v_at int default 0;
     declare exit handler for sqlexception
         set p_fault = concat(v_key, ' cannot be read: ', left(v_value, 40));
@@ -90,6 +96,8 @@ begin
             set p_group_key = json_unquote(v_value);
         elseif v_key = 'on_predecessor_dead' then
             set p_on_predecessor_dead = json_unquote(v_value);
+        elseif v_key = 'topic' then
+            set v_topic = json_unquote(v_value);
         elseif v_key = 'body_base64' then
             set p_body_binary = from_base64(json_unquote(v_value));
             if p_body_binary is null then
@@ -103,6 +111,10 @@ begin
         end if;
     end while;
 
+    if p_is_published and p_fault is null then
+        call rowq.internal_topic_fault('topic', v_topic, false, p_fault);
+        set p_message_type = coalesce(p_message_type, v_topic);
+    end if;
     if p_fault is null then
         call rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,

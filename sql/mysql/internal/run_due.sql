@@ -1,12 +1,16 @@
 drop procedure if exists rowq.internal_run_due;
 
 delimiter //
-create procedure rowq.internal_run_due(p_part_id int, p_schedule_name varbinary(400))
+create procedure rowq.internal_run_due(
+    p_part_id int,
+    p_schedule_name varbinary(400),
+    inout p_is_late boolean
+)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_run_due
--- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again.
+-- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late becomes true where it had to wait.
 -- promise   P30 P31
 -- locks     the part, shared; as internal_run_ticks: not waited for on MariaDB, for a second at
 --           most on MySQL
@@ -16,6 +20,7 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_refusal longtext;
+    declare v_is_pinned boolean default coalesce(@rowq_pinned, false);
 
     attempt: loop
         begin
@@ -28,6 +33,12 @@ begin
                     v_errno = mysql_errno, v_state = returned_sqlstate, v_text = message_text;
                 set session innodb_lock_wait_timeout = v_patience;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_is_pinned and @rowq_pinned is null then
+                    call rowq.internal_pin_session(@@timestamp);
+                end if;
+                if v_errno = 1205 then
+                    set p_is_late = true;
+                end if;
                 -- The caller must get the error where the caller's transaction is gone (1213, 1020,
                 -- 1205), or where the call was killed (1317) or ran out of its time (1969, 3024).
                 if v_errno in (1317, 1969, 3024)
@@ -36,9 +47,13 @@ begin
                 then
                     resignal;
                 end if;
-                -- What comes of locks or of the server's state is tried again by the next call.
-                -- What would be refused again is noted, and its tick is given up.
-                if v_refusal is null and left(v_state, 2) in ('45', '22', '23') then
+                -- What comes of locks or of the server's state is tried again by the next call,
+                -- and so is a number that is used already (1062). What would be refused again is
+                -- noted, and its tick is given up.
+                if v_refusal is null
+                   and left(v_state, 2) in ('45', '22', '23')
+                   and v_errno <> 1062
+                then
                     set v_refusal = v_text, v_tries_left = 1;
                 end if;
             end;

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_store_batch(
     p_part_id int,
     p_messages longtext,
+    p_places longblob,
     p_owns_transaction boolean,
     out p_results longtext
 )
@@ -11,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_store_batch
--- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
+-- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each.
 -- promise   P01 P05 P12 P15 P21 P25 P26 P27
 -- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
 --           as internal_block
@@ -95,9 +96,10 @@ begin
             values (p_part_id, 11, v_seq + v_place, v_message_id, false);
         else
             call rowq.internal_parse_message(
-                v_message, v_max_body_length, v_body, v_body_binary, v_message_type, v_headers,
-                v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
-                v_predecessor_ids, v_positions, v_on_predecessor_dead, v_fault
+                v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
+                v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
+                v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
+                v_on_predecessor_dead, v_fault
             );
             set v_own_id = null;
             if v_positions is not null and v_fault is null then
@@ -107,7 +109,10 @@ begin
             end if;
             if v_fault is not null then
                 call rowq.internal_refuse(
-                    concat(left(v_fault, 80), ' (message ', v_place, ')')
+                    concat(
+                        left(v_fault, 80), ' (message ',
+                        coalesce(substring(p_places, v_place * 5 - 4, 5) + 0, v_place), ')'
+                    )
                 );
             end if;
             -- The delay counts from enqueued_at, so that messages with the same delay keep their
@@ -144,7 +149,8 @@ begin
         -- it.
         set v_chunk = concat(
             v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
-            '[', v_place, ',', v_message_id, ',"', v_outcome, '"]'
+            '[', coalesce(substring(p_places, v_place * 5 - 4, 5) + 0, v_place), ',',
+            v_message_id, ',"', v_outcome, '"]'
         );
         if length(v_chunk) > 5000 then
             set p_results = concat(p_results, v_chunk), v_chunk = '';

@@ -28,7 +28,7 @@ begin
 -- version   1
 -- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
 -- promise   P15 P31
--- locks     the schedule row
+-- locks     the part, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   time zones as in create_schedule
@@ -54,6 +54,7 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_require_schedule(v_part_id, p_schedule_name);
             -- One kind of time, or of body, takes the place of the other. Read with a lock, because
             -- an old snapshot shows the row as it was.
@@ -78,11 +79,18 @@ begin
             where s.part_id = v_part_id
               and s.schedule_name = cast(p_schedule_name as binary)
             for update;
-            call rowq.internal_check_schedule(
-                v_part_id, p_schedule_name, v_cron, v_interval_seconds, v_time_zone, v_body,
-                v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts, v_group_key,
-                v_missed, v_starts_at, v_ends_at, v_next_run_at
-            );
+            -- What cannot run any more can still be paused.
+            if not coalesce(p_is_paused, false) or coalesce(
+                p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type,
+                p_headers, p_priority, p_max_attempts, p_group_key, p_missed, p_overlap,
+                p_starts_at, p_ends_at
+            ) is not null then
+                call rowq.internal_check_schedule(
+                    v_part_id, p_schedule_name, v_cron, v_interval_seconds, v_time_zone, v_body,
+                    v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts,
+                    v_group_key, v_missed, v_starts_at, v_ends_at, v_next_run_at
+                );
+            end if;
             if v_is_paused then
                 set v_next_run_at = null;
             end if;

@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Remove a schedule; the messages that it made stay.
 -- promise   P15
--- locks     the schedule row
+-- locks     the part, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   nothing
@@ -32,6 +32,7 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_require_schedule(v_part_id, p_schedule_name);
             delete from rowq.schedule
             where part_id = v_part_id

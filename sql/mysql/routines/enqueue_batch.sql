@@ -61,7 +61,7 @@ begin
             call rowq.internal_store_plain(v_part_id, p_messages, v_first_id);
             if v_first_id is null then
                 call rowq.internal_store_batch(
-                    v_part_id, p_messages, v_owns_transaction, v_results
+                    v_part_id, p_messages, null, v_owns_transaction, v_results
                 );
             end if;
 

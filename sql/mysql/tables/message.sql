@@ -13,7 +13,7 @@ create table if not exists rowq.message (
     headers        json null comment 'The producer''s headers.',
     body           longtext null comment 'Text body, or null.',
     body_binary    longblob null comment 'Binary body, or null.',
-    last_error     varchar(2000) null comment 'Why the last attempt failed, or the last tick made no message; else null.',
+    last_error     varchar(2000) null comment 'What went wrong last, or null.',
     group_key      varbinary(800) null comment 'The producer''s group key.',
     has_successors boolean null comment 'Whether a message has waited for this one; null for no.',
     primary key (message_id)

@@ -18,11 +18,11 @@ create table if not exists rowq.schedule (
     max_attempts     smallint null comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
     body             longtext null comment 'Text body, or null.',
     body_binary      longblob null comment 'Binary body, or null.',
-    is_paused        boolean not null default false comment 'The queue delivers nothing; the schedule makes no message.',
+    is_paused        boolean not null default false comment 'It is stopped: a queue delivers nothing, a schedule makes no message.',
     next_run_at      datetime(6) null comment 'The next tick; null while the schedule is paused, and after its last one.',
     last_run_at      datetime(6) null comment 'When it last made a message, or null.',
     last_message_id  bigint null comment 'The message that it made then, or null.',
-    last_error       varchar(2000) null comment 'Why the last attempt failed, or the last tick made no message; else null.',
+    last_error       varchar(2000) null comment 'What went wrong last, or null.',
     primary key (part_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
     constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))

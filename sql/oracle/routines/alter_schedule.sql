@@ -55,7 +55,15 @@ begin
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
-    internal_check_schedule(v_schedule, v_queue);
+    -- What cannot run any more can still be paused.
+    if p_is_paused is null or p_is_paused = 0 or p_cron is not null
+       or p_interval_seconds is not null or p_time_zone is not null or p_body is not null
+       or p_body_binary is not null or p_message_type is not null or p_headers is not null
+       or p_priority is not null or p_max_attempts is not null or p_group_key is not null
+       or p_missed is not null or p_overlap is not null or p_starts_at is not null
+       or p_ends_at is not null then
+        internal_check_schedule(v_schedule, v_queue);
+    end if;
     v_schedule.next_run_at := null;
     if v_schedule.is_paused = 0 then
         v_schedule.next_run_at := internal_next_tick(v_schedule, sys_extract_utc(systimestamp));

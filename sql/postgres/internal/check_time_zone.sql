@@ -11,7 +11,9 @@ begin
     if p_time_zone = 'UTC' then
         return;
     end if;
-    if p_time_zone is null or not exists (
+    -- A name without a slash, such as CET, would be read as an abbreviation, which has no summer
+    -- time and which a session may set.
+    if p_time_zone not like '%/%' or p_time_zone is null or not exists (
         select
         from pg_timezone_names z
         where z.name = p_time_zone

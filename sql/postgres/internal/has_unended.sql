@@ -29,12 +29,11 @@ begin
                   and d.message_id = u.message_id
             )
         )
-          and not exists (
-              select
+          and u.message_id not in (
+              select unnest(f.message_ids)
               from rowq.finished f
               where f.part_id = p_part_id
                 and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
-                and u.message_id = any (f.message_ids)
           )
     );
 end;

@@ -13,7 +13,7 @@ declare
 begin
     v_fields := regexp_split_to_array(
         btrim(
-            case lower(p_cron)
+            case lower(left(p_cron, 201) collate "C")
                 when '@hourly' then '0 * * * *'
                 when '@daily' then '0 0 * * *'
                 when '@midnight' then '0 0 * * *'
@@ -21,7 +21,7 @@ begin
                 when '@monthly' then '0 0 1 * *'
                 when '@yearly' then '0 0 1 1 *'
                 when '@annually' then '0 0 1 1 *'
-                else p_cron
+                else left(p_cron, 201)
             end,
             E' \t'
         ),

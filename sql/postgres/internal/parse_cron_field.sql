@@ -20,7 +20,7 @@ declare
     v_step  integer;
     v_bits  text := repeat('0', p_high - p_low + 1);
 begin
-    foreach v_item in array string_to_array(lower(p_field), ',') loop
+    foreach v_item in array string_to_array(lower(p_field collate "C"), ',') loop
         v_parts := regexp_match(
             v_item, '^(?:(\*)|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
         );

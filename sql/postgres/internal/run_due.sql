@@ -1,10 +1,10 @@
 create or replace function rowq.internal_run_due(p_schedule rowq.schedule, p_queue_name text)
-returns void
+returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
 -- routine   internal_run_due
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on.
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call.
 -- promise   P30 P31
 -- locks     as internal_send_tick, waited for 20 ms
 declare
@@ -42,13 +42,16 @@ begin
         last_error      = v_error
     where s.part_id = p_schedule.part_id
       and s.schedule_name = p_schedule.schedule_name;
+    return true;
 exception
     when others then
-        -- What comes of locks or of the server's state is tried again by the next call. What
-        -- would be refused again is noted, and its tick is given up.
-        if sqlstate !~ '^(RQ|22|23)' then
-            return;
+        -- What comes of locks or of the server's state is tried again by the next call, and so is
+        -- a number that is used already. What would be refused again is noted, and its tick is
+        -- given up.
+        if sqlstate !~ '^(RQ|22|23502|23514)' then
+            return false;
         end if;
         perform rowq.internal_give_up_tick(p_schedule, sqlerrm);
+        return true;
 end;
 $$;

@@ -1,6 +1,7 @@
 create or replace function rowq.internal_run_schedules(p_part_id integer, p_queue_name text)
 returns void
 language plpgsql
+set timezone = 'UTC'
 as $$
 -- routine   internal_run_schedules
 -- purpose   Run the schedules of a queue that are due and that no other session is running.
@@ -9,6 +10,7 @@ as $$
 -- differs   a caller in repeatable read or serializable leaves them to others
 declare
     v_schedule rowq.schedule;
+    v_is_late  boolean := false;
 begin
     -- An old snapshot may show a tick that was run already.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -24,7 +26,10 @@ begin
           and s.next_run_at <= clock_timestamp()
         for update skip locked
     loop
-        perform rowq.internal_run_due(v_schedule, p_queue_name);
+        -- Wait for a producer once a call, and no longer than a moment.
+        if v_schedule.overlap and v_schedule.group_key is null or not v_is_late then
+            v_is_late := not rowq.internal_run_due(v_schedule, p_queue_name) or v_is_late;
+        end if;
     end loop;
 end;
 $$;

@@ -21,6 +21,7 @@ returns table (schedule_name text, outcome text, next_run_at timestamp with time
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
 as $$
 -- routine   alter_schedule
 -- version   1
@@ -29,7 +30,7 @@ as $$
 -- locks     the schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ702 RQ711
--- differs   nothing
+-- differs   names of time zones without a slash, such as CET, are refused, but for UTC
 #variable_conflict use_column
 declare
     v_queue    rowq.queue;
@@ -60,7 +61,13 @@ begin
     v_schedule.starts_at := coalesce(p_starts_at, v_schedule.starts_at);
     v_schedule.ends_at := coalesce(p_ends_at, v_schedule.ends_at);
     v_schedule.is_paused := coalesce(p_is_paused, v_schedule.is_paused);
-    perform rowq.internal_check_schedule(v_schedule, v_queue);
+    -- What cannot run any more can still be paused.
+    if p_is_paused is not true or num_nonnulls(
+        p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type, p_headers,
+        p_priority, p_max_attempts, p_group_key, p_missed, p_overlap, p_starts_at, p_ends_at
+    ) > 0 then
+        perform rowq.internal_check_schedule(v_schedule, v_queue);
+    end if;
     v_schedule.next_run_at := case
         when not v_schedule.is_paused
             then rowq.internal_next_tick(v_schedule, clock_timestamp())

@@ -20,6 +20,7 @@ returns table (schedule_name text, outcome text, next_run_at timestamp with time
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
 as $$
 -- routine   create_schedule
 -- version   1
@@ -28,7 +29,7 @@ as $$
 -- locks     the queue row, shared; the new schedule row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
+-- differs   names of time zones without a slash, such as CET, are refused, but for UTC
 #variable_conflict use_column
 declare
     v_schedule rowq.schedule;
@@ -79,14 +80,18 @@ begin
         v_schedule.body_binary, v_schedule.next_run_at
     )
     on conflict do nothing;
-    if found then
-        return query select p_schedule_name, 'created', v_schedule.next_run_at;
-    else
-        return query
-        select s.schedule_name, 'exists', s.next_run_at
-        from rowq.schedule s
-        where s.part_id = v_queue.part_id
-          and s.schedule_name = p_schedule_name;
+    outcome := case when found then 'created' else 'exists' end;
+    schedule_name := p_schedule_name;
+    next_run_at := v_schedule.next_run_at;
+    if outcome = 'exists' then
+        -- It is null where the schedule was dropped a moment ago.
+        next_run_at := (
+            select s.next_run_at
+            from rowq.schedule s
+            where s.part_id = v_queue.part_id
+              and s.schedule_name = p_schedule_name
+        );
     end if;
+    return next;
 end;
 $$;

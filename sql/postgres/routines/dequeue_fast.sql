@@ -114,9 +114,9 @@ begin
           and r.seq = v_seq;
 
         -- Moving the floor costs about as much as the rest of the call, far more than to walk over
-        -- some dead rows. So of the dequeues that find it more than twenty numbers away one in 33
+        -- some dead rows. So of the dequeues that find it more than eight numbers away one in ten
         -- does it, and each one that finds it more than a thousand away.
-        if (v_seq - v_floor > 20 and random() < 0.03) or v_seq - v_floor > 1000 then
+        if (v_seq - v_floor > 8 and random() < 0.1) or v_seq - v_floor > 1000 then
             perform rowq.internal_move_floor(v_part_id, v_lane, true, p_cap => v_seq + 1);
         end if;
 

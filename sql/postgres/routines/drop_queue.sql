@@ -60,6 +60,8 @@ begin
     delete from rowq.message m where m.part_id = v_queue.part_id;
     delete from rowq.archive a where a.part_id = v_queue.part_id;
     delete from rowq.started s where s.part_id = v_queue.part_id;
+    -- Whoever binds a queue, or unbinds it, locks its row first.
+    delete from rowq.topic_binding b where b.part_id = v_queue.part_id;
     delete from rowq.gate g where g.part_id = v_queue.part_id;
     delete from rowq.floor f where f.part_id = v_queue.part_id;
     delete from rowq.queue q where q.part_id = v_queue.part_id;

@@ -9,6 +9,7 @@ returns table (tick timestamp with time zone)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
 as $$
 -- routine   next_ticks
 -- version   1
@@ -17,7 +18,7 @@ as $$
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
+-- differs   names of time zones without a slash, such as CET, are refused, but for UTC
 declare
     v_schedule rowq.schedule;
 begin

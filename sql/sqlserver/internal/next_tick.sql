@@ -31,7 +31,10 @@ begin
         set @step = cast(round(@interval_seconds * 1e6, 0) as bigint);
         set @microseconds = datediff_big(microsecond, '19700101', @starts_at)
             + (datediff_big(microsecond, @starts_at, @since) / @step + 1) * @step;
-        exec rowq.InternalFromMicroseconds @microseconds, @tick output;
+        -- The type ends with the year 9999.
+        set @tick = null;
+        if @microseconds < 253402214400000000
+            exec rowq.InternalFromMicroseconds @microseconds, @tick output;
     end;
     if @tick > @ends_at
         set @tick = null;

@@ -43,6 +43,15 @@ begin
     -- One kind of time, or of body, takes the place of the other.
     declare @is_timed bit = iif(@cron is null and @interval_seconds is null, 0, 1);
     declare @has_body bit = iif(@body is null and @body_binary is null, 0, 1);
+    -- What cannot run any more can still be paused.
+    declare @only_pauses bit = iif(
+        @is_paused = 1 and @cron is null and @interval_seconds is null and @time_zone is null
+            and @body is null and @body_binary is null and @message_type is null
+            and @headers is null and @priority is null and @max_attempts is null
+            and @group_key is null and @missed is null and @overlap is null
+            and @starts_at is null and @ends_at is null,
+        1, 0
+    );
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -78,10 +87,11 @@ begin
         from rowq.schedule s with (forceseek)
         where s.part_id = @part_id
           and s.schedule_key = @schedule_key;
-        exec rowq.InternalCheckSchedule
-            @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
-            @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
-            @body_binary, @max_body_length, @next_run_at output;
+        if @only_pauses = 0
+            exec rowq.InternalCheckSchedule
+                @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
+                @ends_at, @message_type, @headers, @priority, @max_attempts, @group_key, @body,
+                @body_binary, @max_body_length, @next_run_at output;
         if @is_paused = 1
             set @next_run_at = null;
 

@@ -54,7 +54,7 @@ def queue(
 
 def every_routine(session: Connection, queue: str) -> None:
     """Call whatever works on messages: with something to do, or else plainly."""
-    called = {"enqueue", "dequeue_fast"}
+    called = {"enqueue", "dequeue_fast", "publish", "publish_batch"}
 
     def ask(routine: str, **arguments: Any) -> list[Row]:
         called.add(routine)
@@ -64,6 +64,10 @@ def every_routine(session: Connection, queue: str) -> None:
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "late", delay_seconds=100)
+    call(session, "bind_topic", queue_name=queue, topic_pattern="plans.*")
+    call(session, "publish", topic="plans.one", body="published")
+    published = [{"topic": "plans.two"}, {"topic": "plans.one", "dedup_key": "published"}]
+    call(session, "publish_batch", messages=published)
     for size in (1, 2):
         ask("fail_now", claim_id=dequeue(session, queue, size)[0].claim_id)
     for routine in ("complete", "retry_later", "release", "extend_lease"):
@@ -127,6 +131,8 @@ def check(access: Access) -> None:
         assert access.type in {"const", "eq_ref", "ref", "range"}, access
         assert "filesort" not in access.extra, access
         assert "temporary" not in access.extra, access
+    if access.table == "topic_binding" and "literal_head" in access.statement:
+        assert (access.key, access.type) == ("topic_binding_head_ix", "ref"), access
     # The look for idle queues reads from the start of each, and measures how long that takes.
     looks_for_idle = "sysdate(6)" in access.statement
     if access.table in WAITING and "count(" not in access.statement and not looks_for_idle:

@@ -25,7 +25,7 @@ ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
 TABLES = (
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-    "floor", "gate", "started", "meta",
+    "floor", "gate", "started", "topic_binding", "meta",
 )  # fmt: skip
 
 

@@ -82,13 +82,17 @@ def test_who_uses_no_schedule_never_reads_the_table(own_queue: CheckedQueue) -> 
         "intervalstyle to 'sql_standard'",
         "lc_time to 'C'",
         "timezone_abbreviations to 'Australia'",
+        "timezone to 'UTC-5'",
+        "timezone to 'X0Y0:00:30,M1.1.0,M12.5.0'",
     ],
 )
 def test_no_setting_of_the_session_moves_a_tick(own_queue: CheckedQueue, setting: str) -> None:
     query = (
-        "select extract(epoch from t.tick)::bigint from rowq.next_ticks("
-        " p_cron => '30 1,2 * * *', p_time_zone => 'Europe/Berlin',"
-        " p_after => '2026-03-06 00:00Z', p_max_ticks => 500) t"
+        "select z.name, extract(epoch from t.tick)::bigint"
+        " from (values ('UTC'), ('Europe/Berlin')) z (name)"
+        " cross join (values ('30 1,2 * * *'), ('*/7 2 * * *')) c (fields)"
+        " cross join lateral rowq.next_ticks(p_cron => c.fields, p_time_zone => z.name,"
+        " p_after => '2026-03-26 00:00Z', p_max_ticks => 50) t"
     )
     before = own_queue.connection.execute(query).fetchall()
     own_queue.connection.execute(f"set {setting}".encode())
@@ -96,7 +100,9 @@ def test_no_setting_of_the_session_moves_a_tick(own_queue: CheckedQueue, setting
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("zone", ["EST5EDT4", "Foo/Bar", "+02:00", "europe/berlin", "UTC+3"])
+@pytest.mark.parametrize(
+    "zone", ["EST5EDT4", "Foo/Bar", "+02:00", "europe/berlin", "UTC+3", "CET", "EST"]
+)
 def test_only_names_of_zones_are_zones(own_queue: CheckedQueue, zone: str) -> None:
     text = own_queue.refused(
         "RQ711", "create_schedule", schedule_name="a", cron="* * * * *", time_zone=zone

@@ -1,5 +1,6 @@
 """MariaDB and MySQL, as the engine-neutral tests see them: calls, errors, transactions."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -85,6 +86,20 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
     def interrupt(self, connection: Connection, other: Connection) -> None:
         """End the statement that another session is executing, and not that session."""
         self.execute(connection, f"kill query {other.thread_id()}")
+
+    def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
+        """Return topics with the queues that are bound to them, by one call of the helper."""
+        messages = json.dumps([{"topic": topic} for topic in topics])
+        cursor = connection.cursor()
+        cursor.execute("call rowq.internal_bound_queues(%s, @queues)", (messages,))
+        cursor.execute("select @queues")
+        found = [
+            (topics[place - 1], bytes.fromhex(name).decode())
+            for _, name, _, places in json.loads(cursor.fetchone()[0])
+            for place in places
+        ]
+        assert len(set(found)) == len(found)
+        return set(found)
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""

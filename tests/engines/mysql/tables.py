@@ -10,7 +10,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "blocked", "successor", "started",
+    "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 

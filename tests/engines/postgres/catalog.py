@@ -47,6 +47,8 @@ _PROBES = {
     "messages": "'[]'",
     "queue_name": "'no such queue'",
     "schedule_name": "'no such schedule'",
+    "topic": "'probe'",
+    "topic_pattern": "'probe'",
 }
 _SHOWN = {
     "boolean": "bool",

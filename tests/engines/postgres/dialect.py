@@ -74,6 +74,13 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """End the statement that another session is executing, and not that session."""
         self.execute(connection, "select pg_cancel_backend(%s)", [other.info.backend_pid])
 
+    def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
+        """Return topics with the queues that are bound to them, by one call of the helper."""
+        query = "select b.topic, b.queue_name from rowq.internal_bound_queues(%s::text[]) b"
+        rows = connection.execute(query, [list(topics)]).fetchall()
+        assert len(set(rows)) == len(rows)
+        return set(rows)
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
         del name

@@ -10,7 +10,7 @@ Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "started", "blocked", "successor",
+    "message_group", "recheck", "started", "blocked", "successor", "topic_binding",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 

@@ -131,10 +131,33 @@ class Life:
             {"body_base64": "AAEC", "run_at": "2001-01-01T00:00:00.5Z", "max_attempts": 1},
         ]
         ids += [row.message_id for row in self._say("enqueue_batch", messages=batch)]
+        self._published()
         self._say("get_message", message_id=ids[0] if ids else 1)
         self._say("peek", batch_size=20)
         self._say("queue_stats")
         return ids
+
+    def _published(self) -> None:
+        """Publish to the queue; a type is given, because the topic is another one in each life."""
+        topic = f"life.{re.sub(r'[^A-Za-z0-9]', '_', self._queue)}"
+        for routine in ("bind_topic", "bind_topic", "unbind_topic", "bind_topic"):
+            self._say(routine, topic_pattern=f"{topic}.*")
+        self._say("bind_topic", topic_pattern=f"{topic}.*.#")
+        self._say("list_topics")
+        for _ in range(2):
+            self._say(
+                "publish", topic=f"{topic}.a", body="p", message_type="t", dedup_key="published",
+                priority=9,
+            )  # fmt: skip
+        kind = {"topic": f"{topic}.b", "message_type": "t", "priority": 9}
+        batch = [
+            {"body": "q", "group_key": "g", "headers": {"x": "é"}, **kind},
+            {"topic": topic, "body": "for nobody"},
+            {"delay_seconds": 5000, "dedup_key": "published", **kind},
+        ]
+        self._say("publish_batch", messages=batch)
+        self._say("publish", topic="a..b")
+        self._say("publish_batch", messages=[kind, {"topic": "a", "priority": 10}])
 
     def _finished(self, ids: list[int]) -> None:
         taken = self._say("dequeue_fast", batch_size=4, worker_name="w")
@@ -254,8 +277,8 @@ class Life:
                 return _about(value)
             case ("last_error", str()):
                 return value.partition(":")[0]
-            case ("queue_name", str()):
-                return "the queue"
+            case (("queue_name" | "topic_pattern"), str()):
+                return f"the {name}"
         return value
 
 

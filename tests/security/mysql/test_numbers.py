@@ -92,7 +92,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     connection.execute(f"set insert_id = {used}")
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
-            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', true, @results)', [part]
+            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', null, true, @results)', [part]
         )
     assert met.value.args[0] == TAKEN
     connection.execute("set insert_id = 0")

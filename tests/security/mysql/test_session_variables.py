@@ -30,7 +30,7 @@ MAY_END = {
     "default_regex_flags": {"1105", "RQ711"},
     "max_execution_time": {"1317", "3024"},
     "max_session_mem_used": {"1041", "1290", "1317"},
-    "max_statement_time": {"1969", "3024", "1568"},
+    "max_statement_time": {"1969", "3024", "1329", "1568"},
     "max_tmp_session_space_usage": {"200"},
     "skip_replication": {"1929"},
     "transaction_read_only": {"1792"},

@@ -1,0 +1,39 @@
+drop procedure if exists rowq.list_topics;
+
+delimiter //
+create procedure rowq.list_topics(p_queue_name longtext)
+sql security definer
+modifies sql data
+comment 'The patterns of one queue or all, in the order of the queues'' names.'
+begin
+-- routine   list_topics
+-- version   1
+-- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- promise   P35
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+    declare v_part_id int;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin_session();
+        resignal;
+    end;
+
+    call rowq.internal_pin_session(@@timestamp);
+    if p_queue_name is not null then
+        call rowq.internal_require_queue(p_queue_name, v_part_id);
+    end if;
+
+    select convert(q.queue_name using utf8mb4) as queue_name,
+           convert(b.topic_pattern using utf8mb4) as topic_pattern
+    from rowq.topic_binding b
+    straight_join rowq.queue q force index (primary) on q.part_id = b.part_id
+    where v_part_id is null
+       or b.part_id = v_part_id
+    order by q.queue_name, b.topic_pattern;
+
+    call rowq.internal_unpin_session();
+end//
+delimiter ;

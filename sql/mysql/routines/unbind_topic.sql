@@ -1,0 +1,60 @@
+drop procedure if exists rowq.unbind_topic;
+
+delimiter //
+create procedure rowq.unbind_topic(p_queue_name longtext, p_topic_pattern longtext)
+sql security definer
+modifies sql data
+comment 'Take a queue''s pattern away; what it has got stays.'
+begin
+-- routine   unbind_topic
+-- version   1
+-- purpose   Take a queue's pattern away; what it has got stays.
+-- promise   P15 P35
+-- locks     the part, shared; the topic_binding row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_outcome varchar(20);
+    declare v_fault varchar(120);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+
+            call rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true, v_fault);
+            if v_fault is not null then
+                call rowq.internal_refuse(v_fault);
+            end if;
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+
+            delete b
+            from rowq.topic_binding b force index (primary)
+            where b.part_id = v_part_id
+              and b.topic_pattern = cast(p_topic_pattern as binary);
+            set v_outcome = if(row_count() > 0, 'unbound', 'not_bound');
+
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_queue_name as queue_name, p_topic_pattern as topic_pattern, v_outcome as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin_session();
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,48 @@
+create or replace function rowq.bind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   bind_topic
+-- version   1
+-- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- promise   P15 P35
+-- locks     the queue row, shared; a new topic_binding row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_fault   text;
+    v_words   text;
+    v_part_id integer;
+begin
+    v_fault := rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true);
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: %', v_fault
+            using errcode = 'RQ711';
+    end if;
+    v_part_id := rowq.internal_lock_queue(p_queue_name);
+
+    v_words := rtrim(rtrim(p_topic_pattern, '#'), '.');
+    insert into rowq.topic_binding (
+        part_id, word_count, has_rest, topic_pattern, literal_head, like_pattern
+    )
+    values (
+        v_part_id,
+        cardinality(string_to_array(v_words, '.')),
+        right(p_topic_pattern, 1) = '#',
+        p_topic_pattern,
+        rtrim(split_part(v_words, '*', 1), '.'),
+        case
+            when strpos(v_words, '*') > 0
+                then replace(replace(v_words, '_', '!_'), '*', '%')
+        end
+    )
+    on conflict (part_id, topic_pattern) do nothing;
+
+    return query
+    select p_queue_name, p_topic_pattern, case when found then 'bound' else 'exists' end;
+end;
+$$;

@@ -1,0 +1,60 @@
+create or replace function rowq.publish_batch(p_messages jsonb)
+returns table ("position" integer, queue_name text, message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   publish_batch
+-- version   1
+-- purpose   Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- locks     as internal_bound_queues; as enqueue_batch, queue by queue in the order of their names
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_given   record;
+    v_lengths integer[];
+    v_queue   record;
+begin
+    v_given := rowq.internal_take_topics(p_messages);
+    -- What is wrong is refused by its place in the whole batch, where no queue is bound, too. The
+    -- length of a body is for each queue to judge.
+    select array_agg(
+               coalesce(char_length(p.body), octet_length(p.body_binary), 0) order by p.place
+           )
+    into v_lengths
+    from rowq.internal_parse_messages(v_given.p_messages, 2147483647) p;
+
+    for v_queue in
+        select b.queue_name, b.max_body_length,
+               array_agg(e.place::integer order by e.place) as places,
+               jsonb_agg(e.message order by e.place) as messages,
+               min(e.place) filter (where e.body_length > b.max_body_length) as too_long_place
+        from rowq.internal_bound_queues(v_given.o_topics) b
+        join rows from (
+            jsonb_array_elements(v_given.p_messages),
+            unnest(v_given.o_topics),
+            unnest(v_lengths)
+        ) with ordinality e (message, topic, body_length, place) on e.topic = b.topic
+        group by b.queue_name, b.max_body_length
+        order by b.queue_name collate "C"
+    loop
+        if v_queue.too_long_place is not null then
+            raise exception
+                'RQ711 invalid_argument: body is % long, % takes %: max_body_length (message %)',
+                v_lengths[v_queue.too_long_place], v_queue.queue_name, v_queue.max_body_length,
+                v_queue.too_long_place
+                using errcode = 'RQ711';
+        end if;
+
+        return query
+        select v_queue.places[s.position], v_queue.queue_name, s.message_id, s.outcome
+        from rowq.enqueue_batch(v_queue.queue_name, v_queue.messages) s;
+    end loop;
+end;
+$$;

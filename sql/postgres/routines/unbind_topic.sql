@@ -1,0 +1,34 @@
+create or replace function rowq.unbind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   unbind_topic
+-- version   1
+-- purpose   Take a queue's pattern away; what it has got stays.
+-- promise   P15 P35
+-- locks     the queue row, shared; the topic_binding row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_fault   text;
+    v_part_id integer;
+begin
+    v_fault := rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true);
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: %', v_fault
+            using errcode = 'RQ711';
+    end if;
+    v_part_id := rowq.internal_lock_queue(p_queue_name);
+
+    delete from rowq.topic_binding b
+    where b.part_id = v_part_id
+      and b.topic_pattern = p_topic_pattern;
+
+    return query
+    select p_queue_name, p_topic_pattern, case when found then 'unbound' else 'not_bound' end;
+end;
+$$;

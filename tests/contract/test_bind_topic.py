@@ -1,0 +1,72 @@
+"""bind_topic."""
+
+import pytest
+
+from tests.helpers.calls import rolled_back
+from tests.helpers.queues import CheckedQueue
+from tests.helpers.topics import bind, names, publish, word
+
+__all__ = ["word"]
+
+pytestmark = pytest.mark.requires("topics")
+
+BAD_PATTERNS = [
+    None, "", ".", "a.", ".a", "a..b", "a b", "a.b ", "a.b\n", "#.a", "a.#.b", "a#", "##", "a.##",
+    "a*", "*a", "a.**", "a,b", "a/b", "a%", "a!b", "a\\b", "é", "\N{KELVIN SIGN}",
+    "\N{LATIN SMALL LETTER LONG S}", "x" * 201, "a." * 100 + "b", "\N{SNAKE}",
+]  # fmt: skip
+GOOD_PATTERNS = [
+    "a", "A-z_0.9", "-", "_", "*", "#", "*.#", "*.*", "a.*.c", "a.#", "a.*.#", "x" * 200,
+    "a." * 99 + "bc", "*." * 99 + "#",
+]  # fmt: skip
+
+
+@pytest.mark.promise("P35")
+def test_a_binding_is_made_once(queue: CheckedQueue, word: str) -> None:
+    row = queue.call_one("bind_topic", topic_pattern=f"{word}.*")
+    assert (row.queue_name, row.topic_pattern, row.outcome) == (queue.name, f"{word}.*", "bound")
+    assert bind(queue, f"{word}.*", f"{word}.#") == ["exists", "bound"]
+    assert names(publish(queue.connection, f"{word}.a")) == [queue.name]
+
+
+@pytest.mark.promise("P35")
+def test_case_matters_in_patterns(queue: CheckedQueue, word: str) -> None:
+    assert bind(queue, f"{word}.a", f"{word}.A") == ["bound", "bound"]
+    patterns = [row.topic_pattern for row in queue.call("list_topics")]
+    assert sorted(patterns) == sorted([f"{word}.a", f"{word}.A"])
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("pattern", BAD_PATTERNS, ids=ascii)
+def test_what_is_no_pattern_is_refused(queue: CheckedQueue, pattern: str | None) -> None:
+    assert "topic_pattern" in queue.refused("RQ711", "bind_topic", topic_pattern=pattern)
+    queue.refused("RQ711", "unbind_topic", topic_pattern=pattern)
+    assert queue.call("list_topics") == []
+
+
+@pytest.mark.promise("P35")
+@pytest.mark.parametrize("pattern", GOOD_PATTERNS)
+def test_a_pattern_comes_out_as_it_went_in(queue: CheckedQueue, pattern: str) -> None:
+    with rolled_back(queue.connection):  # Other tests publish in the same database.
+        assert bind(queue, pattern) == ["bound"]
+        assert [row.topic_pattern for row in queue.call("list_topics")] == [pattern]
+
+
+@pytest.mark.promise("P15", "P35")
+def test_a_binding_that_is_rolled_back_never_existed(queue: CheckedQueue, word: str) -> None:
+    with rolled_back(queue.connection):
+        bind(queue, word)
+        assert names(publish(queue.connection, word)) == [queue.name]
+    assert publish(queue.connection, word) == []
+    assert queue.call("list_topics") == []
+
+
+@pytest.mark.promise("P35")
+def test_a_queue_of_the_same_name_starts_without_bindings(queue: CheckedQueue, word: str) -> None:
+    bind(queue, word)
+    queue.call("drop_queue")
+    assert publish(queue.connection, word) == []
+    queue.call("create_queue")
+    assert queue.call("list_topics") == []
+    assert publish(queue.connection, word) == []
+    assert bind(queue, word) == ["bound"]

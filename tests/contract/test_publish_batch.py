@@ -1,0 +1,186 @@
+"""publish_batch."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import Row, call, refused, rolled_back
+from tests.helpers.queues import CheckedQueue
+from tests.helpers.topics import bind, word
+
+__all__ = ["word"]
+
+pytestmark = pytest.mark.requires("topics")
+
+
+def batch(queue: CheckedQueue, *messages: dict[str, Any]) -> list[Row]:
+    return call(queue.connection, "publish_batch", messages=list(messages))
+
+
+@pytest.mark.promise("P35", "P05")
+def test_each_message_goes_to_the_queues_of_its_topic_in_order(
+    queue: CheckedQueue, word: str
+) -> None:
+    other = queue.another()
+    bind(queue, f"{word}.#", f"{word}.a")
+    bind(other, f"{word}.a")
+    rows = batch(
+        queue,
+        {"topic": f"{word}.a", "body": "1"},
+        {"topic": f"no.{word}", "body": "2"},
+        {"topic": f"{word}.b", "body": "3"},
+        {"topic": f"{word}.a", "body": "4"},
+    )
+    assert [(row.queue_name, row.position) for row in rows] == [
+        *((queue.name, place) for place in (1, 3, 4)),
+        *((other.name, place) for place in (1, 4)),
+    ]
+    assert {row.outcome for row in rows} == {"enqueued"}
+    for each, bodies in ((queue, ["1", "3", "4"]), (other, ["1", "4"])):
+        leased = each.dequeue(10)
+        assert [row.body for row in leased] == bodies
+        own = [row.message_id for row in rows if row.queue_name == each.name]
+        assert [row.message_id for row in leased] == own
+
+
+@pytest.mark.promise("P20", "P35")
+def test_a_message_has_everything_it_was_given(queue: CheckedQueue, word: str) -> None:
+    bind(queue, word)
+    given = {"message_type": "greeting", "headers": {"a": [1, None]}, "priority": 3}
+    rows = batch(
+        queue,
+        {"topic": word, "body": "x", "dedup_key": "key", "max_attempts": 7, **given},
+        {"topic": word, "body": {"a": [1.5, None]}, "message_type": None, "group_key": "group"},
+        {"topic": word, "body_base64": base64.b64encode(b"\0\xff").decode()},
+    )
+    first, second, third = (queue.message(row.message_id) for row in rows)
+    assert (first.body, first.message_type, first.headers) == ("x", "greeting", {"a": [1, None]})
+    assert (first.priority, first.dedup_key, first.max_attempts) == (3, "key", 7)
+    assert (second.message_type, second.group_key) == (word, "group")
+    assert second.body.replace(" ", "") == '{"a":[1.5,null]}'
+    assert (third.message_type, third.body, third.body_binary) == (word, None, b"\0\xff")
+
+
+@pytest.mark.promise("P12", "P21", "P35")
+def test_keys_count_in_each_queue_by_itself(queue: CheckedQueue, word: str) -> None:
+    other = queue.another()
+    bind(queue, f"{word}.#")
+    bind(other, f"{word}.b")
+    rows = batch(
+        queue,
+        {"topic": f"{word}.a", "body": "1", "dedup_key": "key", "group_key": "g"},
+        {"topic": f"{word}.b", "body": "2", "dedup_key": "key", "group_key": "g"},
+        {"topic": f"{word}.b", "body": "3", "group_key": "g"},
+    )
+    assert [row.outcome for row in rows] == [
+        *("enqueued", "duplicate", "enqueued"),
+        *("enqueued", "enqueued"),
+    ]
+    assert rows[1].message_id == rows[0].message_id
+    assert [queue.take(), other.take()] == [["1"], ["2"]]
+
+
+@pytest.mark.promise("P11", "P35")
+def test_messages_may_be_delayed(queue: CheckedQueue, word: str) -> None:
+    bind(queue, word)
+    batch(queue, {"topic": word, "delay_seconds": 5}, {"topic": word, "run_at": "2000-01-01T00:00"})
+    assert queue.counts()[:2] == (1, 1)
+
+
+@pytest.mark.promise("P35")
+def test_a_batch_may_be_empty_and_may_go_nowhere(queue: CheckedQueue, word: str) -> None:
+    assert batch(queue) == []
+    assert batch(queue, {"topic": word}) == []
+
+
+BAD = [
+    ({}, "topic is missing"),
+    ({"topic": None}, "topic is missing"),
+    ({"topic": 5}, "topic must be a string"),
+    ({"topic": "a.*"}, "topic must be words"),
+    ({"topic": "x" * 201}, "topic is longer than 200"),
+    ({"predecessor_ids": [1]}, "predecessor"),
+    ({"predecessor_positions": [1]}, "predecessor"),
+    ({"on_predecessor_dead": "hold"}, "predecessor"),
+    ({"bdoy": "x"}, "bdoy"),
+    ({"priority": 10}, "priority"),
+    ({"delay_seconds": "soon"}, "delay_seconds"),
+    ({"run_at": "never"}, "run_at"),
+    ({"body": "x", "body_base64": "AAA="}, "body"),
+    ({"dedup_key": ""}, "dedup_key"),
+]
+
+
+@pytest.mark.promise("P15", "P35")
+@pytest.mark.parametrize(("wrong", "said"), BAD, ids=str)
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_bad_message_is_refused_by_its_place_whether_a_queue_is_bound_or_not(
+    queue: CheckedQueue, word: str, wrong: dict[str, Any], said: str, *, is_bound: bool
+) -> None:
+    if is_bound:
+        bind(queue, word)
+    bind(queue, f"{word}.first")
+    messages = [
+        {"topic": f"{word}.other"},
+        {"topic": f"{word}.first"},
+        {"topic": word} | wrong if wrong else {},
+    ]
+    text = refused(queue.connection, "RQ711", "publish_batch", messages=messages)
+    assert said in text
+    assert "(message 3)" in text
+    assert queue.stored()["message"] == 0
+
+
+@pytest.mark.promise("P15", "P35")
+@pytest.mark.parametrize(
+    "messages", [None, {}, "x", 5, [5], [None], [[]], [{"topic": "a"}] * 10_001], ids=type
+)
+def test_what_is_no_batch_is_refused(connection: Connection, messages: Any) -> None:
+    refused(connection, "RQ711", "publish_batch", messages=messages)
+
+
+@pytest.mark.promise("P15", "P35")
+def test_a_body_that_one_queue_does_not_take_is_named_by_its_place(
+    queue: CheckedQueue, word: str
+) -> None:
+    other = queue.another(max_body_length=3)
+    bind(queue, f"{word}.#")
+    bind(other, f"{word}.short")
+    messages = [
+        {"topic": f"{word}.long", "body": "abcd"},
+        {"topic": f"{word}.short", "body": "abc"},
+        {"topic": f"{word}.short", "body": "abcd"},
+    ]
+    assert len(batch(queue, *messages[:2])) == 3
+    text = refused(queue.connection, "RQ711", "publish_batch", messages=messages)
+    assert "max_body_length" in text
+    assert "(message 3)" in text
+    assert queue.counts()[0] == 2
+    assert other.counts()[0] == 1
+
+
+@pytest.mark.promise("P01", "P35")
+def test_a_batch_that_is_rolled_back_is_in_no_queue(queue: CheckedQueue, word: str) -> None:
+    other = queue.another()
+    for each in (queue, other):
+        bind(each, word)
+    with rolled_back(queue.connection):
+        assert len(batch(queue, {"topic": word}, {"topic": word})) == 4
+    assert queue.stored()["message"] == other.stored()["message"] == 0
+
+
+@pytest.mark.promise("P35")
+def test_ten_thousand_messages_of_many_topics_go_to_two_queues(
+    queue: CheckedQueue, word: str
+) -> None:
+    other = queue.another()
+    bind(queue, f"{word}.#")
+    bind(other, f"{word}.7.*", f"{word}.*.x")
+    numbers = range(10_000)
+    messages = [{"topic": f"{word}.{each % 1000}.x", "body": str(each)} for each in numbers]
+    rows = batch(queue, *messages)
+    assert [row.position for row in rows] == [*range(1, 10_001), *range(1, 10_001)]
+    assert queue.counts()[0] == other.counts()[0] == 10_000
+    assert [row.body for row in queue.dequeue(1000)] == [*map(str, range(1000))]

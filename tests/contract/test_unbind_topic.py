@@ -1,0 +1,48 @@
+"""unbind_topic."""
+
+import pytest
+
+from tests.helpers.calls import rolled_back
+from tests.helpers.queues import CheckedQueue
+from tests.helpers.topics import bind, names, publish, word
+
+__all__ = ["word"]
+
+pytestmark = pytest.mark.requires("topics")
+
+
+@pytest.mark.promise("P35")
+def test_a_queue_gets_nothing_more_and_keeps_what_it_has(queue: CheckedQueue, word: str) -> None:
+    bind(queue, word)
+    publish(queue.connection, word, "before")
+    row = queue.call_one("unbind_topic", topic_pattern=word)
+    assert (row.queue_name, row.topic_pattern, row.outcome) == (queue.name, word, "unbound")
+    assert publish(queue.connection, word, "after") == []
+    assert queue.take() == ["before"]
+
+
+@pytest.mark.promise("P35")
+def test_only_this_pattern_of_this_queue_goes(queue: CheckedQueue, word: str) -> None:
+    other = queue.another()
+    bind(queue, f"{word}.*", f"{word}.a")
+    bind(other, f"{word}.*")
+    assert queue.call_one("unbind_topic", topic_pattern=f"{word}.*").outcome == "unbound"
+    assert names(publish(queue.connection, f"{word}.a")) == sorted([queue.name, other.name])
+    assert names(publish(queue.connection, f"{word}.b")) == [other.name]
+
+
+@pytest.mark.promise("P35")
+def test_what_is_not_bound_is_told_so(queue: CheckedQueue, word: str) -> None:
+    bind(queue, f"{word}.*")
+    for pattern in (word, f"{word}.#", f"{word}.a"):
+        assert queue.call_one("unbind_topic", topic_pattern=pattern).outcome == "not_bound"
+    assert len(queue.call("list_topics")) == 1
+
+
+@pytest.mark.promise("P35")
+def test_an_unbind_that_is_rolled_back_changes_nothing(queue: CheckedQueue, word: str) -> None:
+    bind(queue, word)
+    with rolled_back(queue.connection):
+        queue.call("unbind_topic", topic_pattern=word)
+        assert publish(queue.connection, word) == []
+    assert names(publish(queue.connection, word)) == [queue.name]

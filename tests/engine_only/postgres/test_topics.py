@@ -1,0 +1,86 @@
+"""What publish reads among a thousand patterns: a few pages of one index, by its key."""
+
+from typing import Any
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import Watched, faults, nodes
+from tests.engines.base import Connection
+from tests.helpers.calls import call
+from tests.helpers.queues import CheckedQueue
+from tests.helpers.topics import bind, names, publish
+
+PATTERNS = 1000
+
+
+def bind_to_a_thousand(owner: Connection, queue: str, pattern: str) -> None:
+    """Bind a queue to as many patterns, each with its number in the place of `@`."""
+    for number in range(PATTERNS):
+        found = pattern.replace("@", str(number))
+        call(owner, "bind_topic", queue_name=queue, topic_pattern=found)
+
+
+def buffers(owner: Connection, topic: str) -> int:
+    """Return how many buffers the match of a topic reads, once it is planned."""
+    query = (
+        "explain (analyze, buffers, timing off, format json)"
+        " select count(*) from rowq.internal_bound_queues(array[%s])"
+    )
+    costs: list[int] = []
+    for _ in range(3):
+        row: Any = owner.execute(query.replace("%s", f"'{topic}'")).fetchone()
+        top = row[0][0]["Plan"]
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    return min(costs)
+
+
+@pytest.mark.promise("P13", "P35")
+def test_patterns_with_other_beginnings_are_not_read(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    bind(own_queue, "orders.*.paid")
+    owner.execute("set enable_seqscan = off")
+    owner.execute("set enable_bitmapscan = off")
+    few = buffers(owner, "orders.7.paid")
+    bind_to_a_thousand(owner, "q", "orders.@.#")
+    bind_to_a_thousand(owner, "q", "of_@.*")
+    assert buffers(owner, "orders.7.paid") <= few + 10
+
+
+@pytest.mark.promise("P13", "P35")
+def test_a_thousand_patterns_that_have_to_be_looked_at_are_a_few_pages(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    bind(own_queue, "orders.*.of.7")
+    owner.execute("set enable_seqscan = off")
+    owner.execute("set enable_bitmapscan = off")
+    few = buffers(owner, "orders.7.paid")
+    bind_to_a_thousand(owner, "q", "orders.*.n@")
+    assert buffers(owner, "orders.7.paid") <= few + 40
+
+
+@pytest.mark.promise("P13", "P35")
+@pytest.mark.parametrize("is_planned_while_empty", [True, False])
+def test_publish_finds_the_queues_by_the_index_alone(
+    open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
+) -> None:
+    watched = Watched(open_owner())
+    if is_planned_while_empty:
+        watched.run(lambda session: publish(session, "orders.7.paid"))
+    bind_to_a_thousand(own_queue.connection, "q", "orders.*.n@")
+    for number in range(50):
+        call(own_queue.connection, "create_queue", queue_name=f"other {number}")
+    bind(own_queue, "orders.*.paid")
+    plans = watched.run(lambda session: publish(session, "orders.7.paid"))
+    found = [
+        node
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if node.get("Relation Name") == "topic_binding"
+    ]
+    assert [node["Index Name"] for node in found] == ["topic_binding_head_ix"]
+    assert "Index Cond" in found[0]
+    assert found[0]["Actual Loops"] == 1
+    assert faults(plans) == set()
+    assert names(publish(own_queue.connection, "orders.7.paid")) == ["q"]
