@@ -1,0 +1,86 @@
+"""rowq schedule ..."""
+
+from datetime import datetime
+
+import pytest
+
+import rowq
+from rowq.cli.exit_codes import ExitCode
+from tests.cli.conftest import Run
+
+HOURLY = ("--cron", "0 * * * *")
+
+
+def test_a_schedule_lives_from_create_to_drop(run: Run, queue: rowq.Queue, made: str) -> None:
+    assert run("schedule", "list", made).out == "no schedules\n"
+    created = run("schedule", "create", made, "nightly", '{"id": 1}', *HOURLY).out
+    assert created.startswith("nightly: created, next run 2")
+    row = run("schedule", "list", made, "--json").row
+    assert (row["schedule_name"], row["cron"], row["is_paused"]) == ("nightly", "0 * * * *", False)
+    assert "nightly" in run("schedule", "list").out
+
+    assert run("schedule", "pause", made, "nightly").out == "nightly: altered, does not run\n"
+    resumed = run("schedule", "resume", made, "nightly", "--json").row
+    assert resumed["next_run_at"] == row["next_run_at"]
+
+    sent = run("schedule", "run", made, "nightly").out
+    (message,) = queue.dequeue_fast(made)
+    assert sent == f"enqueued message {message.message_id}\n"
+    assert message.data == {"id": 1}
+    assert message.headers is not None
+    assert message.headers["schedule"] == "nightly"
+
+    assert run("schedule", "drop", made, "nightly").out == "nightly: dropped\n"
+    assert run("schedule", "drop", made, "nightly").code == ExitCode.REFUSED
+
+
+def test_every_option_reaches_the_schedule(run: Run, queue: rowq.Queue, made: str) -> None:
+    options: list[object] = [
+        *("--every", 90, "--zone", "UTC", "--type", "kind", "--header", "a=b", "--priority", 2),
+        *("--max-attempts", 3, "--group", "g", "--missed", "all", "--no-overlap"),
+        *("--starts", "2030-01-01T00:00+00:00", "--ends", "2031-01-01T00:00+00:00"),
+    ]
+    assert run("schedule", "create", made, "often", *options).code == 0
+    (row,) = queue.list_schedules(made)
+    assert (row.interval_seconds, row.time_zone, row.message_type) == (90, "UTC", "kind")
+    assert (row.priority, row.max_attempts, row.group_key) == (2, 3, "g")
+    assert (row.missed, row.overlap) == ("all", False)
+    assert row.starts_at == datetime.fromisoformat("2030-01-01T00:00+00:00") == row.next_run_at
+    assert row.ends_at == datetime.fromisoformat("2031-01-01T00:00+00:00")
+
+    run("schedule", "run", made, "often")
+    (message,) = queue.dequeue_fast(made)
+    assert message.headers is not None
+    assert message.headers["a"] == "b"
+    assert run("schedule", "run", made, "often").out.startswith("duplicate of message ")
+
+    assert run("schedule", "alter", made, "often", "text", "--overlap", *HOURLY).code == 0
+    (row,) = queue.list_schedules(made)
+    assert (row.cron, row.interval_seconds, row.overlap, row.missed) == (
+        "0 * * * *", None, True, "all",
+    )  # fmt: skip
+
+
+def test_one_that_exists_stays_and_says_so(run: Run, queue: rowq.Queue, made: str) -> None:
+    assert run("schedule", "create", made, "nightly", *HOURLY).code == 0
+    again = run("schedule", "create", made, "nightly", "--every", 5)
+    assert again.code == ExitCode.INCOMPLETE
+    assert "rowq schedule alter" in again.err
+    assert [row.cron for row in queue.list_schedules(made)] == ["0 * * * *"]
+
+
+def test_the_next_ticks_are_shown_by_the_clocks_of_the_zone(run: Run) -> None:
+    asked = ("0 3 * * sun", "--zone", "Europe/Berlin", "--count", 2)
+    shown = run("schedule", "next", *asked, "--after", "2026-03-22T12:00+00:00").out
+    assert shown == "2026-03-29T03:00:00+02:00  Sun\n2026-04-05T03:00:00+02:00  Sun\n"
+    row = run("schedule", "next", "--every", 60, "--after", "2026-01-01T00:00Z", "--count", 1)
+    assert row.out == "2026-01-01T00:01:00+00:00  Thu\n"
+    row = run("schedule", "next", "@daily", "--after", "2026-01-01T00:00Z", "--count", 1, "--json")
+    assert row.row == {"tick": "2026-01-02T00:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [("61 * * * *",), ("* * * * *", "--zone", "Nowhere/Here"), ("* * * * *", "--every", 5)]
+)
+def test_what_cannot_be_is_refused(run: Run, wrong: tuple[object, ...]) -> None:
+    assert run("schedule", "next", *wrong).code == ExitCode.REFUSED
