@@ -14,6 +14,7 @@ from psycopg import sql
 from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from rowq.migrate import migrate
+from rowq.resources import sql_directory
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
@@ -23,10 +24,11 @@ pytestmark = pytest.mark.promise("P16")
 
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
-TABLES = (
-    "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-    "floor", "gate", "started", "topic_binding", "meta",
-)  # fmt: skip
+TABLES = sorted(
+    path.stem
+    for path in (sql_directory() / "postgres" / "tables").glob("*.sql")
+    if path.stem != "schema"
+)
 
 
 @pytest.fixture
