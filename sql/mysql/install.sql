@@ -55,6 +55,7 @@ deallocate prepare rowq_check;
 -- source internal/bound_queues.sql
 -- source internal/check_batch_size.sql
 -- source internal/check_ids.sql
+-- source internal/check_name.sql
 -- source internal/check_range.sql
 -- source internal/check_schedule.sql
 -- source internal/check_settings.sql

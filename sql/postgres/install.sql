@@ -52,6 +52,7 @@ $$;
 \ir internal/body_fault.sql
 \ir internal/bound_queues.sql
 \ir internal/check_batch_size.sql
+\ir internal/check_name.sql
 \ir internal/check_range.sql
 \ir internal/check_schedule.sql
 \ir internal/check_settings.sql

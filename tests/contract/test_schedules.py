@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.contract.test_create_schedule import HOURLY, scheduled
+from tests.contract.test_health import check
 from tests.helpers.calls import Row, call, rolled_back
 from tests.helpers.queues import CheckedQueue
 
@@ -175,13 +176,9 @@ def test_a_purge_leaves_schedules_alone(queue: CheckedQueue) -> None:
 def test_health_knows_a_schedule_that_is_not_run(queue: CheckedQueue) -> None:
     every(queue, 3600)
     queue.pass_seconds(3660)
-    rows = {
-        row.check_name: row
-        for row in call(queue.connection, "health")
-        if row.queue_name == queue.name
-    }
-    assert rows["overdue_schedules"].status == "warning"
-    assert 50 < rows["overdue_schedules"].value < 200
+    row = check(queue.connection, "overdue_schedules", queue.name)
+    assert row.status == "warning"
+    assert 50 < row.value < 200
     queue.call("maintain")
 
 
@@ -190,10 +187,6 @@ def test_health_knows_a_schedule_that_makes_no_message(queue: CheckedQueue) -> N
     for _ in range(2):
         queue.pass_seconds(3600)
         queue.call("maintain")
-    rows = {
-        row.check_name: row
-        for row in call(queue.connection, "health")
-        if row.queue_name == queue.name
-    }
-    assert (rows["failed_schedules"].status, rows["failed_schedules"].value) == ("warning", 1)
-    assert rows["overdue_schedules"].status == "ok"
+    failed = check(queue.connection, "failed_schedules", queue.name)
+    assert (failed.status, failed.value) == ("warning", 1)
+    assert check(queue.connection, "overdue_schedules", queue.name).status == "ok"

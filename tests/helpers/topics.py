@@ -10,6 +10,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import Row, call
 from tests.helpers.queues import CheckedQueue
 
+PATTERNS = 1000
+
 
 @pytest.fixture
 def word() -> str:
@@ -20,6 +22,13 @@ def word() -> str:
 def bind(queue: CheckedQueue, *patterns: str) -> list[str]:
     """Bind a queue to patterns, and return the outcomes."""
     return [queue.call_one("bind_topic", topic_pattern=each).outcome for each in patterns]
+
+
+def bind_to_a_thousand(connection: Connection, queue: str, pattern: str) -> None:
+    """Bind a queue to as many patterns, each with its number in the place of `@`."""
+    for number in range(PATTERNS):
+        found = pattern.replace("@", str(number))
+        call(connection, "bind_topic", queue_name=queue, topic_pattern=found)
 
 
 def publish(

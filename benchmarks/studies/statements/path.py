@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,7 +51,7 @@ class Assumed:
         raise ValueError(f"{routine}: path.toml does not say whether this holds: {text}")
 
 
-class Walk:
+class Walk(ABC):
     """A way through the routines of an engine; what ran is in `ran`, with its place as its kind."""
 
     ends: re.Pattern[str]
@@ -85,8 +86,9 @@ class Walk:
         finally:
             self._name, self._text, self._at = outer
 
+    @abstractmethod
     def _body(self) -> None:
-        raise NotImplementedError
+        """Walk through the body of the routine that is entered."""
 
     def _has(self, pattern: str) -> re.Match[str] | None:
         """Step over what comes next, if it is this."""

@@ -17,6 +17,7 @@ from rich.text import Text
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import printable
 from rowq.headers import UnreadableHeaders
+from rowq.messages import Enqueued
 
 _WIDE = 10_000
 _LONGEST_CELL = 300
@@ -79,6 +80,15 @@ def table(
         cells = [cell(row[name]) for name in names]
         made.add_row(*cells, style=style(row) if style else None)
     return made
+
+
+def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
+    """Print what became of a message that was handed over."""
+    if as_json:
+        print_json(enqueued)
+    else:
+        said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
+        typer.echo(f"{said[enqueued.outcome]} {enqueued.message_id}")
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

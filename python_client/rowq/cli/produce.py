@@ -21,9 +21,8 @@ from rowq.cli.options import (
     Url,
     message_options,
 )
-from rowq.cli.output import print_json, print_rows
+from rowq.cli.output import print_enqueued, print_rows
 from rowq.cli.streams import STANDARD_INPUT
-from rowq.messages import Enqueued
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +91,7 @@ def enqueue(
             predecessor_ids=after or None,
             on_predecessor_dead=on_predecessor_dead,
         )
-    _print_enqueued(enqueued, as_json)
+    print_enqueued(enqueued, as_json)
 
 
 def publish(
@@ -159,11 +158,3 @@ def _looked_at(text: str, source: str) -> str:
         except ValueError as error:
             typer.echo(f"warning: {source} begins like JSON and is none: {error}", err=True)
     return text
-
-
-def _print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
-    if as_json:
-        print_json(enqueued)
-    else:
-        said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
-        typer.echo(f"{said[enqueued.outcome]} {enqueued.message_id}")

@@ -20,7 +20,7 @@ from rowq.cli.options import (
     header_pairs,
     moment,
 )
-from rowq.cli.output import print_json, print_rows
+from rowq.cli.output import print_enqueued, print_json, print_rows
 from rowq.messages import ScheduleOutcome
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
@@ -215,11 +215,7 @@ def run(
     """Enqueue a schedule's message now; its next tick stays as it is."""
     with open_queue(url) as queue:
         made = queue.run_schedule(queue_name, schedule_name)
-    if as_json:
-        print_json(made)
-    else:
-        said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
-        typer.echo(f"{said[made.outcome]} {made.message_id}")
+    print_enqueued(made, as_json)
 
 
 @app.command()

@@ -34,11 +34,8 @@ begin
     declare v_merged longtext;
     declare v_max_body_length int;
 
+    call rowq.internal_check_name('schedule_name', p_schedule_name);
     set v_fault = case
-        when p_schedule_name is null
-             or char_length(p_schedule_name) not between 1 and 100
-             or p_schedule_name regexp '[[:cntrl:]]'
-            then 'schedule_name must be 1 to 100 characters, none of them control'
         when (p_cron is null) = (p_interval_seconds is null)
             then 'a schedule has either cron or interval_seconds'
         when cast(p_missed as binary) not in ('skip', 'once', 'all')
@@ -48,7 +45,6 @@ begin
             then 'starts_at and ends_at must be moments between the years 2000 and 2100'
     end;
     if v_fault is null then
-        call rowq.internal_check_text('schedule_name', p_schedule_name);
         select q.max_body_length into v_max_body_length
         from rowq.queue q
         where q.part_id = p_part_id;

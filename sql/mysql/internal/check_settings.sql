@@ -25,12 +25,7 @@ begin
 -- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
 -- promise   P15
 -- errors    RQ711
-    if p_queue_name is null
-       or char_length(p_queue_name) not between 1 and 100
-       or p_queue_name regexp '[[:cntrl:]]' then
-        call rowq.internal_refuse('queue_name must be 1 to 100 characters, none of them control');
-    end if;
-    call rowq.internal_check_text('queue_name', p_queue_name);
+    call rowq.internal_check_name('queue_name', p_queue_name);
     call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
     call rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
     call rowq.internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);

@@ -9,11 +9,8 @@ is
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_fault varchar2(32767);
 begin
+    internal_check_name('schedule_name', p_schedule.schedule_name);
     v_fault := case
-        when p_schedule.schedule_name is null
-             or length(p_schedule.schedule_name) > 100
-             or regexp_like(p_schedule.schedule_name, '[[:cntrl:]]')
-            then 'schedule_name must be 1 to 100 characters, none of them control'
         when p_schedule.cron is null and p_schedule.interval_seconds is null
              or p_schedule.cron is not null and p_schedule.interval_seconds is not null
             then 'a schedule has either cron or interval_seconds'

@@ -21,11 +21,7 @@ is
 -- promise   P15
 -- errors    RQ711
 begin
-    if p_queue_name is null
-       or length(p_queue_name) > 100
-       or regexp_like(p_queue_name, '[[:cntrl:]]') then
-        internal_refuse('queue_name must be 1 to 100 characters, none of them control');
-    end if;
+    internal_check_name('queue_name', p_queue_name);
     internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
     internal_check_whole('max_attempts', p_max_attempts, 1, 10000);
     internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);

@@ -2,21 +2,19 @@ create or replace function rowq.internal_check_schedule(
     p_schedule rowq.schedule,
     p_queue    rowq.queue
 )
-returns void
+returns timestamp with time zone
 language plpgsql
 as $$
 -- routine   internal_check_schedule
--- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come.
+-- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; return that tick.
 -- promise   P15
 -- errors    RQ711
 declare
     v_fault text;
+    v_tick  timestamp with time zone;
 begin
+    perform rowq.internal_check_name('schedule_name', p_schedule.schedule_name);
     v_fault := case
-        when p_schedule.schedule_name is null
-             or char_length(p_schedule.schedule_name) not between 1 and 100
-             or p_schedule.schedule_name ~ '[[:cntrl:]]'
-            then 'schedule_name must be 1 to 100 characters, none of them control'
         when num_nonnulls(p_schedule.cron, p_schedule.interval_seconds) <> 1
             then 'a schedule has either cron or interval_seconds'
         when p_schedule.missed is null or p_schedule.missed not in ('skip', 'once', 'all')
@@ -45,10 +43,12 @@ begin
         'interval_seconds', p_schedule.interval_seconds, 1, 315360000
     );
     perform rowq.internal_check_time_zone(p_schedule.time_zone);
-    if rowq.internal_next_tick(p_schedule, clock_timestamp()) is null then
+    v_tick := rowq.internal_next_tick(p_schedule, clock_timestamp());
+    if v_tick is null then
         raise exception
             'RQ711 invalid_argument: the schedule has no tick within ten years or before ends_at'
             using errcode = 'RQ711';
     end if;
+    return v_tick;
 end;
 $$;

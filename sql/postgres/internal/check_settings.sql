@@ -23,13 +23,7 @@ as $$
 -- promise   P15
 -- errors    RQ711
 begin
-    if p_queue_name is null
-       or char_length(p_queue_name) not between 1 and 100
-       or p_queue_name ~ '[[:cntrl:]]' then
-        raise exception
-            'RQ711 invalid_argument: queue_name must be 1 to 100 characters, none of them control'
-            using errcode = 'RQ711';
-    end if;
+    perform rowq.internal_check_name('queue_name', p_queue_name);
     perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
     perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
     perform rowq.internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);

@@ -66,12 +66,11 @@ begin
         p_cron, p_interval_seconds, p_time_zone, p_body, p_body_binary, p_message_type, p_headers,
         p_priority, p_max_attempts, p_group_key, p_missed, p_overlap, p_starts_at, p_ends_at
     ) > 0 then
-        perform rowq.internal_check_schedule(v_schedule, v_queue);
+        v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);
     end if;
-    v_schedule.next_run_at := case
-        when not v_schedule.is_paused
-            then rowq.internal_next_tick(v_schedule, clock_timestamp())
-    end;
+    if v_schedule.is_paused then
+        v_schedule.next_run_at := null;
+    end if;
 
     update rowq.schedule s
     set cron             = v_schedule.cron,

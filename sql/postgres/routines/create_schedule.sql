@@ -36,7 +36,6 @@ declare
     v_queue    rowq.queue;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_schedule.part_id := v_queue.part_id;
     v_schedule.schedule_name := p_schedule_name;
     v_schedule.cron := p_cron;
     v_schedule.interval_seconds := p_interval_seconds;
@@ -54,18 +53,10 @@ begin
     perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
     v_schedule.priority := p_priority;
     v_schedule.max_attempts := p_max_attempts;
-    perform rowq.internal_check_schedule(v_schedule, v_queue);
-    v_schedule.is_paused := false;
-    v_schedule.next_run_at := rowq.internal_next_tick(v_schedule, clock_timestamp());
+    v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);
 
-    -- Hold the queue, so that drop_queue waits for the new row.
-    perform
-    from rowq.queue q
-    where q.part_id = v_queue.part_id
-    for key share;
-    if not found then
-        perform rowq.internal_refuse_queue(p_queue_name);
-    end if;
+    -- From here on drop_queue waits for the new row.
+    v_schedule.part_id := rowq.internal_lock_queue(p_queue_name);
     insert into rowq.schedule (
         part_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
         ends_at, message_type, headers, priority, group_key, max_attempts, body, body_binary,
@@ -88,7 +79,7 @@ begin
         next_run_at := (
             select s.next_run_at
             from rowq.schedule s
-            where s.part_id = v_queue.part_id
+            where s.part_id = v_schedule.part_id
               and s.schedule_name = p_schedule_name
         );
     end if;

@@ -10,7 +10,7 @@ begin
 -- purpose   Refuse a bad name of a queue or a schedule; @name is that of the parameter.
 -- promise   P15
 -- errors    RQ711
--- differs   no such helper elsewhere: a regular expression
+-- differs   elsewhere a regular expression says it
     set nocount on;
     declare @size int = len((@value + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     declare @place int = 1;

@@ -4,20 +4,10 @@ import pytest
 
 from tests.engine_only.mysql.costs import rows
 from tests.engines.base import Connection
-from tests.helpers.calls import call
 from tests.helpers.queues import Connect, new_queue
-from tests.helpers.topics import bind, names, publish, word
+from tests.helpers.topics import PATTERNS, bind, bind_to_a_thousand, names, publish, word
 
 __all__ = ["word"]
-
-PATTERNS = 1000
-
-
-def bind_to_a_thousand(connection: Connection, queue: str, pattern: str) -> None:
-    """Bind a queue to as many patterns, each with its number in the place of `@`."""
-    for number in range(PATTERNS):
-        found = pattern.replace("@", str(number))
-        call(connection, "bind_topic", queue_name=queue, topic_pattern=found)
 
 
 @pytest.mark.promise("P13", "P35")

@@ -9,16 +9,7 @@ from tests.engine_only.postgres.test_plans import Watched, faults, nodes
 from tests.engines.base import Connection
 from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
-from tests.helpers.topics import bind, names, publish
-
-PATTERNS = 1000
-
-
-def bind_to_a_thousand(owner: Connection, queue: str, pattern: str) -> None:
-    """Bind a queue to as many patterns, each with its number in the place of `@`."""
-    for number in range(PATTERNS):
-        found = pattern.replace("@", str(number))
-        call(owner, "bind_topic", queue_name=queue, topic_pattern=found)
+from tests.helpers.topics import bind, bind_to_a_thousand, names, publish
 
 
 def buffers(owner: Connection, topic: str) -> int:
