@@ -1,5 +1,6 @@
 """What schedules ask of the server's tables of time zones, and what they cost."""
 
+import contextlib
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,8 @@ import pytest
 from rowq import migrate
 from tests.engine_only.mysql.costs import part_of
 from tests.engine_only.mysql.statements import accesses, run_by
-from tests.engines.base import Connection, Server
+from tests.engines.base import Connection
+from tests.engines.mysql.server import MysqlServer
 from tests.engines.mysql.zones import ZONES
 from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
 from tests.helpers.queues import Connect
@@ -47,15 +49,17 @@ def shown(connection: Connection, queue: str) -> list[tuple[str, str | None, boo
 
 
 @pytest.fixture
-def without_zones(server: Server, empty_database: str) -> Iterator[Connection]:
-    """Return a session of a server with rowq that has no time zones."""
-    migrate.migrate(empty_database)
-    with server.connect(empty_database) as connection:
-        kept = connection.execute("select name, time_zone_id from mysql.time_zone_name").fetchall()
-        connection.execute("delete from mysql.time_zone_name")
-        yield connection
-        for name, number in kept:
-            connection.execute("insert into mysql.time_zone_name values (%s, %s)", [name, number])
+def without_zones(server: MysqlServer) -> Iterator[Connection]:
+    """Return a session of a server with rowq that has no time zones.
+
+    It is a server of its own: one that was asked for a zone before knows it after its row is gone.
+    """
+    with contextlib.closing(server.another()) as fresh:
+        url = fresh.fresh_database()
+        with fresh.connect(url) as connection:
+            connection.execute("delete from mysql.time_zone_name")
+            migrate.migrate(url)
+            yield connection
 
 
 @pytest.mark.promise("P15")
@@ -176,8 +180,7 @@ def test_who_holds_a_schedules_key_or_group_is_waited_for_a_moment_and_the_sessi
 def test_what_is_refused_leaves_the_callers_transaction_and_the_other_schedules_alone(
     connection: Connection, queue: str
 ) -> None:
-    connection.execute("create table if not exists own (a int)")
-    connection.execute("delete from own")
+    connection.execute("create temporary table own (a int)")
     schedule(connection, queue, "long", body="x" * 100)
     schedule(connection, queue, "other", body="other")
     call(connection, "alter_queue", queue_name=queue, max_body_length=50)
@@ -187,6 +190,7 @@ def test_what_is_refused_leaves_the_callers_transaction_and_the_other_schedules_
     connection.commit()
     assert connection.execute("select count(*) from own").fetchone() == (1,)
     assert [row.body for row in dequeue(connection, queue, 10)] == ["other"]
+    connection.execute("drop temporary table own")
     (_, error, is_due), _ = shown(connection, queue)
     assert error is not None
     assert "max_body_length" in error

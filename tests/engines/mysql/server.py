@@ -112,10 +112,17 @@ class MysqlServer(ControlledServer):
         for server in self._spares:
             if not server._is_taken:
                 return server.fresh_database()
+        self._spares.append(self.another())
+        return self._spares[-1].fresh_database()
+
+    def another(self) -> MysqlServer:
+        """Start one more server of this kind, which nobody has used; the caller closes it.
+
+        Raises Unavailable where servers are given.
+        """
         if self._spare is None:
             raise Unavailable(f"{self.how} has one database rowq, and it is in use")
-        self._spares.append(self._spare())
-        return self._spares[-1].fresh_database()
+        return self._spare()
 
     def drop_database(self, url: str) -> None:
         """Give back what fresh_database returned, whoever is connected to it."""
