@@ -1,8 +1,8 @@
 """Which moments a cron expression names: what cronsim says, which follows Debian's cron.
 
 rowq differs in two things: where the clocks are set forward over several times of one expression,
-cronsim names the end of the gap once for each of them, and rowq once; and cronsim refuses a day that
-no year has, such as 30 February, at which rowq has no tick.
+cronsim names the end of the gap once for each of them, and rowq once; and cronsim refuses a day
+that no year has, such as 30 February, at which rowq has no tick.
 """
 
 from collections.abc import Iterator
