@@ -67,7 +67,7 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
             "set nocount on; declare @queues nvarchar(max);"
             " exec rowq.InternalBoundQueues %s, @queues output; select @queues"
         )
-        ((queues,),) = self.execute(connection, statement, [messages])
+        [(queues,)] = self.execute(connection, statement, [messages]).fetchall()
         found = [
             (topics[place - 1], str(queue["queue_name"]))
             for queue in json.loads(queues)
