@@ -95,7 +95,7 @@ begin
             delete from @bound where turn = @turn;
     end;
 
-    select @queues = coalesce((
+    set @queues = (
         select f.part_id, f.queue_name, f.max_body_length, f.group_limit,
                json_query(
                    concat(
@@ -113,6 +113,7 @@ begin
         from @bound f
         order by f.turn
         for json path
-    ), N'[]');
+    );
+    set @queues = coalesce(@queues, N'[]');
 end
 go
