@@ -20,8 +20,8 @@ create or replace type rowq_lines force as table of rowq_line
 -- Bytes of topics' first words, or of patterns.
 create or replace type rowq_keys force as table of raw(400)
 /
--- A rowq_topic_key is a pattern that a message's topic would match, if a queue is bound to it; place
--- is the message's place in its batch.
+-- A rowq_topic_key is a pattern that a message's topic matches; place is that of the message in its
+-- batch.
 create or replace type rowq_topic_key force as object (
     place       number(10),
     pattern_key raw(400)
@@ -29,7 +29,7 @@ create or replace type rowq_topic_key force as object (
 /
 create or replace type rowq_topic_keys force as table of rowq_topic_key
 /
--- A rowq_sent is a message that publish has handed over to a queue; line_no is the row of the result.
+-- A rowq_sent is a message that publish has handed over to a queue; line_no is its row of the result.
 create or replace type rowq_sent force as object (
     line_no    number(10),
     place      number(10),
