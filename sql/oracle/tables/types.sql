@@ -29,7 +29,8 @@ create or replace type rowq_topic_key force as object (
 /
 create or replace type rowq_topic_keys force as table of rowq_topic_key
 /
--- A rowq_sent is a message that publish has handed over to a queue; line_no is its row of the result.
+-- A rowq_sent is a message that publish has handed over to a queue; line_no is its place in the
+-- result.
 create or replace type rowq_sent force as object (
     line_no    number(10),
     place      number(10),
