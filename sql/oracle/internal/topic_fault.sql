@@ -11,26 +11,23 @@ is
     c_star constant pls_integer := ascii('*');
     c_hash constant pls_integer := ascii('#');
     v_words   t_texts;
-    v_is_good boolean := true;
+    v_is_good boolean;
 
     -- is_word says whether a text is one or more letters, digits, _ or -. It compares their codes,
     -- because regular expressions follow the session's NLS_SORT.
     function is_word(p_text in varchar2)
     return boolean
     is
-        v_char varchar2(4 char);
         v_code pls_integer;
     begin
         for i in 1 .. coalesce(length(p_text), 0) loop
-            v_char := substr(p_text, i, 1);
-            v_code := ascii(v_char);
-            if lengthb(v_char) > 1
-               or not (
-                   v_code between ascii('A') and ascii('Z')
-                   or v_code between ascii('a') and ascii('z')
-                   or v_code between ascii('0') and ascii('9')
-                   or v_code in (ascii('_'), ascii('-'))
-               )
+            v_code := ascii(substr(p_text, i, 1));
+            if not (
+                v_code between ascii('A') and ascii('Z')
+                or v_code between ascii('a') and ascii('z')
+                or v_code between ascii('0') and ascii('9')
+                or v_code in (ascii('_'), ascii('-'))
+            )
             then
                 return false;
             end if;
@@ -44,7 +41,11 @@ begin
         return p_name || ' is longer than 200 characters';
     end if;
 
-    v_words := internal_words_of(p_topic);
+    -- The code of a character of four bytes may be greater than any integer of PL/SQL.
+    v_is_good := lengthb(p_topic) = length(p_topic);
+    if v_is_good then
+        v_words := internal_words_of(p_topic);
+    end if;
     for i in 1 .. v_words.count loop
         if p_is_pattern and length(v_words(i)) = 1
            and (ascii(v_words(i)) = c_star or i = v_words.count and ascii(v_words(i)) = c_hash)

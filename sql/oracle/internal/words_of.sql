@@ -2,7 +2,7 @@ function internal_words_of(p_text in varchar2)
 return t_texts
 is
 -- routine   internal_words_of
--- purpose   Return the words of a topic or a pattern, which dots part.
+-- purpose   Return the words of a topic or a pattern, which dots part; every character of it is one byte.
 -- promise   P35
 -- differs   no such helper elsewhere: other engines have a function for it
     c_dot constant pls_integer := ascii('.');
