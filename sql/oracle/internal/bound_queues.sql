@@ -11,15 +11,6 @@ is
     v_lists    t_key_lists;
     v_patterns rowq_keys;
     v_keys     rowq_topic_keys := rowq_topic_keys();
-    cursor bound is
-        select /*+ leading(k b q) use_nl(b) use_nl(q) cardinality(k 10)
-                   index(b rowq_topic_binding_key_ix) index(q rowq_queue_pk) */
-               distinct k.place, q.part_id, q.queue_name, q.queue_key, q.max_body_length,
-               q.listened_until
-        from table(v_keys) k
-        join rowq_topic_binding b on b.pattern_key = k.pattern_key
-        join rowq_queue q on q.part_id = b.part_id
-        order by q.queue_key, k.place;
 begin
     -- A drop_queue holds all tables. The statements after this one see what it has left, and no
     -- other drop can begin before this transaction ends.
@@ -39,8 +30,14 @@ begin
         end loop;
     end loop;
 
-    open bound;
-    fetch bound bulk collect into v_found;
-    close bound;
+    select /*+ leading(k b q) use_nl(b) use_nl(q) cardinality(k 10)
+               index(b rowq_topic_binding_key_ix) index(q rowq_queue_pk) */
+           distinct k.place, q.part_id, q.queue_name, q.queue_key, q.max_body_length,
+           q.listened_until
+    bulk collect into v_found
+    from table(v_keys) k
+    join rowq_topic_binding b on b.pattern_key = k.pattern_key
+    join rowq_queue q on q.part_id = b.part_id
+    order by q.queue_key, k.place;
     return v_found;
 end internal_bound_queues;

@@ -16,7 +16,7 @@ is
     function pattern_of(p_shape in varchar2)
     return varchar2
     is
-        v_has_rest constant boolean := to_number(substr(p_shape, -1)) = 2;
+        v_has_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
         v_count    constant pls_integer := length(p_shape) - case when v_has_rest then 1 else 0 end;
         v_text varchar2(400 char);
     begin
@@ -25,7 +25,7 @@ is
         end if;
         for i in 1 .. v_count loop
             v_text := v_text || case when i > 1 then '.' end
-                || case to_number(substr(p_shape, i, 1)) when 1 then '*' else v_words(i) end;
+                || case to_number(substr(p_shape, i, 1), '9') when 1 then '*' else v_words(i) end;
         end loop;
         if v_has_rest then
             v_text := v_text || case when v_count > 0 then '.' end || '#';

@@ -21,6 +21,8 @@ is
     v_queue         t_queue;
     v_head          varchar2(200 char);
     v_shape         varchar2(100 char);
+    v_key           raw(200);
+    v_head_key      raw(200);
     v_outcome       varchar2(20 char) := 'bound';
     v_has_savepoint boolean;
 begin
@@ -31,13 +33,12 @@ begin
     end if;
     v_queue := internal_lock_bindings(p_queue_name);
     internal_read_pattern(p_topic_pattern, v_head, v_shape);
+    v_key := utl_raw.cast_to_raw(p_topic_pattern);
+    v_head_key := internal_head_key(v_head);
 
     begin
         insert into rowq_topic_binding (part_id, pattern_key, topic_pattern, head_key, shape)
-        values (
-            v_queue.part_id, utl_raw.cast_to_raw(p_topic_pattern), p_topic_pattern,
-            internal_head_key(v_head), v_shape
-        );
+        values (v_queue.part_id, v_key, p_topic_pattern, v_head_key, v_shape);
     exception
         when e_no_queue then
             internal_refuse_queue(p_queue_name);

@@ -14,6 +14,7 @@ is
 -- differs   nothing
     v_fault         varchar2(32767);
     v_queue         t_queue;
+    v_key           raw(200);
     v_outcome       varchar2(20 char) := 'not_bound';
     v_has_savepoint boolean;
 begin
@@ -23,10 +24,11 @@ begin
         internal_refuse(v_fault);
     end if;
     v_queue := internal_lock_bindings(p_queue_name);
+    v_key := utl_raw.cast_to_raw(p_topic_pattern);
 
     delete from rowq_topic_binding b
     where b.part_id = v_queue.part_id
-      and b.pattern_key = utl_raw.cast_to_raw(p_topic_pattern);
+      and b.pattern_key = v_key;
     if sql%rowcount > 0 then
         v_outcome := 'unbound';
     end if;
