@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.dice import IS_GIVEN, times
+from tests.dice import IS_GIVEN, limit, times
 from tests.engines.base import Connection
 from tests.helpers import cron as reference
 from tests.helpers.calls import call, refused
@@ -144,6 +144,7 @@ MOMENTS = st.integers(0, 17 * 525_600).map(
 )
 
 
+@pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P31")
 def test_random_expressions_agree_with_another_reader_of_cron(connection: Connection) -> None:
     @settings(
