@@ -27,6 +27,7 @@ KINDS: Kinds = {
     "boolean": ((bool,), _same),
     "int32": ((int,), _same),
     "int64": ((int,), _same),
+    "int64s": ((str,), json.loads),
     "float": ((float,), _same),
     "text": ((str,), _same),
     "binary": ((bytes,), _same),
