@@ -116,7 +116,7 @@ def test_a_header_is_found_by_its_text(queue: CheckedQueue, value: Any, text: st
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
-    "name", ["b", "a.b", "a b", "$", "*", "a[0]", "'", "\N{SNAKE}", "x" * 200, "%", "ä", "-1"]
+    "name", ["b", "a.b", "a b", "$", "*", "a[0]", "'", "x" * 200, "%", "a-b", "1", "~", "last"]
 )
 def test_any_name_of_a_header_may_be_asked_for(queue: CheckedQueue, name: str) -> None:
     queue.enqueue("a", headers={name: "yes", "a": {"b": "yes", "0": "yes"}})
@@ -179,6 +179,8 @@ def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
         ({"header_name": 'a"b', "header_value": "a"}, "header_name"),
         ({"header_name": "a\\b", "header_value": "a"}, "header_name"),
         ({"header_name": "a\n", "header_value": "a"}, "header_name"),
+        ({"header_name": "-a", "header_value": "a"}, "header_name"),
+        ({"header_name": "\N{SNAKE}", "header_value": "a"}, "header_name"),
         ({"message_type": "mail", "max_messages": 0}, "max_messages"),
         ({"message_type": "mail", "max_messages": 10001}, "max_messages"),
     ],

@@ -58,6 +58,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "force": 1,
         "schedule_name": "probe",
         "cron": "0 3 * * *",
+        "enqueued_before": "2000-01-01",
     }
 
 

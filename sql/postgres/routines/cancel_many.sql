@@ -37,9 +37,9 @@ begin
                 || coalesce(p_max_messages::text, 'null')
         when (p_header_name is null) <> (p_header_value is null)
             then 'header_name and header_value are given together'
-        when p_header_name !~ '^[^"\\\x01-\x1f\x7f]{1,200}$'
-            then 'header_name must have 1 to 200 characters, '
-                'no quotation marks, backslashes or control characters'
+        when char_length(p_header_name) not between 1 and 200
+          or p_header_name ~ '[^\x20-\x7e]|["\\]|^-'
+            then 'header_name must have 1 to 200 printable ASCII characters, no ", \ or leading -'
         when num_nonnulls(p_message_type, p_group_key, p_header_name, p_enqueued_before) = 0
             then 'a filter is missing: message_type, group_key, header_name with header_value, '
                 'or enqueued_before'
