@@ -22,6 +22,7 @@ from rowq.messages import (
     Archived,
     BatchEnqueued,
     BatchPublished,
+    Cancelled,
     DeadMessage,
     DroppedSchedule,
     Enqueued,
@@ -413,7 +414,7 @@ class AsyncQueue:
     ) -> list[RetryOutcome]:
         """Give messages back for another attempt after `delay_seconds`, else the queue's backoff.
 
-        Outcomes: "retrying", "dead" when no attempt is left, "stale".
+        Outcomes: "retrying", "dead" when no attempt is left, "cancelled", "stale".
         """
         rows = await self._rows(
             "retry_later",
@@ -433,7 +434,10 @@ class AsyncQueue:
         *,
         error: str | None = None,
     ) -> list[Outcome]:
-        """Declare messages dead without another attempt. Outcomes: "dead", "stale"."""
+        """Declare messages dead without another attempt.
+
+        Outcomes: "dead", "cancelled", "stale".
+        """
         rows = await self._rows(
             "fail_now",
             queue_name=queue_name,
@@ -448,7 +452,7 @@ class AsyncQueue:
     ) -> list[Outcome]:
         """Give messages back to the front of their priority without spending the attempt.
 
-        Outcomes: "released", "stale".
+        Outcomes: "released", "cancelled", "stale".
         """
         rows = await self._rows(
             "release", queue_name=queue_name, claim_id=claim_id, message_ids=message_ids
@@ -460,7 +464,8 @@ class AsyncQueue:
     ) -> Lease:
         """Hold all messages of a claim for `lease_seconds` from now; never shortens the lease.
 
-        Raises StaleClaim when the claim is gone.
+        The answer's cancel_ids are messages of the claim that were cancelled meanwhile. Raises
+        StaleClaim when the claim is gone.
         """
         row = await self._row(
             "extend_lease",
@@ -470,10 +475,52 @@ class AsyncQueue:
         )
         return Lease(*row)
 
-    async def cancel(self, queue_name: str, message_ids: Sequence[int]) -> list[Outcome]:
-        """Withdraw messages that no worker holds. Outcomes: "cancelled", "leased", "not_found"."""
-        rows = await self._rows("cancel", queue_name=queue_name, message_ids=message_ids)
+    async def cancel(
+        self, queue_name: str, message_ids: Sequence[int], *, leased: bool = False
+    ) -> list[Outcome]:
+        """Withdraw messages, dead ones too.
+
+        With `leased` also those that a worker holds: it is told at its next heartbeat, and the
+        message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
+        "requested" (a worker holds it, and is told), "leased" (a worker holds it; with `leased`,
+        another session is at work on its claim: ask again), "not_found".
+        """
+        rows = await self._rows(
+            "cancel", queue_name=queue_name, message_ids=message_ids, leased=leased or None
+        )
         return [Outcome(*row) for row in rows]
+
+    async def cancel_many(
+        self,
+        queue_name: str,
+        *,
+        message_type: str | None = None,
+        group_key: str | None = None,
+        header_name: str | None = None,
+        header_value: str | None = None,
+        enqueued_before: datetime | None = None,
+        after_message_id: int = 0,
+        max_messages: int = 1000,
+    ) -> Cancelled:
+        """Withdraw messages that match every filter given and that no worker holds, dead ones too.
+
+        At least one filter is required. A call looks at up to `max_messages` messages in the order
+        of their ids, after `after_message_id`: call again with that of the answer until it is None.
+        `header_name` is a header of the first level, `header_value` the text of its string, or its
+        whole number, true or false as JSON writes them.
+        """
+        row = await self._row(
+            "cancel_many",
+            queue_name=queue_name,
+            message_type=message_type,
+            group_key=group_key,
+            header_name=header_name,
+            header_value=header_value,
+            enqueued_before=enqueued_before,
+            after_message_id=after_message_id,
+            max_messages=max_messages,
+        )
+        return Cancelled(*row)
 
     async def reset(
         self,
@@ -481,13 +528,21 @@ class AsyncQueue:
         message_ids: Sequence[int] | None = None,
         *,
         max_messages: int = 1000,
+        message_type: str | None = None,
+        died_before: datetime | None = None,
     ) -> list[Outcome]:
         """Make dead messages ready again with fresh attempts; None takes the oldest.
 
-        Outcomes: "reset", "duplicate", "not_found".
+        Instead of `message_ids`, `message_type` and `died_before` say which of them; what does not
+        match is passed over and not counted. Outcomes: "reset", "duplicate", "not_found".
         """
         rows = await self._rows(
-            "reset", queue_name=queue_name, message_ids=message_ids, max_messages=max_messages
+            "reset",
+            queue_name=queue_name,
+            message_ids=message_ids,
+            max_messages=max_messages,
+            message_type=message_type,
+            died_before=died_before,
         )
         return [Outcome(*row) for row in rows]
 

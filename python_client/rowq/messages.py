@@ -177,10 +177,25 @@ class RetryOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A claim's lease after extend_lease."""
+    """A claim's lease after extend_lease.
+
+    cancel_ids: messages of the claim that were cancelled since it was made; None where none was.
+    """
 
     claim_id: int
     lease_until: datetime
+    cancel_ids: list[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Messages that one call of cancel_many has withdrawn.
+
+    after_message_id: the last message that it looked at, None when there is none after it.
+    """
+
+    cancelled: int
+    after_message_id: int | None
 
 
 @dataclass(frozen=True, slots=True)

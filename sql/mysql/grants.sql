@@ -39,16 +39,16 @@ begin
                     'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
                     'bind_topic,unbind_topic,purge_queue,enqueue,enqueue_batch,',
                     'publish,publish_batch,dequeue_fast,dequeue_wait,peek,complete,',
-                    'retry_later,fail_now,release,extend_lease,cancel,reset,',
-                    'create_schedule,alter_schedule,drop_schedule,run_schedule,',
+                    'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
+                    'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
                     'purge_archive,queue_stats,get_message,list_dead,list_topics,',
                     'health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
-                    'enqueue,enqueue_batch,publish,publish_batch,cancel,next_ticks,',
-                    'version,put'
+                    'enqueue,enqueue_batch,publish,publish_batch,cancel,cancel_many,',
+                    'next_ticks,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(

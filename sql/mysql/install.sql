@@ -62,6 +62,7 @@ deallocate prepare rowq_check;
 -- source internal/check_text.sql
 -- source internal/check_time_zone.sql
 -- source internal/check_unbound.sql
+-- source internal/claims_of.sql
 -- source internal/close_fronts.sql
 -- source internal/commit_work.sql
 -- source internal/count_messages.sql
@@ -72,9 +73,11 @@ deallocate prepare rowq_check;
 -- source internal/dequeue.sql
 -- source internal/drop_days.sql
 -- source internal/end_awaited.sql
+-- source internal/end_cancelled.sql
 -- source internal/enter_group.sql
 -- source internal/expand_range.sql
 -- source internal/finish.sql
+-- source internal/finished_of.sql
 -- source internal/first_key.sql
 -- source internal/follow_death.sql
 -- source internal/follow_deaths.sql
@@ -107,6 +110,7 @@ deallocate prepare rowq_check;
 -- source internal/next_cron_local.sql
 -- source internal/next_number.sql
 -- source internal/next_tick.sql
+-- source internal/note_cancels.sql
 -- source internal/note_error.sql
 -- source internal/note_start.sql
 -- source internal/offset_change.sql
@@ -177,6 +181,7 @@ deallocate prepare rowq_check;
 -- source internal/unpin_session.sql
 -- source internal/wait.sql
 -- source internal/widen_group.sql
+-- source internal/withdraw.sql
 -- source routines/create_queue.sql
 -- source routines/alter_queue.sql
 -- source routines/drop_queue.sql
@@ -198,6 +203,7 @@ deallocate prepare rowq_check;
 -- source routines/release.sql
 -- source routines/extend_lease.sql
 -- source routines/cancel.sql
+-- source routines/cancel_many.sql
 -- source routines/reset.sql
 -- source routines/create_schedule.sql
 -- source routines/alter_schedule.sql

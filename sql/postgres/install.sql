@@ -60,6 +60,7 @@ $$;
 \ir internal/count_ready.sql
 \ir internal/cut_ties.sql
 \ir internal/delete_messages.sql
+\ir internal/end_cancelled.sql
 \ir internal/enter_group.sql
 \ir internal/finish.sql
 \ir internal/first_key.sql
@@ -92,6 +93,7 @@ $$;
 \ir internal/next_cron.sql
 \ir internal/next_cron_local.sql
 \ir internal/next_tick.sql
+\ir internal/note_cancels.sql
 \ir internal/note_start.sql
 \ir internal/notify.sql
 \ir internal/offset_change.sql
@@ -142,6 +144,7 @@ $$;
 \ir internal/wait_until.sql
 \ir internal/widen_group.sql
 \ir internal/with_max_attempts.sql
+\ir internal/withdraw.sql
 \ir routines/create_queue.sql
 \ir routines/alter_queue.sql
 \ir routines/drop_queue.sql
@@ -163,6 +166,7 @@ $$;
 \ir routines/release.sql
 \ir routines/extend_lease.sql
 \ir routines/cancel.sql
+\ir routines/cancel_many.sql
 \ir routines/reset.sql
 \ir routines/create_schedule.sql
 \ir routines/alter_schedule.sql

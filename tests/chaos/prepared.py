@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from rowq import Message, NewMessage, Queue, QueueNotFound
@@ -136,6 +137,8 @@ GIVEN: Mapping[str, Any] = {
     "include_dead": True,
     "wait_seconds": 1.0,
     "cron": "0 0 1 1 *",
+    "leased": True,
+    "enqueued_before": datetime(2100, 1, 1, tzinfo=UTC),
 }
 """Parameters that are given although they have a default; of the others the default counts."""
 

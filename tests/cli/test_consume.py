@@ -153,6 +153,40 @@ def test_cancel_and_reset_tell_what_they_could_not_do(
     assert run("reset", made, three[2]).code == ExitCode.INCOMPLETE
 
 
+@pytest.mark.requires("cancel")
+@pytest.mark.promise("P34")
+def test_a_message_that_a_worker_holds_is_cancelled_when_it_is_asked_for(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    claim = queue.dequeue_fast(made, 2)[0].claim_id
+    assert run("cancel", made, three[0]).code == ExitCode.INCOMPLETE
+    assert run("cancel", made, three[0], "--leased", "--json").row["outcome"] == "requested"
+    assert run("extend", made, claim, "--json").row["cancel_ids"] == [three[0]]
+    done = run("release", made, claim, three[0], "--json")
+    assert (done.code, done.row["outcome"]) == (0, "cancelled")
+
+
+@pytest.mark.requires("cancel")
+def test_messages_are_cancelled_and_reset_by_what_they_are_like(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    for message_type in ("mail", "mail", "other"):
+        queue.enqueue(made, 1, message_type=message_type, headers={"tint": "blue"}, group_key="g")
+    assert run("cancel-many", made).code == ExitCode.REFUSED
+    done = run("cancel-many", made, "--type", "mail", "--header", "tint=blue", "--group-key", "g")
+    assert done.out == "cancelled 2 messages\n"
+    done = run("cancel-many", made, "--before", "2000-01-01", "--json")
+    assert done.row["cancelled"] == 0
+    assert run("cancel-many", made, "--header", "tint").code == ExitCode.USAGE
+    queue.fail_now(made, queue.dequeue_fast(made)[0].claim_id)
+    assert run("reset", made, "--oldest", 9, "--type", "mail").code == 0
+    assert queue.queue_stats(made)[0].dead == 1
+    assert run("reset", made, "--oldest", 9, "--died-before", "2000-01-01").code == 0
+    assert run("reset", made, "--oldest", 9, "--died-before", "2100-01-01").code == 0
+    assert queue.queue_stats(made)[0].dead == 0
+    assert run("reset", made, three[0], "--type", "mail").code == ExitCode.USAGE
+
+
 def test_reset_wants_messages_or_a_number_of_them(run: Run, made: str) -> None:
     assert run("reset", made).code == ExitCode.USAGE
     assert run("reset", made, 1, "--oldest", 1).code == ExitCode.USAGE

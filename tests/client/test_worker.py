@@ -206,6 +206,52 @@ def test_a_lost_claim_is_told_to_the_handler_and_its_results_do_not_count(
     assert worker.stats.processed in {0, 1}
 
 
+@pytest.mark.promise("P34")
+@pytest.mark.requires("cancel")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_handler_is_told_that_its_message_was_cancelled(
+    queue: WorkerQueue, raises: bool, transactional: bool
+) -> None:
+    ids = queue.fill(2)
+    told: list[tuple[int, bool]] = []
+
+    def handler(message: rowq.HeldMessage, *_: Any) -> None:
+        if message.data == 0:
+            assert not message.cancelled
+            outcomes = queue.cancel([message.message_id], leased=True)
+            assert [result.outcome for result in outcomes] == ["requested"]
+            wait_until(lambda: message.cancelled, "the message knows that it is cancelled")
+        told.append((message.data, message.cancelled))
+        if raises and message.data == 0:
+            raise RuntimeError
+
+    stats = queue.drain(handler, lease_seconds=1, transactional=transactional, batch_size=2)
+    assert (0, True) in told
+    assert (1, True) not in told
+    assert queue.get_message(ids[0]) is None
+    assert (stats.processed, stats.cancelled) == ((1, 1) if raises else (2, 0))
+
+
+@pytest.mark.promise("P34")
+@pytest.mark.requires("cancel")
+def test_a_message_that_is_cancelled_before_its_turn_is_given_to_no_handler(
+    queue: WorkerQueue,
+) -> None:
+    ids = queue.fill(2)
+    handled: list[int] = []
+
+    def handler(message: rowq.HeldMessage) -> None:
+        handled.append(message.data)
+        queue.cancel(ids, leased=True)
+        wait_until(lambda: message.cancelled, "the message knows that it is cancelled")
+
+    stats = queue.drain(handler, lease_seconds=1, batch_size=2)
+    assert handled == [0]
+    assert (stats.processed, stats.cancelled) == (1, 1)
+    assert queue.counts() == (0, 0, 0, 0)
+
+
 def test_a_message_in_a_workers_hands_is_a_plain_message_otherwise(queue: WorkerQueue) -> None:
     queue.fill(1)
     seen: list[Any] = []
@@ -223,6 +269,7 @@ def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None
     held = LiveClaim(context, [row], time.monotonic(), 30).messages[0]
     assert dataclasses.asdict(held) == dataclasses.asdict(rowq.Message(*row))
     assert not held.lost
+    assert not held.cancelled
 
 
 @pytest.mark.promise("P02", "P04")

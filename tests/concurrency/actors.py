@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rowq import BatchEnqueued, NewMessage, Queue, RowqError
+from rowq.contract import load_contract
 from rowq.engines import engine_for_url
 from tests.concurrency.history import Recorder
 from tests.concurrency.purges import Purge
@@ -170,6 +171,8 @@ class Producer(Actor):
         super().__init__(run, name, seed)
         self.left = messages
         self.sent: list[int] = []
+        cancel = load_contract().routine("cancel").on(self._engine.name)
+        self._reaches_leased = "leased" in {parameter.name for parameter in cancel.parameters}
 
     def finished(self) -> bool:
         return self.left <= 0 or super().finished()
@@ -211,7 +214,7 @@ class Producer(Actor):
         self.sent = [*self.sent, *(message for message, _ in made)][-100:]
         self.left -= len(made)
         if made and self.seeded_random.random() < 0.05:
-            self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
+            self._cancel(self.seeded_random.choices(self.sent, k=3))
         return True
 
     def _send(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
@@ -274,9 +277,10 @@ class Producer(Actor):
 
     def _cancel(self, messages: Sequence[int]) -> None:
         start = self.now()
+        leased = self._reaches_leased and self.seeded_random.random() < 0.5
         outcomes = self.call(
             "cancel",
-            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages))),
+            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages)), leased=leased),
             results=[(message_id, "cancelled") for message_id in messages],
         )
         self.note(

@@ -14,6 +14,8 @@ from tests.concurrency.record import Lease, Record
 FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
 LAST_STATES = frozenset({"completed", "cancelled", "purged"})
+MAYBE_LAST = LAST_STATES | {"requested"}
+"""Outcomes after which a message may have ended: reap ends a noted one, and tells nobody."""
 _PLACES = {
     **dict.fromkeys(LAST_STATES),
     "retrying": "delayed",
@@ -58,6 +60,14 @@ def not_delivered_after_completion(record: Record) -> Iterator[str]:
         ends = [event.end for event, outcome in record.effects(message) if outcome in LAST_STATES]
         if ends and any(lease.dequeue.start > min(ends) for lease in leases):
             yield f"message {message} was delivered after it was finished"
+
+
+def not_delivered_after_request(record: Record) -> Iterator[str]:
+    """A message whose worker was asked to stop is delivered to nobody else."""
+    for message, leases in record.leases.items():
+        asked = [event.end for event, outcome in record.effects(message) if outcome == "requested"]
+        if asked and any(lease.dequeue.start > min(asked) for lease in leases):
+            yield f"message {message} was delivered after its worker was asked to stop"
 
 
 def late_finish_refused(record: Record) -> Iterator[str]:
@@ -122,8 +132,8 @@ def nothing_lost(record: Record) -> Iterator[str]:
 def _ends(record: Record, message: int, before: float) -> tuple[int, bool]:
     """Return how often a message was finished before a moment, and whether it may have been."""
     calls = [(event, how) for event, how in record.finishes[message] if event.start < before]
-    ends = [event.known for event, how in calls if how in LAST_STATES]
-    return sum(ends), bool(ends)
+    ends = sum(event.known and how in LAST_STATES for event, how in calls)
+    return ends, any(how in MAYBE_LAST for _, how in calls)
 
 
 def only_known_messages(record: Record) -> Iterator[str]:
@@ -183,7 +193,7 @@ def _members(record: Record) -> dict[str, list[int]]:
 
 
 def _ended(
-    record: Record, message: int, ends: frozenset[str] | set[str] = LAST_STATES | {"dead"}
+    record: Record, message: int, ends: frozenset[str] | set[str] = MAYBE_LAST | {"dead"}
 ) -> float:
     """Return the first moment at which a message can have come to one of these ends."""
     moments = [event.start for event, outcome in record.finishes[message] if outcome in ends]
@@ -237,7 +247,7 @@ def predecessors_end_first(record: Record) -> Iterator[str]:
         if message not in record.leases or _may_have_been_reset(record, message):
             continue
         delivered = record.leases[message][0].dequeue.end
-        ends = LAST_STATES | ({"dead"} if on_dead == "continue" else set())
+        ends = MAYBE_LAST | ({"dead"} if on_dead == "continue" else set())
         for one in predecessors:
             if on_dead == "continue" and record.waits.get(one, ("hold", []))[0] == "fail":
                 continue
@@ -283,6 +293,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     no_double_lease,
     completed_once,
     not_delivered_after_completion,
+    not_delivered_after_request,
     late_finish_refused,
     attempts_count_leases,
     nothing_lost,

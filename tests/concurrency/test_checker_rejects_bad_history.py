@@ -32,6 +32,17 @@ def test_a_good_history_passes() -> None:
     assert check(GOOD) == []
 
 
+def test_what_a_worker_was_asked_to_stop_may_end_untold() -> None:
+    asked = Event(13.5, 13.6, "p", "cancel", None, ((4, "requested"),))
+    given_up = Event(14, 15, "a", "retry_later", 12, ((4, "cancelled"),))
+    nothing = Event(18, 19, "judge", "census", None, ())
+    rest = [event for event in GOOD if event.end <= 14]
+    cancelled = Event(16, 17, "p", "cancel", None, ((5, "cancelled"),))
+    assert check([*rest, asked, given_up, cancelled, nothing]) == []
+    assert check([*rest, asked, cancelled, nothing]) == []
+    assert check([*rest, cancelled, nothing]) == ["message 4 is lost"]
+
+
 def bad(*more: Event, without: Callable[[Event], bool] = lambda _: False) -> list[Event]:
     """Return the good history with other events in it, and without some of its own."""
     return [*(event for event in GOOD if not without(event)), *more]
@@ -192,6 +203,15 @@ BAD = {
         checker.not_delivered_after_completion,
         bad(Event(17.5, 17.8, "b", "dequeue", 13, ((5, 1),), lease_seconds=30)),
         "message 5 was delivered after it was finished",
+    ),
+    "delivered after its worker was asked to stop": (
+        checker.not_delivered_after_request,
+        bad(
+            Event(9.5, 9.6, "p", "cancel", None, ((4, "leased"),)),
+            Event(13.5, 13.6, "p", "cancel", None, ((4, "requested"),)),
+            Event(16, 17, "b", "dequeue", 13, ((4, 3),), lease_seconds=30),
+        ),
+        "message 4 was delivered after its worker was asked to stop",
     ),
     "completed and purged": (
         checker.completed_once,

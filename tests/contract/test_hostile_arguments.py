@@ -85,6 +85,8 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "cron": _mostly("0 3 * * mon-fri", st.none() | _texts | st.text("0123456789*-/, ")),
     "time_zone": _mostly("UTC", st.none() | _texts),
     "missed": _mostly("all", st.none() | _texts),
+    "header_name": _mostly("tint", st.none() | _texts),
+    "header_value": _mostly("blue", st.none() | _texts),
 }
 
 

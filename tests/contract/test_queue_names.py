@@ -13,6 +13,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "alter_schedule": [{"schedule_name": "a"}],
     "bind_topic": [{"topic_pattern": "a.#"}],
     "cancel": [{"message_ids": [1]}],
+    "cancel_many": [{"message_type": "a"}],
     "complete": [{"claim_id": 1}],
     "create_schedule": [{"schedule_name": "a", "cron": "* * * * *"}],
     "dequeue_wait": [{"wait_seconds": 60}],

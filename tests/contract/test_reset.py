@@ -158,3 +158,54 @@ def test_a_number_at_its_bounds_is_taken(queue: CheckedQueue, max_messages: int)
 def test_a_bad_list_is_refused(queue: CheckedQueue, message_ids: list[Any]) -> None:
     text = queue.refused("RQ711", "reset", message_ids=message_ids)
     assert "message_ids" in text
+
+
+@pytest.mark.promise("P10")
+@pytest.mark.requires("cancel")
+def test_only_dead_messages_of_a_type_are_reset(queue: CheckedQueue) -> None:
+    ids = [
+        message_id
+        for message_type in ("mail", "mails", "mail", "Mail", "mail ", "mail", None)
+        for message_id in queue.make_dead("a", message_type=message_type)
+    ]
+    done = queue.call("reset", message_type="mail", max_messages=2)
+    assert outcomes(done) == {ids[0]: "reset", ids[2]: "reset"}
+    done = queue.call("reset", message_type="mail", max_messages=2)
+    assert outcomes(done) == {ids[5]: "reset"}
+    assert queue.call("reset", message_type="none such") == []
+
+
+@pytest.mark.promise("P10")
+@pytest.mark.requires("cancel")
+def test_only_messages_that_died_before_a_moment_are_reset(queue: CheckedQueue) -> None:
+    old = queue.make_dead("a", "b")
+    queue.pass_seconds(100)
+    new = queue.make_dead("c")
+    died = [row.died_at for row in queue.call("list_dead")]
+    assert queue.call("reset", died_before=died[0]) == []
+    done = queue.call("reset", died_before=died[2])
+    assert outcomes(done) == dict.fromkeys(old, "reset")
+    assert queue.state_of(new[0]) == "dead"
+
+
+@pytest.mark.promise("P10")
+@pytest.mark.requires("cancel")
+def test_type_and_time_of_death_must_both_match(queue: CheckedQueue) -> None:
+    [old] = queue.make_dead("a", message_type="mail")
+    queue.make_dead("b")
+    queue.pass_seconds(100)
+    [new] = queue.make_dead("c", message_type="mail")
+    died_at = queue.message(new).finished_at
+    done = queue.call("reset", message_type="mail", died_before=died_at)
+    assert outcomes(done) == {old: "reset"}
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.requires("cancel")
+@pytest.mark.parametrize("name", ["message_type", "died_before"])
+def test_a_filter_beside_a_list_is_refused(queue: CheckedQueue, name: str) -> None:
+    ids = queue.make_dead("a", message_type="mail")
+    value = {"message_type": "mail", "died_before": queue.message(ids[0]).enqueued_at}[name]
+    text = queue.refused("RQ711", "reset", message_ids=ids, **{name: value})
+    assert name in text
+    assert queue.counts() == (0, 0, 0, 1)

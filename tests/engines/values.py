@@ -27,6 +27,7 @@ KINDS: Kinds = {
     "boolean": ((bool,), _same),
     "int32": ((int,), _same),
     "int64": ((int,), _same),
+    "int64s": ((str,), json.loads),
     "float": ((float,), _same),
     "text": ((str,), _same),
     "binary": ((bytes,), _same),
@@ -57,6 +58,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "force": 1,
         "schedule_name": "probe",
         "cron": "0 3 * * *",
+        "enqueued_before": "2000-01-01",
     }
 
 

@@ -34,6 +34,7 @@ PYTHON_TYPES: dict[str, Any] = {
     "boolean": bool,
     "int32": int,
     "int64": int,
+    "int64s": list[int],
     "float": float,
     "text": str,
     "binary": bytes,

@@ -145,7 +145,7 @@ def retry(
         outcomes = queue.retry_later(
             queue_name, claim_id, message_ids, delay_seconds=delay_seconds, error=error
         )
-    finish(outcomes, as_json, good={"retrying", "dead"})
+    finish(outcomes, as_json, good={"retrying", "dead", "cancelled"})
 
 
 def fail(
@@ -159,7 +159,7 @@ def fail(
     """Declare messages dead without another attempt; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.fail_now(queue_name, claim_id, message_ids, error=error)
-    finish(outcomes, as_json, good={"dead"})
+    finish(outcomes, as_json, good={"dead", "cancelled"})
 
 
 def release(
@@ -172,7 +172,7 @@ def release(
     """Give messages back, the attempt not spent; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.release(queue_name, claim_id, message_ids)
-    finish(outcomes, as_json, good={"released"})
+    finish(outcomes, as_json, good={"released", "cancelled"})
 
 
 def extend(

@@ -142,7 +142,7 @@ class Command:
         """Run the program; raises Retry, Fail, Release or CannotRun unless it ends with 0."""
         run = self._start_patiently(message)
         with run.files:
-            status = self.programs.wait(run.program, lambda: message.lost)
+            status = self.programs.wait(run.program, lambda: message.lost or message.cancelled)
             ended = Ended(status, _end_of(run.errors))
             verdict = ended.verdict
             _pass_on(run.errors)

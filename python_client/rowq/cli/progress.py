@@ -16,6 +16,7 @@ def summary(stats: WorkerStats) -> str:
     return (
         f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
         f" {stats.released} given back, {stats.stale} lost to others"
+        + (f", {stats.cancelled} cancelled" if stats.cancelled else "")
     )
 
 

@@ -1,19 +1,22 @@
-"""reset and cancel, and rowq dead list: what became of messages, and changing it."""
+"""reset, cancel and cancel-many, and rowq dead list: what became of messages, and changing it."""
 
 from typing import Annotated
 
 import typer
 
 from rowq.cli.database import open_queue
-from rowq.cli.options import AsJson, QueueName, Url
-from rowq.cli.output import finish, print_rows
+from rowq.cli.options import AsJson, QueueName, Url, header_pairs, moment
+from rowq.cli.output import finish, print_json, print_rows
+from rowq.messages import Cancelled
+
+OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
 dead = typer.Typer(help="Look at messages that failed for good.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (cancel, reset):
+    for command in (cancel, cancel_many, reset):
         app.command(rich_help_panel="Messages")(command)
     app.add_typer(dead, name="dead", rich_help_panel="Messages")
 
@@ -22,12 +25,56 @@ def cancel(
     queue_name: QueueName,
     message_ids: Annotated[list[int], typer.Argument(metavar="ID", help="The messages.")],
     url: Url,
+    leased: Annotated[
+        bool, typer.Option("--leased", help="Tell the workers of those that are leased, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Withdraw messages, dead ones too; exits with 4 when one is leased or not found."""
     with open_queue(url) as queue:
-        outcomes = queue.cancel(queue_name, message_ids)
-    finish(outcomes, as_json, good={"cancelled"})
+        outcomes = queue.cancel(queue_name, message_ids, leased=leased)
+    finish(outcomes, as_json, good={"cancelled", "requested"})
+
+
+def cancel_many(
+    queue_name: QueueName,
+    url: Url,
+    message_type: OfType = None,
+    group_key: Annotated[str | None, typer.Option(help="Only messages of this group.")] = None,
+    header: Annotated[
+        str | None, typer.Option(metavar="KEY=VALUE", help="Only messages with this header.")
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Only what was handed over before this ISO 8601 date and time."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw all messages that match every filter given and that no worker holds."""
+    [(name, value)] = (header_pairs([header]) or {}).items() if header else [(None, None)]
+    count, after = 0, 0
+    with open_queue(url) as queue:
+        while True:
+            answer = queue.cancel_many(
+                queue_name,
+                message_type=message_type,
+                group_key=group_key,
+                header_name=name,
+                header_value=value,
+                enqueued_before=moment(before),
+                after_message_id=after,
+                max_messages=10_000,
+            )
+            count += answer.cancelled
+            if answer.after_message_id is None:
+                break
+            after = answer.after_message_id
+    if as_json:
+        print_json(Cancelled(count, None))
+    else:
+        typer.echo(f"cancelled {count} messages")
 
 
 def reset(
@@ -40,16 +87,28 @@ def reset(
         int | None,
         typer.Option(metavar="N", help="Instead of naming messages, take the N oldest."),
     ] = None,
+    message_type: OfType = None,
+    died_before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make dead messages ready again, with fresh attempts; exits with 4 unless all are."""
     if bool(message_ids) == (oldest is not None):
         raise typer.BadParameter("name messages, or give --oldest N")
+    if message_ids and (message_type or died_before):
+        raise typer.BadParameter("--type and --died-before go with --oldest N")
     with open_queue(url) as queue:
         outcomes = (
             queue.reset(queue_name, message_ids)
             if oldest is None
-            else queue.reset(queue_name, max_messages=oldest)
+            else queue.reset(
+                queue_name,
+                max_messages=oldest,
+                message_type=message_type,
+                died_before=moment(died_before),
+            )
         )
     finish(outcomes, as_json, good={"reset"})
 

@@ -1,5 +1,6 @@
 """What a routine takes and returns, and how values of a driver are read: all engines share it."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,7 @@ def _in_utc(moment: datetime) -> datetime:
 READERS: Mapping[str, Reader] = {
     "boolean": bool,
     "float": float,
+    "int64s": json.loads,
     "json": read_json,
     "timestamp": _in_utc,
 }

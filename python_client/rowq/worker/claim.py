@@ -38,6 +38,7 @@ def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
         failed=counts["dead"],
         released=counts["released"],
         stale=counts["stale"],
+        cancelled=counts["cancelled"],
     )
 
 
@@ -84,6 +85,7 @@ class LiveLease:
 
     lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
     done with it from then on, so that a handler that stops early does not complete its message.
+    cancelled: messages that were cancelled, as far as a heartbeat has said so.
     stopping: set when the worker was told to stop.
     """
 
@@ -95,6 +97,7 @@ class LiveLease:
         self.stopping = stopping
         self.seconds = seconds
         self.lost = False
+        self.cancelled: frozenset[int] = frozenset()
         self.renew(asked_at)
 
     def renew(self, asked_at: float) -> None:
@@ -136,6 +139,15 @@ class HeldMessage(Message):
         come; the second needs no network. Once True it stays so, and the claim is given up.
         """
         return self._lease.is_lost()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the message was cancelled: its handler may stop, and raise anything.
+
+        Told at a heartbeat, a third of the lease apart. The message ends as cancelled whatever is
+        decided about it, unless the handler returns, which completes it as ever.
+        """
+        return self.message_id in self._lease.cancelled
 
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
         """Whether the worker was told to stop; waits for that up to `within_seconds`."""
@@ -259,11 +271,13 @@ class LiveClaim:
             return
         changes, asked_at = self._changes, time.monotonic()
         try:
-            queue.extend_lease(self._name, self.claim_id, lease_seconds=self.lease.seconds)
+            told = queue.extend_lease(self._name, self.claim_id, lease_seconds=self.lease.seconds)
         except (StaleClaim, QueueNotFound) as error:
             self._note_refusal(error, changes)
         else:
             self.lease.renew(asked_at)
+            if told.cancel_ids:
+                self.lease.cancelled |= frozenset(told.cancel_ids)
 
     def is_held(self, queue: Queue) -> bool:
         """Whether the claim is still ours; asks the database when the lease may have run out."""

@@ -207,7 +207,10 @@ class PlainWork:
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
-            self._handle(claim, [message])
+            if message.cancelled:
+                claim.decide({message.message_id: RELEASED})
+            else:
+                self._handle(claim, [message])
             if claim.flush_due:
                 claim.flush(self._queue)
 

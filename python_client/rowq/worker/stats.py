@@ -13,7 +13,8 @@ def _now() -> datetime:
 class WorkerStats:
     """Messages by what became of them; `failed` are dead, `stale` had gone to others meanwhile.
 
-    After a lost connection `stale` can also be a message whose completion did take effect.
+    `cancelled` were cancelled while the worker had them, and not completed. After a lost connection
+    `stale` can also be a message whose completion did take effect.
     """
 
     started_at: datetime = field(default_factory=_now)
@@ -22,6 +23,7 @@ class WorkerStats:
     failed: int = 0
     released: int = 0
     stale: int = 0
+    cancelled: int = 0
 
     def plus(self, other: "WorkerStats") -> "WorkerStats":
         """Return the sum of both, since this one's start."""

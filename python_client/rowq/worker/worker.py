@@ -41,6 +41,8 @@ class Worker:
     `message.lost` tells a slow handler that its lease is gone and its work will not count, however
     it ends: the database has said so, or is silent and the lease's time is up. The second is told
     by monotonic time, a twentieth of the lease before its end; its messages then come again.
+    `message.cancelled` tells it, at the next heartbeat, that somebody has cancelled the message:
+    what it raises then ends the message as cancelled; if it returns, the message is completed.
     """
 
     def __init__(

@@ -7,31 +7,33 @@ create procedure rowq.internal_pop_claimed(
     p_message_ids longtext,
     p_owns_transaction boolean,
     out p_is_keyed boolean,
-    out p_messages longtext
+    out p_messages longtext,
+    out p_cancel_ids longtext
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_claimed
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key.
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key; p_cancel_ids are those of them that were cancelled, null where there is none.
 -- promise   P08
 -- locks     the claim row, first of all
 -- errors    RQ721
 -- differs   a claim holds its messages as a range of ids or as a JSON array
     declare v_claim_id bigint default p_claim_id;
-    declare v_held, v_kept longtext;
+    declare v_held, v_kept, v_noted, v_kept_noted longtext;
     declare v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at int;
     declare v_id, v_place varchar(40);
-    set p_messages = null;
+    set p_messages = null, p_cancel_ids = null;
 
     if not p_owns_transaction then
         call rowq.internal_bound_gap(p_part_id, v_claim_id);
     end if;
     -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
-    select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages
-    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held
+    select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
+           c.cancel_ids
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id = v_claim_id
@@ -90,9 +92,26 @@ begin
         end if;
     end if;
 
+    if v_noted is not null then
+        select json_arrayagg(n.message_id) into p_cancel_ids
+        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        straight_join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) w on w.message_id = n.message_id;
+        select json_arrayagg(n.message_id) into v_kept_noted
+        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        left join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) w on w.message_id = n.message_id
+        where w.message_id is null;
+    end if;
+
     if v_kept is not null then
         update rowq.claim c force index (primary)
-        set c.messages = v_kept
+        set c.messages = v_kept,
+            c.cancel_ids = v_kept_noted
         where c.part_id = p_part_id
           and c.claim_id = p_claim_id;
     elseif p_messages is not null then

@@ -155,6 +155,7 @@ begin
             from json_table(v_rest, '$[*]' columns (message_id bigint path '$')) a
         ) w on w.message_id = r.message_id
         where r.part_id = p_part_id
+          and r.lane >= 0
           and r.message_id > 0;
         set v_seen = json_merge_preserve(v_seen, coalesce(v_more, '[]'));
     end if;

@@ -14,15 +14,16 @@ modifies sql data
 begin
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09
+-- promise   P03 P09 P34
 -- locks     expired claim rows, passing over locked ones; message rows, waited for in the caller's
---           transaction only
-    declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
+--           transaction only; rows of cancelled messages, tried only; for these as internal_finish
+    declare v_expired, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
     declare v_after, v_claim_id, v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
-    declare v_at int default 0;
+    declare v_at, v_ended int default 0;
+    declare v_free int;
     set p_reaped = 0, p_died = 0;
 
     select greatest(l.floor - 1, 0) into v_after
@@ -30,7 +31,7 @@ begin
     where l.part_id = p_part_id
       and l.lane = -1;
 
-    claims: while p_reaped + p_died < p_limit do
+    claims: while p_reaped + p_died + v_ended < p_limit do
         if v_at >= coalesce(json_length(v_expired), 0) then
             -- Find expired claims without locks, so that live claims are never locked, then lock
             -- them one by one.
@@ -52,9 +53,9 @@ begin
 
         -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
         -- its row is locked or gone.
-        set v_messages = null, v_first_id = null;
-        select c.worker_name, c.lane, c.attempt, c.first_id, c.last_id, c.messages
-        into v_worker_name, v_lane, v_attempt, v_first_id, v_last_id, v_messages
+        set v_messages = null, v_first_id = null, v_cancel_ids = null;
+        select c.worker_name, c.lane, c.attempt, c.first_id, c.last_id, c.messages, c.cancel_ids
+        into v_worker_name, v_lane, v_attempt, v_first_id, v_last_id, v_messages, v_cancel_ids
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id
@@ -68,11 +69,34 @@ begin
         if v_messages is null then
             iterate claims;
         end if;
+        if v_cancel_ids is not null then
+            -- Leave the claim alone while a producer is adding a message that waits for one of
+            -- these, because the end of a message would wait for that transaction.
+            select count(*) into v_free
+            from (
+                select m.message_id
+                from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
+                straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+                for update /*!80000 of m */ skip locked
+            ) h;
+            if v_free < json_length(v_cancel_ids) then
+                iterate claims;
+            end if;
+        end if;
         delete c
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id;
 
+        if v_cancel_ids is not null then
+            set v_ended = v_ended + json_length(v_cancel_ids);
+            call rowq.internal_end_cancelled(
+                p_part_id, v_cancel_ids, p_owns_transaction, v_messages
+            );
+            if v_messages is null then
+                iterate claims;
+            end if;
+        end if;
         call rowq.internal_split_by_attempts(
             v_messages, p_max_attempts, p_owns_transaction, v_alive, v_dead
         );

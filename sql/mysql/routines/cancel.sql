@@ -1,7 +1,7 @@
 drop procedure if exists rowq.cancel;
 
 delimiter //
-create procedure rowq.cancel(p_queue_name longtext, p_message_ids longtext)
+create procedure rowq.cancel(p_queue_name longtext, p_message_ids longtext, p_leased boolean)
 sql security definer
 modifies sql data
 comment 'Withdraw messages that no worker holds, dead ones too.'
@@ -9,16 +9,16 @@ begin
 -- routine   cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
--- promise   P15
--- locks     the part, shared; blocked, delayed, dead, grouped and ready rows, passing over locked
---           ones; then as complete
+-- promise   P15 P34
+-- locks     the part, shared; claim rows, if leased, then blocked, delayed, dead, grouped and ready
+--           rows; locked ones are passed over; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archive_days int;
-    declare v_messages, v_tokenless, v_finished, v_unknown longtext;
+    declare v_part_id int;
+    declare v_noted, v_rest, v_messages, v_finished, v_unknown longtext;
 
     attempt: loop
         begin
@@ -40,30 +40,26 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            select q.archive_days into v_archive_days
-            from rowq.queue q
-            where q.part_id = v_part_id;
-            call rowq.internal_pop_waiting(v_part_id, p_message_ids, v_messages, v_tokenless);
-            if v_messages is not null then
-                call rowq.internal_finish(
-                    v_part_id, v_archive_days, true, v_messages, v_tokenless, v_owns_transaction,
-                    'cancelled'
-                );
+            set v_noted = null, v_rest = p_message_ids;
+            if p_leased then
+                -- Look into the claims first: what is noted there is not looked for among the
+                -- ready ones.
+                call rowq.internal_note_cancels(v_part_id, p_message_ids, v_noted);
             end if;
+            if v_noted is not null then
+                select json_arrayagg(j.message_id) into v_rest
+                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
+                left join (
+                    select distinct a.message_id
+                    from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) a
+                ) n on n.message_id = j.message_id
+                where n.message_id is null;
+            end if;
+            call rowq.internal_withdraw(v_part_id, v_rest, v_owns_transaction, v_messages);
 
             -- A message without a body is unknown, and so is one that is finished and not yet
             -- archived. Every other one that is left is in a worker's hands.
-            select json_arrayagg(x.message_id) into v_finished
-            from rowq.finished f force index (primary)
-            straight_join json_table(
-                f.messages, '$[*]' columns (message_id bigint path '$[0]')
-            ) x
-            straight_join (
-                select distinct j.message_id
-                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
-            ) a on a.message_id = x.message_id
-            where f.part_id = v_part_id
-              and f.finish_id > 0;
+            call rowq.internal_finished_of(v_part_id, p_message_ids, v_finished);
             select json_arrayagg(j.message_id) into v_unknown
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
             left join rowq.message m force index (primary)
@@ -84,6 +80,7 @@ begin
     select a.message_id,
            case
                when c.message_id is not null then 'cancelled'
+               when n.message_id is not null then 'requested'
                when u.message_id is not null then 'not_found'
                else 'leased'
            end as outcome
@@ -94,6 +91,10 @@ begin
         select distinct j.message_id
         from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
     ) c on c.message_id = a.message_id
+    left join (
+        select distinct j.message_id
+        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) j
+    ) n on n.message_id = a.message_id
     left join (
         select distinct j.message_id
         from json_table(v_unknown, '$[*]' columns (message_id bigint path '$')) j

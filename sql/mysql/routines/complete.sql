@@ -22,7 +22,7 @@ begin
     declare v_first_id, v_last_id bigint;
     declare v_is_keyed boolean;
     declare v_is_done boolean default false;
-    declare v_messages longtext;
+    declare v_messages, v_cancel_ids longtext;
 
     -- Most calls go this short way: a transaction of their own, the whole claim, no key and no
     -- archive. For everything else, every error included, it changes nothing, and the loop below
@@ -137,7 +137,8 @@ begin
                 call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             end if;
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_cancel_ids
             );
             if v_messages is not null then
                 call rowq.internal_finish(
@@ -152,7 +153,7 @@ begin
     end while;
 
     if v_messages is not null or p_message_ids is not null then
-        call rowq.internal_outcomes(p_message_ids, v_messages, 'completed');
+        call rowq.internal_outcomes(p_message_ids, v_messages, 'completed', null);
     elseif v_first_id = v_last_id then
         select v_first_id as message_id, 'completed' as outcome;
     else

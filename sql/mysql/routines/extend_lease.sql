@@ -9,7 +9,7 @@ begin
 -- routine   extend_lease
 -- version   1
 -- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
--- promise   P08
+-- promise   P08 P34
 -- locks     the claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
@@ -19,6 +19,7 @@ begin
     declare v_part_id, v_lease_seconds int;
     declare v_claim_id bigint;
     declare v_lease_until datetime(6);
+    declare v_cancel_ids longtext;
 
     attempt: loop
         begin
@@ -50,7 +51,7 @@ begin
             if not v_owns_transaction then
                 call rowq.internal_bound_gap(v_part_id, v_claim_id);
             end if;
-            select c.lease_until into v_lease_until
+            select c.lease_until, c.cancel_ids into v_lease_until, v_cancel_ids
             from rowq.claim c force index (primary)
             where c.part_id = v_part_id
               and c.claim_id = v_claim_id
@@ -72,7 +73,7 @@ begin
         end;
     end loop;
 
-    select p_claim_id as claim_id, v_lease_until as lease_until;
+    select p_claim_id as claim_id, v_lease_until as lease_until, v_cancel_ids as cancel_ids;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

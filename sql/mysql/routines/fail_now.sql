@@ -14,8 +14,9 @@ begin
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10
--- locks     the part, shared; the claim row; then message, dead and dedup rows
+-- promise   P08 P10 P34
+-- locks     the part, shared; the claim row; then message, dead and dedup rows, and for cancelled
+--           messages as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -23,7 +24,7 @@ begin
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
     declare v_part_id int;
-    declare v_messages longtext;
+    declare v_messages, v_rest, v_cancel_ids longtext;
 
     attempt: loop
         begin
@@ -49,11 +50,18 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_cancel_ids
             );
-            if v_messages is not null then
+            set v_rest = v_messages;
+            if v_cancel_ids is not null then
+                call rowq.internal_end_cancelled(
+                    v_part_id, v_cancel_ids, v_owns_transaction, v_rest
+                );
+            end if;
+            if v_rest is not null then
                 call rowq.internal_push_dead(
-                    v_part_id, v_messages, p_error, true, v_owns_transaction
+                    v_part_id, v_rest, p_error, true, v_owns_transaction
                 );
             end if;
 
@@ -62,7 +70,7 @@ begin
         end;
     end loop;
 
-    call rowq.internal_outcomes(p_message_ids, v_messages, 'dead');
+    call rowq.internal_outcomes(p_message_ids, v_messages, 'dead', v_cancel_ids);
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

@@ -9,7 +9,7 @@ begin
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09
+-- promise   P03 P09 P34
 -- locks     the part, shared; expired claim rows, passing over locked ones; message rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711

@@ -9,8 +9,9 @@ begin
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08
--- locks     the part, shared; the claim row; then new ready rows
+-- promise   P08 P34
+-- locks     the part, shared; the claim row; then new ready rows, and for cancelled messages as
+--           complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -18,7 +19,7 @@ begin
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
     declare v_part_id int;
-    declare v_messages, v_front longtext;
+    declare v_messages, v_rest, v_cancel_ids, v_front longtext;
 
     attempt: loop
         begin
@@ -41,10 +42,17 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_cancel_ids
             );
-            if v_messages is not null then
-                call rowq.internal_as_front(v_messages, 1, v_front);
+            set v_rest = v_messages;
+            if v_cancel_ids is not null then
+                call rowq.internal_end_cancelled(
+                    v_part_id, v_cancel_ids, v_owns_transaction, v_rest
+                );
+            end if;
+            if v_rest is not null then
+                call rowq.internal_as_front(v_rest, 1, v_front);
                 call rowq.internal_push_ready(v_part_id, v_front);
             end if;
 
@@ -53,7 +61,7 @@ begin
         end;
     end loop;
 
-    call rowq.internal_outcomes(p_message_ids, v_messages, 'released');
+    call rowq.internal_outcomes(p_message_ids, v_messages, 'released', v_cancel_ids);
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

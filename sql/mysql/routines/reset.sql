@@ -1,7 +1,13 @@
 drop procedure if exists rowq.reset;
 
 delimiter //
-create procedure rowq.reset(p_queue_name longtext, p_message_ids longtext, p_max_messages int)
+create procedure rowq.reset(
+    p_queue_name longtext,
+    p_message_ids longtext,
+    p_max_messages int,
+    p_message_type longtext,
+    p_died_before datetime(6)
+)
 sql security definer
 modifies sql data
 comment 'Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.'
@@ -36,6 +42,12 @@ begin
 
             call rowq.internal_check_ids(p_message_ids);
             call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
+            if p_message_ids is not null
+               and (p_message_type is not null or p_died_before is not null) then
+                call rowq.internal_refuse(
+                    'message_type and died_before go together with no message_ids'
+                );
+            end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
@@ -49,6 +61,12 @@ begin
                     select d.message_id
                     from rowq.dead d force index (primary)
                     where d.part_id = v_part_id
+                      and (p_died_before is null or d.died_at < p_died_before)
+                      and (p_message_type is null or cast(p_message_type as binary) = (
+                          select cast(m.message_type as binary)
+                          from rowq.message m force index (primary)
+                          where m.message_id = d.message_id
+                      ))
                     order by d.part_id, d.message_id
                     limit 10000
                 ) h;

@@ -15,8 +15,9 @@ begin
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10
--- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
+-- promise   P08 P10 P34
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows, and for
+--           cancelled messages as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -24,7 +25,7 @@ begin
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
     declare v_part_id, v_max_attempts int;
-    declare v_messages, v_alive, v_dead, v_delayed longtext;
+    declare v_messages, v_rest, v_cancel_ids, v_alive, v_dead, v_delayed longtext;
 
     attempt: loop
         begin
@@ -57,13 +58,20 @@ begin
             end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_cancel_ids
             );
+            set v_rest = v_messages;
+            if v_cancel_ids is not null then
+                call rowq.internal_end_cancelled(
+                    v_part_id, v_cancel_ids, v_owns_transaction, v_rest
+                );
+            end if;
 
             set v_delayed = null, v_dead = null;
-            if v_messages is not null then
+            if v_rest is not null then
                 call rowq.internal_split_by_attempts(
-                    v_messages, v_max_attempts, v_owns_transaction, v_alive, v_dead
+                    v_rest, v_max_attempts, v_owns_transaction, v_alive, v_dead
                 );
                 if v_alive is not null then
                     call rowq.internal_back_off(v_part_id, v_alive, p_delay_seconds, v_delayed);
@@ -89,6 +97,7 @@ begin
            case
                when r.message_id is not null then 'retrying'
                when d.message_id is not null then 'dead'
+               when c.message_id is not null then 'cancelled'
                else 'stale'
            end as outcome,
            timestamp'1970-01-01 00:00:00' + interval r.due_at microsecond as due_at
@@ -105,6 +114,10 @@ begin
         select distinct j.message_id
         from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
     ) d on d.message_id = a.message_id
+    left join (
+        select distinct j.message_id
+        from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
+    ) c on c.message_id = a.message_id
     order by a.place;
 
     if @rowq_pinned then

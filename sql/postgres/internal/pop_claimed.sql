@@ -5,12 +5,13 @@ create or replace function rowq.internal_pop_claimed(
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
-    out o_errors      text[]
+    out o_errors      text[],
+    out o_cancel_ids  bigint[]
 )
 language plpgsql
 as $$
 -- routine   internal_pop_claimed
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them.
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them. o_cancel_ids are those of them that were cancelled, null where there is none.
 -- promise   P08
 -- locks     the claim row, first of all
 -- errors    RQ711 RQ721
@@ -20,6 +21,7 @@ declare
     v_kept_lanes    smallint[];
     v_kept_attempts smallint[];
     v_kept_errors   text[];
+    v_kept_cancels  bigint[];
 begin
     if p_claim_id is null then
         raise exception 'RQ711 invalid_argument: claim_id is missing'
@@ -36,14 +38,14 @@ begin
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids <@ p_message_ids)
-    returning c.message_ids, c.lanes, c.attempts, c.errors
-    into o_message_ids, o_lanes, o_attempts, o_errors;
+    returning c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids
+    into o_message_ids, o_lanes, o_attempts, o_errors, o_cancel_ids;
     if found then
         return;
     end if;
 
-    select c.message_ids, c.lanes, c.attempts, c.errors
-    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors
+    select c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids
+    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors, v_kept_cancels
     from rowq.claim c
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id
@@ -70,6 +72,13 @@ begin
             x (message_id, lane, attempt, last_error)
     ) u;
 
+    if v_kept_cancels is not null then
+        select array_agg(u.message_id) filter (where u.message_id = any (o_message_ids)),
+               array_agg(u.message_id) filter (where u.message_id <> all (o_message_ids))
+        into o_cancel_ids, v_kept_cancels
+        from unnest(v_kept_cancels) u (message_id);
+    end if;
+
     if v_kept_ids is null then
         -- Another session finished the rest of the claim between the two statements above, so
         -- nothing of it is left.
@@ -81,7 +90,8 @@ begin
         set message_ids = v_kept_ids,
             lanes       = v_kept_lanes,
             attempts    = v_kept_attempts,
-            errors      = v_kept_errors
+            errors      = v_kept_errors,
+            cancel_ids  = v_kept_cancels
         where c.part_id = p_part_id
           and c.claim_id = p_claim_id;
     end if;

@@ -9,10 +9,13 @@ language plpgsql
 as $$
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09
--- locks     expired claim rows, passing over locked ones
+-- promise   P03 P09 P34
+-- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only; for
+--           these as internal_finish
 declare
     v_claim      record;
+    v_rest       record;
+    v_ended      integer := 0;
     v_lanes      smallint[];
     v_ids        bigint[];
     v_attempts   smallint[];
@@ -26,7 +29,7 @@ begin
     -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or its
     -- row is locked or gone.
     for v_claim in
-        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name
+        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.cancel_ids
         from rowq.claim c
         where c.part_id = p_part_id
           and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
@@ -35,8 +38,31 @@ begin
         limit p_limit
         for update skip locked
     loop
-        exit when o_reaped + o_died >= p_limit;
+        exit when o_reaped + o_died + v_ended >= p_limit;
 
+        if v_claim.cancel_ids is not null then
+            -- Leave the claim alone while a producer is adding a message that waits for one of
+            -- these, because the end of a message would wait for that transaction.
+            perform
+            from unnest(v_claim.cancel_ids) u (message_id)
+            left join lateral (
+                select x.message_id
+                from rowq.message x
+                where x.part_id = p_part_id
+                  and x.message_id = u.message_id
+                for update skip locked
+            ) m on true
+            where m.message_id is null;
+            continue when found;
+            v_rest := rowq.internal_end_cancelled(
+                p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
+                v_claim.cancel_ids
+            );
+            v_claim.message_ids := v_rest.o_message_ids;
+            v_claim.lanes := v_rest.o_lanes;
+            v_claim.attempts := v_rest.o_attempts;
+            v_ended := v_ended + cardinality(v_rest.o_cancel_ids);
+        end if;
         select array_agg((u.lane / 2 * 2)::smallint) filter (where u.attempt < u.allowed),
                array_agg(u.message_id) filter (where u.attempt < u.allowed),
                array_agg(u.attempt) filter (where u.attempt < u.allowed),

@@ -1,4 +1,8 @@
-create or replace function rowq.cancel(p_queue_name text, p_message_ids bigint[])
+create or replace function rowq.cancel(
+    p_queue_name  text,
+    p_message_ids bigint[],
+    p_leased      boolean default false
+)
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
@@ -11,20 +15,18 @@ as $$
 -- routine   cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
--- promise   P15
--- locks     delayed, dead, blocked, grouped and ready rows, passing over locked ones; then as
---           complete
+-- promise   P15 P34
+-- locks     claim rows, if leased, then delayed, dead, blocked, grouped and ready rows; locked ones
+--           are passed over; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
 #variable_conflict use_column
 declare
-    v_queue     rowq.queue;
-    v_ids       bigint[];
-    v_lanes     smallint[];
-    v_attempts  smallint[];
-    v_tokenless bigint[];
-    v_unknown   bigint[];
+    v_queue   rowq.queue;
+    v_noted   bigint[] := '{}';
+    v_ids     bigint[] := p_message_ids;
+    v_unknown bigint[];
 begin
     if p_message_ids is null then
         raise exception 'RQ711 invalid_argument: message_ids is missing'
@@ -37,22 +39,23 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_tokenless
-    into v_ids, v_lanes, v_attempts, v_tokenless
-    from rowq.internal_pop_waiting(v_queue.part_id, p_message_ids) t;
-
-    if v_ids <> '{}' then
-        perform rowq.internal_finish(
-            v_queue.part_id, v_queue.archive_days, v_ids, v_lanes, v_attempts, 'cancelled',
-            v_tokenless
+    -- Look into the claims first: what is noted there is not looked for among the ready ones.
+    if p_leased then
+        v_noted := rowq.internal_note_cancels(v_queue.part_id, p_message_ids);
+        v_ids := array(
+            select u.message_id
+            from unnest(p_message_ids) u (message_id)
+            where u.message_id <> all (v_noted)
         );
     end if;
+    v_ids := rowq.internal_withdraw(v_queue.part_id, v_queue.archive_days, v_ids);
 
     -- A message without a body is unknown, and so is one that is finished and not yet archived.
     -- Every other one that is left is in a worker's hands.
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)
+      and u.message_id <> all (v_noted)
       and (
           not exists (
               select 1
@@ -73,6 +76,7 @@ begin
     select u.message_id,
            case
                when u.message_id = any (v_ids) then 'cancelled'
+               when u.message_id = any (v_noted) then 'requested'
                when u.message_id = any (v_unknown) then 'not_found'
                else 'leased'
            end

@@ -58,7 +58,8 @@ begin
             attempts    = c.attempts[:array_position(c.message_ids, v_message_id) - 1]
                        || c.attempts[array_position(c.message_ids, v_message_id) + 1:],
             errors      = c.errors[:array_position(c.message_ids, v_message_id) - 1]
-                       || c.errors[array_position(c.message_ids, v_message_id) + 1:]
+                       || c.errors[array_position(c.message_ids, v_message_id) + 1:],
+            cancel_ids  = nullif(array_remove(c.cancel_ids, v_message_id), '{}')
         where c.part_id = v_part_id
           and c.claim_id = p_claim_id
           and array_position(c.message_ids, v_message_id) is not null

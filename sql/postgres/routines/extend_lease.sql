@@ -3,7 +3,7 @@ create or replace function rowq.extend_lease(
     p_claim_id      bigint,
     p_lease_seconds integer default null
 )
-returns table (claim_id bigint, lease_until timestamp with time zone)
+returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -14,7 +14,7 @@ as $$
 -- routine   extend_lease
 -- version   1
 -- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
--- promise   P08
+-- promise   P08 P34
 -- locks     the claim row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
@@ -45,7 +45,7 @@ begin
         )
     where c.part_id = v_part_id
       and c.claim_id = p_claim_id
-    returning c.claim_id, c.lease_until;
+    returning c.claim_id, c.lease_until, c.cancel_ids;
 
     if not found then
         raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id

@@ -15,8 +15,9 @@ as $$
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10
--- locks     the claim row first; then new dead rows and dedup rows
+-- promise   P08 P10 P34
+-- locks     the claim row first; then new dead rows and dedup rows, and for cancelled messages as
+--           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -28,6 +29,12 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    if v_taken.o_cancel_ids is not null then
+        v_taken := rowq.internal_end_cancelled(
+            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_taken.o_errors, v_taken.o_cancel_ids
+        );
+    end if;
 
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_push_dead(
@@ -38,7 +45,13 @@ begin
 
     return query
     select u.message_id,
-           case when u.message_id = any (v_taken.o_message_ids) then 'dead' else 'stale' end
-    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+           case
+               when u.message_id = any (v_taken.o_message_ids) then 'dead'
+               when u.message_id = any (v_taken.o_cancel_ids) then 'cancelled'
+               else 'stale'
+           end
+    from unnest(
+        coalesce(p_message_ids, v_taken.o_message_ids || v_taken.o_cancel_ids)
+    ) u (message_id);
 end;
 $$;

@@ -11,8 +11,9 @@ as $$
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; new ready or dead rows
+-- promise   P03 P09 P34
+-- locks     expired claim rows, passing over locked ones; new ready or dead rows; for cancelled
+--           messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -14,8 +14,8 @@ as $$
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08
--- locks     the claim row first; then new ready rows
+-- promise   P08 P34
+-- locks     the claim row first; then new ready rows, and for cancelled messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -30,6 +30,12 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    if v_taken.o_cancel_ids is not null then
+        v_taken := rowq.internal_end_cancelled(
+            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_taken.o_errors, v_taken.o_cancel_ids
+        );
+    end if;
 
     if v_taken.o_message_ids <> '{}' then
         select array_agg((u.lane / 2 * 2)::smallint order by u.place),
@@ -46,7 +52,13 @@ begin
 
     return query
     select u.message_id,
-           case when u.message_id = any (v_taken.o_message_ids) then 'released' else 'stale' end
-    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+           case
+               when u.message_id = any (v_taken.o_message_ids) then 'released'
+               when u.message_id = any (v_taken.o_cancel_ids) then 'cancelled'
+               else 'stale'
+           end
+    from unnest(
+        coalesce(p_message_ids, v_taken.o_message_ids || v_taken.o_cancel_ids)
+    ) u (message_id);
 end;
 $$;

@@ -1,7 +1,9 @@
 create or replace function rowq.reset(
     p_queue_name   text,
     p_message_ids  bigint[] default null,
-    p_max_messages integer default 1000
+    p_max_messages integer default 1000,
+    p_message_type text default null,
+    p_died_before  timestamp with time zone default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -38,6 +40,11 @@ begin
             p_max_messages
             using errcode = 'RQ711';
     end if;
+    if p_message_ids is not null and num_nonnulls(p_message_type, p_died_before) > 0 then
+        raise exception 'RQ711 invalid_argument: '
+            'message_type and died_before go together with no message_ids'
+            using errcode = 'RQ711';
+    end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     select array_agg(h.message_id) into v_ids
@@ -46,6 +53,15 @@ begin
         from rowq.dead d
         where d.part_id = v_queue.part_id
           and (p_message_ids is null or d.message_id = any (p_message_ids))
+          and (p_died_before is null or d.died_at < p_died_before)
+          and (p_message_type is null or p_message_type = (
+              -- A value from a query is looked up by key for each dead message, whatever the
+              -- planner thinks of the sizes.
+              select m.message_type
+              from rowq.message m
+              where m.part_id = d.part_id
+                and m.message_id = d.message_id
+          ))
         order by d.part_id, d.message_id
         limit case when p_message_ids is null then p_max_messages else 10000 end
         for update skip locked

@@ -16,8 +16,9 @@ as $$
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10
--- locks     the claim row first; then new delayed, ready or dead rows
+-- promise   P08 P10 P34
+-- locks     the claim row first; then new delayed, ready or dead rows, and for cancelled messages
+--           as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -36,6 +37,12 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    if v_taken.o_cancel_ids is not null then
+        v_taken := rowq.internal_end_cancelled(
+            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_taken.o_errors, v_taken.o_cancel_ids
+        );
+    end if;
 
     -- Read the clock after internal_pop_claimed, which has given the transaction its id:
     -- internal_move_floor relies on this order.
@@ -81,9 +88,12 @@ begin
            case
                when u.message_id = any (v_ids) then 'retrying'
                when u.message_id = any (v_dead.ids) then 'dead'
+               when u.message_id = any (v_taken.o_cancel_ids) then 'cancelled'
                else 'stale'
            end,
            v_due_ats[array_position(v_ids, u.message_id)]
-    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+    from unnest(
+        coalesce(p_message_ids, v_taken.o_message_ids || v_taken.o_cancel_ids)
+    ) u (message_id);
 end;
 $$;

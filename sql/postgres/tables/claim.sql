@@ -1,6 +1,7 @@
 -- A row is one successful dequeue: the messages of the batch as parallel arrays under one lease.
 -- errors is null when no message of the batch has failed before. A heartbeat updates lease_until in
--- place, because lease_until is in no index and fillfactor leaves it room.
+-- place, because lease_until is in no index and fillfactor leaves it room. cancel_ids is null but
+-- where messages were cancelled while the worker had them.
 create table if not exists rowq.claim (
     part_id     integer not null,
     claim_id    bigint not null default nextval('rowq.claim_seq'),
@@ -10,6 +11,7 @@ create table if not exists rowq.claim (
     attempts    smallint[] not null,
     errors      text[],
     worker_name text,
+    cancel_ids  bigint[],
     constraint claim_pk primary key (part_id, claim_id)
 ) with (
     fillfactor = 70,

@@ -6,7 +6,8 @@ that reads an index without the bounds, or nothing but the index, walks all dead
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -82,6 +83,7 @@ def every_routine(session: Connection, queue: str) -> None:
     assert dead
     ask("reset", message_ids=[*dead, *ids])
     ask("cancel", message_ids=ids[:4])
+    every_cancel(session, queue, ask)
     ask("get_message", message_id=ids[-1])
     for entry in load_contract().routines.values():
         if (
@@ -90,6 +92,24 @@ def every_routine(session: Connection, queue: str) -> None:
             and entry.kind == "function"
         ):
             call(session, entry.name, **plain_arguments(entry, queue))
+
+
+def every_cancel(session: Connection, queue: str, ask: Callable[..., list[Row]]) -> None:
+    """Cancel what is leased, with every way to give it up, and what is like something."""
+    enqueue(session, queue, *"1234", headers={"tint": "blue"}, message_type="mail")
+    enqueue(session, queue, "first", priority=0, message_type="mail")
+    for routine in ("retry_later", "release", "fail_now", "reap"):
+        taken = dequeue(session, queue, 2)
+        ask("cancel", message_ids=[row.message_id for row in taken][:1], leased=True)
+        if routine == "reap":
+            dialect_of(session).expire_claim(session, taken[0].claim_id)
+            ask("reap")
+        else:
+            ask(routine, claim_id=taken[0].claim_id)
+    ask("reset", message_type="mail", died_before=datetime.now(UTC))
+    blue = {"header_name": "tint", "header_value": "blue"}
+    ask("cancel_many", message_type="mail", group_key="g", **blue)
+    ask("cancel_many", enqueued_before=datetime.now(UTC))
 
 
 @pytest.mark.promise("P06", "P13")

@@ -41,6 +41,7 @@ _FAMILIES = {
     "boolean": "whole",
     "int32": "whole",
     "int64": "whole",
+    "int64s": "text",
     "float": "double",
     "text": "text",
     "json": "text",

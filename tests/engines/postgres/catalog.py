@@ -54,6 +54,7 @@ _SHOWN = {
     "boolean": "bool",
     "integer": "int4",
     "bigint": "int8",
+    "bigint[]": "int8[]",
     "double precision": "float8",
     "timestamp with time zone": "timestamptz",
 }

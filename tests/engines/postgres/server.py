@@ -32,6 +32,7 @@ class PostgresServer(ControlledServer):
         self.how = f"{how} {self.version}"
         self.capabilities = self._capabilities(
             "async",
+            "cancel",
             "databases",
             "days",
             "genuine",

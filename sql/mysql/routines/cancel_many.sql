@@ -1,0 +1,122 @@
+drop procedure if exists rowq.cancel_many;
+
+delimiter //
+create procedure rowq.cancel_many(
+    p_queue_name longtext,
+    p_message_type longtext,
+    p_group_key longtext,
+    p_header_name longtext,
+    p_header_value longtext,
+    p_enqueued_before datetime(6),
+    p_after_message_id bigint,
+    p_max_messages int
+)
+sql security definer
+modifies sql data
+comment 'Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.'
+begin
+-- routine   cancel_many
+-- version   1
+-- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- promise   P15
+-- locks     as cancel
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   it looks at other queues' messages, too, because the key of the table is the id alone;
+--           a message that was retried or delayed is looked for among all ready ones of the queue
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_looked_at int;
+    declare v_limit int default coalesce(p_max_messages, 1000);
+    declare v_last_id bigint;
+    declare v_path varchar(300) default concat('$."', left(p_header_name, 200), '"');
+    declare v_type, v_key, v_value longblob;
+    declare v_ids, v_claim_ids, v_held, v_finished, v_messages longtext;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+
+            call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
+            if (p_header_name is null) <> (p_header_value is null) then
+                call rowq.internal_refuse('header_name and header_value are given together');
+            end if;
+            if char_length(p_header_name) not between 1 and 200
+               or p_header_name regexp '[^ -~]|["\\\\]|^-' then
+                call rowq.internal_refuse(
+                    'header_name must have 1 to 200 printable ASCII characters, no ", \\, leading -'
+                );
+            end if;
+            if coalesce(p_message_type, p_group_key, p_header_name, p_enqueued_before) is null then
+                call rowq.internal_refuse(
+                    'a filter is missing: a type, a group, a header with its value, or a moment'
+                );
+            end if;
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            -- Compare bytes, because texts that differ in trailing blanks are equal.
+            set v_type = cast(p_message_type as binary), v_key = cast(p_group_key as binary),
+                v_value = cast(p_header_value as binary), v_messages = null;
+
+            select json_arrayagg(if(h.is_wanted, h.message_id, 0)), count(*), max(h.message_id)
+            into v_ids, v_looked_at, v_last_id
+            from (
+                select m.message_id,
+                       m.part_id = v_part_id
+                       and (v_type is null or cast(m.message_type as binary) = v_type)
+                       and (v_key is null or m.group_key = v_key)
+                       and (p_enqueued_before is null or m.enqueued_at < p_enqueued_before)
+                       and (
+                           v_value is null
+                           or cast(json_unquote(json_extract(m.headers, v_path)) as binary)
+                              = v_value
+                           and json_type(json_extract(m.headers, v_path))
+                               in ('STRING', 'INTEGER', 'UNSIGNED INTEGER', 'BOOLEAN')
+                       ) as is_wanted
+                from rowq.message m force index (primary)
+                where m.message_id > coalesce(p_after_message_id, 0)
+                order by m.message_id
+                limit v_limit
+            ) h;
+            call rowq.internal_claims_of(v_part_id, v_ids, v_claim_ids, v_held);
+            call rowq.internal_finished_of(v_part_id, v_ids, v_finished);
+
+            -- Leave out what a worker holds, and what is finished and not yet archived, because it
+            -- would be looked for among all ready messages.
+            select json_arrayagg(j.message_id) into v_ids
+            from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+            left join (
+                select distinct a.message_id
+                from json_table(
+                    json_merge_preserve(coalesce(v_held, '[]'), coalesce(v_finished, '[]')),
+                    '$[*]' columns (message_id bigint path '$')
+                ) a
+            ) n on n.message_id = j.message_id
+            where j.message_id > 0
+              and n.message_id is null;
+            if v_ids is not null then
+                call rowq.internal_withdraw(v_part_id, v_ids, v_owns_transaction, v_messages);
+            end if;
+
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
+
+    select coalesce(json_length(v_messages), 0) as cancelled,
+           if(v_looked_at = v_limit, v_last_id, null) as after_message_id;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin_session();
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,108 @@
+create or replace function rowq.cancel_many(
+    p_queue_name       text,
+    p_message_type     text default null,
+    p_group_key        text default null,
+    p_header_name      text default null,
+    p_header_value     text default null,
+    p_enqueued_before  timestamp with time zone default null,
+    p_after_message_id bigint default 0,
+    p_max_messages     integer default 1000
+)
+returns table (cancelled integer, after_message_id bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
+set jit = off
+as $$
+-- routine   cancel_many
+-- version   1
+-- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- promise   P15
+-- locks     as cancel
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+    v_fault text;
+    v_seen  record;
+begin
+    v_fault := case
+        when p_max_messages is null or p_max_messages not between 1 and 10000
+            then 'max_messages must be between 1 and 10000, got '
+                || coalesce(p_max_messages::text, 'null')
+        when (p_header_name is null) <> (p_header_value is null)
+            then 'header_name and header_value are given together'
+        when char_length(p_header_name) not between 1 and 200
+          or p_header_name ~ '[^\x20-\x7e]|["\\]|^-'
+            then 'header_name must have 1 to 200 printable ASCII characters, no ", \ or leading -'
+        when num_nonnulls(p_message_type, p_group_key, p_header_name, p_enqueued_before) = 0
+            then 'a filter is missing: message_type, group_key, header_name with header_value, '
+                'or enqueued_before'
+    end;
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: %', v_fault
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select array_agg(h.message_id) filter (where h.is_wanted) ids, count(*) looked_at,
+           max(h.message_id) last_id
+    into v_seen
+    from (
+        select m.message_id,
+               (p_message_type is null or m.message_type = p_message_type)
+               and (p_group_key is null or m.group_key = p_group_key)
+               and (p_enqueued_before is null or m.enqueued_at < p_enqueued_before)
+               and (
+                   p_header_name is null
+                   or m.headers ->> p_header_name = p_header_value
+                   and case jsonb_typeof(m.headers -> p_header_name)
+                       when 'number' then p_header_value ~ '^-?[0-9]+$'
+                       else jsonb_typeof(m.headers -> p_header_name) in ('string', 'boolean')
+                   end
+               ) as is_wanted
+        from rowq.message m
+        where m.part_id = v_queue.part_id
+          and m.message_id > coalesce(p_after_message_id, 0)
+        order by m.part_id, m.message_id
+        limit p_max_messages
+    ) h;
+
+    -- Leave out what a worker holds, and what is finished and not yet archived, because it would
+    -- be looked for among all ready messages.
+    if v_seen.ids is not null then
+        v_seen.ids := array(
+            select u.message_id
+            from unnest(v_seen.ids) u (message_id)
+            except
+            select x.message_id
+            from rowq.claim c
+            cross join lateral unnest(c.message_ids) x (message_id)
+            where c.part_id = v_queue.part_id
+              and c.claim_id >= rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint)
+            except
+            select x.message_id
+            from rowq.finished f
+            cross join lateral unnest(f.message_ids) x (message_id)
+            where f.part_id = v_queue.part_id
+              and f.finish_id >= rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint)
+        );
+    end if;
+
+    cancelled := 0;
+    if v_seen.ids <> '{}' then
+        cancelled := cardinality(
+            rowq.internal_withdraw(v_queue.part_id, v_queue.archive_days, v_seen.ids)
+        );
+    end if;
+    if v_seen.looked_at = p_max_messages then
+        after_message_id := v_seen.last_id;
+    end if;
+    return next;
+end;
+$$;

@@ -1,0 +1,191 @@
+"""cancel_many."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.helpers.calls import rolled_back
+from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.requires("cancel")
+
+HEADERS: list[tuple[Any, str | None]] = [
+    ("blue", "blue"),
+    ("Blue", None),
+    ("blue ", None),
+    ("", ""),
+    ("\N{SNAKE} 'x' \" \\ \n", "\N{SNAKE} 'x' \" \\ \n"),
+    (7, "7"),
+    ("7", "7"),
+    (-7, "-7"),
+    (9007199254740993, "9007199254740993"),
+    (True, "true"),
+    (False, "false"),
+    (None, None),
+    (["blue"], None),
+    ({"blue": 1}, None),
+]
+"""Values of a header, and the text that finds each; None where none does."""
+
+
+def cancel(queue: CheckedQueue, **filters: Any) -> int:
+    """Cancel by filters, call by call until the end; return how many messages that were."""
+    row = queue.call_one("cancel_many", **filters)
+    count = int(row.cancelled)
+    while row.after_message_id is not None:
+        after = row.after_message_id
+        row = queue.call_one("cancel_many", after_message_id=after, **filters)
+        assert row.after_message_id is None or row.after_message_id > after
+        count += row.cancelled
+    return count
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_what_matches_is_withdrawn_wherever_it_waits(
+    queue: CheckedQueue, archive_days: int
+) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    ids = queue.make_dead("dead", message_type="mail")
+    ids += queue.enqueue("released", message_type="mail")
+    queue.finish_one("release")
+    ids += queue.enqueue("ready", message_type="mail", priority=3)
+    ids += queue.enqueue("delayed", message_type="mail", delay_seconds=60)
+    ids += queue.enqueue("grouped", "behind it", message_type="mail", group_key="g")
+    ids += queue.enqueue("blocked", message_type="mail", predecessor_ids=ids[-1:])
+    others = queue.enqueue("no type") + queue.enqueue("other", message_type="mails")
+    assert cancel(queue, message_type="mail") == len(ids)
+    state = "cancelled" if archive_days else None
+    assert [queue.state_of(message_id) for message_id in ids] == [state] * len(ids)
+    assert [row.message_id for row in queue.dequeue(10)] == others
+    assert cancel(queue, message_type="mail") == 0
+
+
+@pytest.mark.promise("P03", "P15")
+def test_what_a_worker_holds_or_has_finished_is_left_alone(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", archive_days=1)
+    finished, leased, ready = queue.enqueue(*"abc", message_type="mail")
+    queue.finish_one()
+    queue.dequeue_one()
+    assert cancel(queue, message_type="mail") == 1
+    assert [queue.state_of(one) for one in (finished, leased, ready)] == [
+        *("completed", "leased", "cancelled")
+    ]
+
+
+@pytest.mark.promise("P15")
+def test_a_queue_loses_nothing_by_another_ones_call(queue: CheckedQueue) -> None:
+    other = queue.another()
+    other.enqueue("a", message_type="mail")
+    assert cancel(queue, message_type="mail") == 0
+    assert other.counts() == (1, 0, 0, 0)
+
+
+@pytest.mark.promise("P15")
+def test_every_filter_that_is_given_must_match(queue: CheckedQueue) -> None:
+    queue.enqueue("a", message_type="mail")
+    queue.enqueue("b", message_type="mail", group_key="g")
+    [message_id] = queue.enqueue(
+        "c", message_type="mail", group_key="g", headers={"tenant": "acme", "n": 1}
+    )
+    queue.enqueue("d", message_type="mail", group_key="G", headers={"tenant": "acme"})
+    filters = {"message_type": "mail", "group_key": "g"}
+    headers = {"header_name": "tenant", "header_value": "acme"}
+    before = {"enqueued_before": datetime.now(UTC) - timedelta(days=1)}
+    assert cancel(queue, **filters, **headers, **before) == 0
+    assert cancel(queue, **filters, **headers) == 1
+    assert queue.state_of(message_id) is None
+    assert cancel(queue, **filters) == 1
+    assert cancel(queue, message_type="mail ") == 0
+    assert queue.counts()[0] == 2
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(("value", "text"), HEADERS, ids=repr)
+def test_a_header_is_found_by_its_text(queue: CheckedQueue, value: Any, text: str | None) -> None:
+    queue.enqueue("none")
+    queue.enqueue("other", headers={"other": value, "inner": {"tint": value}})
+    [message_id] = queue.enqueue("it", headers={"tint": value, "z": "blue"})
+    every = {"blue", "7", "null", "None", "", '["blue"]', *([text] if text is not None else [])}
+    for tried in every - {text}:
+        assert cancel(queue, header_name="tint", header_value=tried) == 0
+    assert cancel(queue, header_name="tint", header_value=text) == 1 if text is not None else True
+    assert (queue.state_of(message_id) is None) == (text is not None)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    "name", ["b", "a.b", "a b", "$", "*", "a[0]", "'", "x" * 200, "%", "a-b", "1", "~", "last"]
+)
+def test_any_name_of_a_header_may_be_asked_for(queue: CheckedQueue, name: str) -> None:
+    queue.enqueue("a", headers={name: "yes", "a": {"b": "yes", "0": "yes"}})
+    queue.enqueue("b", headers={"z": "yes"})
+    assert cancel(queue, header_name=name, header_value="yes") == 1
+
+
+@pytest.mark.promise("P15")
+def test_only_what_was_handed_over_before_a_moment_goes(queue: CheckedQueue) -> None:
+    [old] = queue.enqueue("old")
+    moment = queue.message(old).enqueued_at
+    assert cancel(queue, enqueued_before=moment) == 0
+    assert cancel(queue, enqueued_before=moment + timedelta(microseconds=1)) == 1
+
+
+@pytest.mark.promise("P15")
+def test_a_call_looks_at_no_more_than_max_messages(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*"abcde", message_type="mail")
+    row = queue.call_one("cancel_many", message_type="other", max_messages=2)
+    assert row.cancelled == 0
+    row = queue.call_one(
+        "cancel_many", message_type="mail", max_messages=2, after_message_id=ids[1]
+    )
+    assert (row.cancelled, row.after_message_id) == (2, ids[3])
+    row = queue.call_one(
+        "cancel_many", message_type="mail", max_messages=2, after_message_id=ids[3]
+    )
+    assert (row.cancelled, row.after_message_id) == (1, None)
+    assert cancel(queue, message_type="mail", max_messages=1) == 2
+    assert queue.counts() == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P12")
+def test_the_keys_of_what_was_withdrawn_are_free(queue: CheckedQueue) -> None:
+    for key in "xyz":
+        queue.enqueue("a", message_type="mail", dedup_key=key)
+    assert cancel(queue, message_type="mail") == 3
+    assert queue.held_keys() == 0
+
+
+@pytest.mark.promise("P17")
+def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
+    queue.enqueue("a", "b", message_type="mail")
+    with rolled_back(queue.connection):
+        assert cancel(queue, message_type="mail") == 2
+    assert queue.take() == ["a", "b"]
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({}, "filter"),
+        ({"message_type": None}, "filter"),
+        ({"header_name": "a"}, "header_value"),
+        ({"header_value": "a"}, "header_name"),
+        ({"header_name": "a", "message_type": "a"}, "header_value"),
+        ({"header_name": "", "header_value": "a"}, "header_name"),
+        ({"header_name": "x" * 201, "header_value": "a"}, "header_name"),
+        ({"header_name": 'a"b', "header_value": "a"}, "header_name"),
+        ({"header_name": "a\\b", "header_value": "a"}, "header_name"),
+        ({"header_name": "a\n", "header_value": "a"}, "header_name"),
+        ({"header_name": "-a", "header_value": "a"}, "header_name"),
+        ({"header_name": "\N{SNAKE}", "header_value": "a"}, "header_name"),
+        ({"message_type": "mail", "max_messages": 0}, "max_messages"),
+        ({"message_type": "mail", "max_messages": 10001}, "max_messages"),
+    ],
+)
+def test_a_bad_filter_is_refused(queue: CheckedQueue, given: dict[str, Any], word: str) -> None:
+    queue.enqueue("a", message_type="mail")
+    assert word in queue.refused("RQ711", "cancel_many", **given)
+    assert queue.counts() == (1, 0, 0, 0)

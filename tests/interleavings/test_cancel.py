@@ -1,0 +1,258 @@
+"""A message is cancelled while its worker, the heartbeat, the reaper or a dequeue is at it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from rowq import Queue, StaleClaim
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+from tests.interleavings.test_expiry import DONE, FINISHES, STATE, states
+from tests.interleavings.work import claim_of, everything, keep_house
+from tests.stored_times import expire_claim
+
+pytestmark = pytest.mark.requires("cancel", "genuine")
+
+each_finish = pytest.mark.parametrize("finish", FINISHES)
+each_ending = pytest.mark.parametrize("ending", ["commit", "rollback"])
+
+
+def cancel(session: Session, queue: str, ids: list[int]) -> list[str]:
+    """Cancel messages that a worker may hold."""
+    return [result.outcome for result in session.queue.cancel(queue, ids, leased=True)]
+
+
+def noted(session: Session, queue: str, claim: int) -> list[int] | None:
+    """Return what a heartbeat is told."""
+    ids = session.queue.extend_lease(queue, claim).cancel_ids
+    return ids and sorted(ids)
+
+
+def finishing(name: str, queue: str, claim: int) -> Callable[[Queue], dict[int, str]]:
+    """Return a call that finishes a whole claim, and returns outcomes by message."""
+    return lambda own: {
+        result.message_id: result.outcome for result in FINISHES[name](own, queue, claim, None)
+    }
+
+
+@each_ending
+@pytest.mark.promise("P34")
+def test_a_heartbeat_waits_for_an_open_cancel_and_is_told(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    assert cancel(other.begin(), queue, ids[:1]) == ["requested"]
+    heartbeat = worker.start(lambda own: own.extend_lease(queue, claim))
+    heartbeat.waits_for(other)
+    other.end(ending)
+    told = ids[:1] if ending == "commit" else None
+    assert heartbeat.result().cancel_ids == told
+    assert noted(worker, queue, claim) == told
+
+
+@each_ending
+@pytest.mark.promise("P34")
+def test_a_claim_that_an_open_heartbeat_holds_is_passed_over(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    worker.begin().queue.extend_lease(queue, claim)
+    assert cancel(other, queue, ids) == ["leased", "leased"]
+    worker.end(ending)
+    assert noted(worker, queue, claim) is None
+    assert cancel(other, queue, ids) == ["requested", "requested"]
+    assert noted(worker, queue, claim) == ids
+
+
+@each_ending
+@each_finish
+@pytest.mark.promise("P04", "P34")
+def test_a_finish_waits_for_an_open_cancel(
+    sessions: Open, queue: str, finish: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    assert cancel(other.begin(), queue, ids[:1]) == ["requested"]
+    call = worker.start(finishing(finish, queue, claim))
+    call.waits_for(other)
+    other.end(ending)
+    first = DONE[finish] if ending == "rollback" or finish == "complete" else "cancelled"
+    assert call.result() == {ids[0]: first, ids[1]: DONE[finish]}
+    assert states(other, queue, ids[1:]) == {STATE[finish]}
+    assert states(other, queue, ids[:1]) == {None if first == "cancelled" else STATE[finish]}
+
+
+@each_ending
+@each_finish
+@pytest.mark.promise("P03", "P06", "P34")
+def test_a_claim_that_is_being_finished_is_passed_over(
+    sessions: Open, queue: str, finish: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    worker.begin()
+    finishing(finish, queue, claim)(worker.queue)
+    assert cancel(other, queue, ids) == ["leased", "leased"]
+    worker.end(ending)
+    again = cancel(other, queue, ids)
+    if ending == "rollback":
+        assert again == ["requested", "requested"]
+        assert noted(worker, queue, claim) == ids
+    else:
+        assert set(again) == {"not_found" if finish == "complete" else "cancelled"}
+        assert states(other, queue, ids) == {None}
+
+
+@each_ending
+@each_finish
+@pytest.mark.promise("P34")
+def test_a_finish_that_is_rolled_back_leaves_the_note(
+    sessions: Open, queue: str, finish: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    cancel(other, queue, ids[:1])
+    worker.begin()
+    finishing(finish, queue, claim)(worker.queue)
+    worker.end(ending)
+    if ending == "rollback":
+        assert noted(worker, queue, claim) == ids[:1]
+        finishing(finish, queue, claim)(worker.queue)
+    assert states(other, queue, ids[:1]) == {None}
+    assert ids[0] not in everything(other, queue)
+
+
+@each_ending
+@pytest.mark.promise("P09", "P34")
+def test_reap_passes_over_a_claim_while_a_cancel_of_it_is_open(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    reaper, other = sessions(2)
+    claim, ids = claim_of(other, queue, 2)
+    expire_claim(other.connection, claim)
+    assert cancel(other.begin(), queue, ids[:1]) == ["requested"]
+    assert reaper.queue.reap(queue).reaped == 0
+    other.end(ending)
+    keep_house(reaper, queue)
+    assert everything(reaper, queue) == (ids[1:] if ending == "commit" else ids)
+
+
+@each_ending
+@pytest.mark.promise("P09", "P34")
+def test_a_claim_that_is_being_reaped_is_passed_over(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    reaper, other = sessions(2)
+    claim, ids = claim_of(other, queue, 2)
+    expire_claim(other.connection, claim)
+    assert reaper.begin().queue.reap(queue).reaped == 2
+    assert cancel(other, queue, ids) == ["leased", "leased"]
+    reaper.end(ending)
+    assert set(cancel(other, queue, ids)) == {"cancelled" if ending == "commit" else "requested"}
+    keep_house(reaper, queue)
+    assert everything(reaper, queue) == []
+    assert states(other, queue, ids) == {None}
+
+
+@each_ending
+@pytest.mark.promise("P34")
+def test_a_reap_that_is_rolled_back_leaves_the_note(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    reaper, other = sessions(2)
+    claim, ids = claim_of(other, queue, 2)
+    cancel(other, queue, ids)
+    expire_claim(other.connection, claim)
+    assert reaper.begin().queue.reap(queue).reaped == 0
+    assert states(other, queue, ids) == {"leased"}
+    reaper.end(ending)
+    assert states(other, queue, ids) == {None if ending == "commit" else "leased"}
+    other.queue.reap(queue)
+    assert states(other, queue, ids) == {None}
+
+
+@each_ending
+@pytest.mark.promise("P03", "P07", "P34")
+def test_a_dequeue_that_is_not_committed_cannot_be_told(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    ids = [worker.queue.enqueue(queue, 0).message_id for _ in range(2)]
+    claim = worker.begin().queue.dequeue_fast(queue, 2)[0].claim_id
+    assert cancel(other, queue, ids) == ["leased", "leased"]
+    worker.end(ending)
+    if ending == "commit":
+        assert noted(worker, queue, claim) is None
+        assert cancel(other, queue, ids) == ["requested", "requested"]
+        assert noted(worker, queue, claim) == ids
+    else:
+        assert cancel(other, queue, ids) == ["cancelled", "cancelled"]
+        assert everything(worker, queue) == []
+
+
+@each_ending
+@pytest.mark.promise("P34")
+def test_of_two_that_cancel_in_one_claim_the_second_is_to_ask_again(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, first, second = sessions(3)
+    claim, ids = claim_of(worker, queue, 2)
+    assert cancel(first.begin(), queue, ids[:1]) == ["requested"]
+    assert cancel(second, queue, ids) == ["leased", "leased"]
+    first.end(ending)
+    assert cancel(second, queue, ids[1:]) == ["requested"]
+    assert noted(worker, queue, claim) == (ids if ending == "commit" else ids[1:])
+
+
+@each_ending
+@pytest.mark.promise("P26", "P34")
+def test_reap_leaves_a_cancelled_message_while_a_producer_names_it(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    producer, reaper = sessions(2)
+    claim, (message_id,) = claim_of(reaper, queue, 1)
+    cancel(reaper, queue, [message_id])
+    expire_claim(reaper.connection, claim)
+    producer.begin()
+    waiting = producer.queue.enqueue(queue, 0, predecessor_ids=[message_id]).message_id
+    assert reaper.queue.reap(queue).reaped == 0
+    keep_house(reaper, queue)
+    assert states(reaper, queue, [message_id]) == {"leased"}
+    producer.end(ending)
+    keep_house(reaper, queue)
+    keep_house(reaper, queue)
+    assert states(reaper, queue, [message_id]) == {None}
+    assert everything(reaper, queue) == ([waiting] if ending == "commit" else [])
+
+
+@each_ending
+@pytest.mark.promise("P06")
+def test_cancel_many_passes_over_what_is_being_taken(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, other = sessions(2)
+    ids = [worker.queue.enqueue(queue, 0, message_type="mail").message_id for _ in range(3)]
+    worker.begin().queue.dequeue_fast(queue, 2)
+    answer = other.queue.cancel_many(queue, message_type="mail")
+    assert (answer.cancelled, answer.after_message_id) == (1, None)
+    worker.end(ending)
+    answer = other.queue.cancel_many(queue, message_type="mail")
+    assert answer.cancelled == (0 if ending == "commit" else 2)
+    assert states(other, queue, ids[:2]) == {"leased" if ending == "commit" else None}
+
+
+@pytest.mark.promise("P08", "P34")
+def test_a_cancelled_claim_is_gone_after_its_lease_and_its_worker_is_refused(
+    sessions: Open, queue: str
+) -> None:
+    worker, other = sessions(2)
+    claim, ids = claim_of(worker, queue, 2)
+    cancel(other, queue, ids)
+    expire_claim(other.connection, claim)
+    keep_house(other, queue)
+    with pytest.raises(StaleClaim):
+        worker.queue.complete(queue, claim)
+    with pytest.raises(StaleClaim):
+        worker.queue.extend_lease(queue, claim)
