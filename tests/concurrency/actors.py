@@ -74,6 +74,8 @@ class Actor(ABC):
         self.seeded_random = random.Random(f"{seed} {name}")
         self.connection: Connection = None
         self._engine = engine_for_url(run.url)
+        cancel = load_contract().routine("cancel").on(self._engine.name)
+        self.reaches_leased = "leased" in {parameter.name for parameter in cancel.parameters}
         self.connect()
         self.thread = threading.Thread(target=self._live, name=name)
 
@@ -103,6 +105,19 @@ class Actor(ABC):
     def note(self, start: float, action: str, *args: Any, **what: Any) -> None:
         """Write down what was done."""
         self.run.recorder.record(start, self.name, action, *args, **what)
+
+    def cancel(self, messages: Sequence[int], *, leased: bool) -> None:
+        """Cancel messages and write down what became of each."""
+        start = self.now()
+        hoped = "requested" if leased else "cancelled"
+        outcomes = self.call(
+            "cancel",
+            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages)), leased=leased),
+            results=[(message_id, hoped) for message_id in messages],
+        )
+        self.note(
+            start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
     def now(self) -> float:
         """Return the moment by the clock of the history."""
@@ -171,8 +186,6 @@ class Producer(Actor):
         super().__init__(run, name, seed)
         self.left = messages
         self.sent: list[int] = []
-        cancel = load_contract().routine("cancel").on(self._engine.name)
-        self._reaches_leased = "leased" in {parameter.name for parameter in cancel.parameters}
 
     def finished(self) -> bool:
         return self.left <= 0 or super().finished()
@@ -214,7 +227,10 @@ class Producer(Actor):
         self.sent = [*self.sent, *(message for message, _ in made)][-100:]
         self.left -= len(made)
         if made and self.seeded_random.random() < 0.05:
-            self._cancel(self.seeded_random.choices(self.sent, k=3))
+            self.cancel(
+                self.seeded_random.choices(self.sent, k=3),
+                leased=self.reaches_leased and self.seeded_random.random() < 0.5,
+            )
         return True
 
     def _send(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
@@ -273,18 +289,6 @@ class Producer(Actor):
             group_key=f"group {seeded_random.randint(1, self.run.groups)}"
             if self.run.groups and seeded_random.random() < 0.9
             else None,
-        )
-
-    def _cancel(self, messages: Sequence[int]) -> None:
-        start = self.now()
-        leased = self._reaches_leased and self.seeded_random.random() < 0.5
-        outcomes = self.call(
-            "cancel",
-            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages)), leased=leased),
-            results=[(message_id, "cancelled") for message_id in messages],
-        )
-        self.note(
-            start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
 
 

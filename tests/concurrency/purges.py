@@ -27,11 +27,12 @@ def with_purge(history: Sequence[Event], purge: Purge, most: int) -> list[Event]
         if event.action == "enqueue" and event.known
         for message, _ in event.results
     }
+    # What a worker was asked to stop may have ended when its lease ran out, and nobody was told.
     ended = {
-        (message, event.known)
+        (message, event.known and how != "requested")
         for event in history
         for message, how in event.results
-        if how in {"completed", "cancelled"}
+        if how in {"completed", "cancelled", "requested"}
     }
     there = {message for message, _ in censuses[-1].results}
     gone = sent - there

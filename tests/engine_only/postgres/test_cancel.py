@@ -1,0 +1,73 @@
+"""What cancelling reads: claims by one walk, and messages by their keys."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import Watched, faults, nodes
+from tests.engines.base import Connection
+from tests.helpers.calls import call
+from tests.helpers.queues import CheckedQueue
+
+
+def walks(plans: list[Any], table: str) -> list[Any]:
+    """Return the nodes that read a table, with how often each ran."""
+    return [
+        node
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if node.get("Relation Name") == table and node["Node Type"].endswith("Scan")
+    ]
+
+
+def cancel(session: Connection, ids: list[int]) -> list[str]:
+    rows = call(session, "cancel", queue_name="q", message_ids=ids, leased=True)
+    return [row.outcome for row in rows]
+
+
+def cancel_many(session: Connection) -> int:
+    row = call(session, "cancel_many", queue_name="q", message_type="mail", max_messages=100)[0]
+    return int(row.cancelled)
+
+
+def reset(session: Connection) -> int:
+    given = {"message_type": "mail", "died_before": datetime.now(UTC), "max_messages": 10}
+    return len(call(session, "reset", queue_name="q", **given))
+
+
+@pytest.mark.promise("P13", "P34")
+@pytest.mark.parametrize("is_planned_while_empty", [True, False])
+def test_every_look_of_a_cancel_goes_by_the_key(
+    open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
+) -> None:
+    watched = Watched(open_owner())
+    if is_planned_while_empty:
+        watched.run(lambda session: (cancel(session, [1]), cancel_many(session), reset(session)))
+    entries = [{"message_type": "mail" if number % 2 else "other"} for number in range(6000)]
+    sent = own_queue.call("enqueue_batch", messages=entries)
+    ids = [row.message_id for row in sent]
+    for _ in range(20):
+        rows = own_queue.dequeue(50)
+        own_queue.call("fail_now", claim_id=rows[0].claim_id)
+    claims = [own_queue.dequeue(10)[0].claim_id for _ in range(200)]
+    own_queue.connection.execute("analyze")
+
+    outcomes: list[str] = []
+    plans = watched.run(lambda session: outcomes.extend(cancel(session, ids[1000:3000])))
+    assert outcomes == ["requested"] * 2000
+    assert faults(plans) == set()
+    looks = [node for node in walks(plans, "claim") if node["Actual Rows"] > 1]
+    assert [node["Actual Loops"] for node in looks] == [1]
+    assert all(node["Actual Rows"] == 0 for node in walks(plans, "ready"))
+    told = own_queue.call_one("extend_lease", claim_id=claims[0]).cancel_ids
+    assert len(told) == 10
+
+    counts: list[int] = []
+    plans = watched.run(lambda session: counts.append(cancel_many(session)))
+    assert counts == [50]
+    assert faults(plans) == set()
+    plans = watched.run(lambda session: counts.append(reset(session)))
+    assert counts == [50, 10]
+    assert faults(plans) == set()
