@@ -34,6 +34,7 @@ class NewMessage:
     predecessor_positions: Sequence[int] | None = None
     on_predecessor_dead: str | None = None
     topic: str | None = None
+    expire_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What maintain did for one queue."""
+    """What maintain did for one queue.
+
+    `expired` is None on an engine whose messages have no expire_seconds yet.
+    """
 
     queue_name: str
     elected: bool
@@ -236,6 +240,7 @@ class Maintained:
     archived: int
     purged: int
     partitions_dropped: int
+    expired: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +327,7 @@ class MessageDetails(_Body):
     last_error: str | None
     group_key: str | None
     waits_for: int | None
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

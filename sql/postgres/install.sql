@@ -36,6 +36,7 @@ $$;
 \ir tables/claim.sql
 \ir tables/dead.sql
 \ir tables/dedup.sql
+\ir tables/expiry.sql
 \ir tables/finished.sql
 \ir tables/archive.sql
 \ir tables/floor.sql
@@ -61,6 +62,7 @@ $$;
 \ir internal/cut_ties.sql
 \ir internal/delete_messages.sql
 \ir internal/enter_group.sql
+\ir internal/expire.sql
 \ir internal/finish.sql
 \ir internal/first_key.sql
 \ir internal/follow_deaths.sql
@@ -92,6 +94,7 @@ $$;
 \ir internal/next_cron.sql
 \ir internal/next_cron_local.sql
 \ir internal/next_tick.sql
+\ir internal/note_expiry.sql
 \ir internal/note_start.sql
 \ir internal/notify.sql
 \ir internal/offset_change.sql
@@ -105,6 +108,7 @@ $$;
 \ir internal/pass_groups.sql
 \ir internal/poll.sql
 \ir internal/pop_claimed.sql
+\ir internal/pop_expired.sql
 \ir internal/pop_ready.sql
 \ir internal/pop_waiting.sql
 \ir internal/promote.sql

@@ -29,6 +29,7 @@ REMEDIES = {
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
     "topics": "--engine postgres18,mariadb",
+    "expiry": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
 
@@ -56,6 +57,7 @@ class Server(Protocol):
         limits       rowq has max_leased and rate_limit there
         predecessors messages may wait for others to end
         topics       queues may be bound to topics
+        expiry       messages may have expire_seconds
     """
 
     name: str

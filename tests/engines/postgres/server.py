@@ -40,6 +40,7 @@ class PostgresServer(ControlledServer):
             "predecessors",
             "psql",
             "topics",
+            "expiry",
             "waits",
         )
 
