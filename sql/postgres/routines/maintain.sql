@@ -65,7 +65,8 @@ begin
     foreach v_queue in array v_queues loop
         queue_name := v_queue.queue_name;
         select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
-               m.o_partitions_dropped, m.o_expired, v_archives and not m.o_is_archive_locked, m.o_maintained
+               m.o_partitions_dropped, m.o_expired, v_archives and not m.o_is_archive_locked,
+               m.o_maintained
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, expired,
              v_archives, v_maintained
         from rowq.internal_maintain_queue(
