@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rowq import RowqError
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.work import everything
@@ -28,6 +29,19 @@ def expired(session: Session, queue: str) -> int:
     assert row.elected
     assert row.expired is not None
     return row.expired
+
+
+def expired_in_a_transaction(keeper: Session, queue: str, count: int) -> bool:
+    """Let maintain withdraw what is due and leave its transaction open.
+
+    Where it withdraws nothing in its caller's transaction, the next one does, and this is False.
+    """
+    expires = dialect_of(keeper.connection).expires_in_transactions
+    assert expired(keeper.begin(), queue) == (count if expires else 0)
+    if not expires:
+        keeper.commit()
+        assert expired(keeper, queue) == count
+    return expires
 
 
 @each_end
@@ -58,7 +72,8 @@ def test_others_pass_over_what_an_open_maintain_withdraws(
 ) -> None:
     worker, keeper = sessions(2)
     [message_id] = late(worker, queue, **options)
-    assert expired(keeper.begin(), queue) == 1
+    if not expired_in_a_transaction(keeper, queue, 1):
+        return
     assert worker.queue.dequeue_fast(queue) == []
     [outcome] = worker.queue.cancel(queue, [message_id])
     assert outcome.outcome == "leased"
@@ -131,7 +146,8 @@ def test_a_complete_that_is_open_is_left_alone(sessions: Open, queue: str, end: 
 def test_two_maintains_withdraw_each_message_once(sessions: Open, queue: str, end: str) -> None:
     first, second = sessions(2)
     late(first, queue, 3)
-    assert expired(first.begin(), queue) == 3
+    if not expired_in_a_transaction(first, queue, 3):
+        return
     [row] = second.queue.maintain(queue)
     assert not row.elected
     assert row.expired == 0
@@ -227,10 +243,12 @@ def test_what_open_dequeues_hold_does_not_stand_in_front_of_the_others(
     sessions: Open, queue: str
 ) -> None:
     worker, keeper = sessions(2)
-    late(worker, queue, 60)
-    held = worker.begin().queue.dequeue_fast(queue, 60)
-    assert len(held) == 60
-    late(keeper, queue, 3)
+    for _ in range(60):
+        worker.queue.enqueue(queue, 0, expire_seconds=60, priority=0)
+    for _ in range(3):
+        worker.queue.enqueue(queue, 0, expire_seconds=61)
+    pass_seconds(worker.connection, queue, 62)
+    assert len(worker.begin().queue.dequeue_fast(queue, 60)) == 60
     counts = [keeper.queue.maintain(queue, 2)[0].expired for _ in range(6)]
     assert sum(count or 0 for count in counts) == 3
     worker.rollback()

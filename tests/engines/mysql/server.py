@@ -94,7 +94,15 @@ class MysqlServer(ControlledServer):
         self.how = f"{how} {self.version}"
         spares = [] if spare is None else ["databases"]
         self.capabilities = self._capabilities(
-            "days", "genuine", "groups", "limits", "predecessors", "topics", "waits", *spares
+            "days",
+            "expiry",
+            "genuine",
+            "groups",
+            "limits",
+            "predecessors",
+            "topics",
+            "waits",
+            *spares,
         )
 
     def fresh_database(self) -> str:
