@@ -52,14 +52,14 @@ def test_who_does_not_use_it_runs_no_statement_for_it(
 
 
 @pytest.mark.promise("P13", "P36")
-def test_maintain_touches_a_few_rows_more_where_it_is_not_used(
+def test_notes_that_are_gone_cost_maintain_next_to_nothing(
     connection: Connection, queue: str
 ) -> None:
     enqueue(connection, queue, "x")
     few = rows(connection, lambda: maintain(connection, queue))
     fill(connection, queue, 500)
     assert maintain(connection, queue) == 500
-    assert rows(connection, lambda: maintain(connection, queue)) <= few + 5
+    assert rows(connection, lambda: maintain(connection, queue)) <= 1.2 * few
 
 
 def cost(connection: Connection, queue: str) -> int:
