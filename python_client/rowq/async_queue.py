@@ -264,6 +264,7 @@ class AsyncQueue:
         group_key: str | None = None,
         predecessor_ids: Sequence[int] | None = None,
         on_predecessor_dead: str | None = None,
+        expire_seconds: float | None = None,
     ) -> Enqueued:
         """Hand over one message.
 
@@ -272,7 +273,9 @@ class AsyncQueue:
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
         Messages of one `group_key` go out in their order, one at a time. One with `predecessor_ids`
         waits until those have ended; `on_predecessor_dead` is "hold" (unless set), "continue" or
-        "fail". Both are refused on an engine that does not have them yet.
+        "fail". A message that has not ended `expire_seconds` after it was enqueued, 0.001 to
+        315360000, is withdrawn by maintain, unless a worker holds it then. All of these are refused
+        on an engine that does not have them yet.
         """
         body, body_binary = bodies(data, text, self._default)
         row = await self._row(
@@ -290,6 +293,7 @@ class AsyncQueue:
             group_key=group_key,
             predecessor_ids=predecessor_ids,
             on_predecessor_dead=on_predecessor_dead,
+            expire_seconds=expire_seconds,
         )
         return Enqueued(*row)
 
@@ -318,6 +322,7 @@ class AsyncQueue:
         dedup_key: str | None = None,
         max_attempts: int | None = None,
         group_key: str | None = None,
+        expire_seconds: float | None = None,
     ) -> list[Published]:
         """Hand over one message to each queue that is bound to `topic`, as enqueue does.
 
@@ -340,6 +345,7 @@ class AsyncQueue:
             dedup_key=dedup_key,
             max_attempts=max_attempts,
             group_key=group_key,
+            expire_seconds=expire_seconds,
         )
         return [Published(*row) for row in rows]
 

@@ -90,6 +90,7 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
         ),
         "on_predecessor_dead": message.on_predecessor_dead,
         "topic": message.topic,
+        "expire_seconds": message.expire_seconds,
     }
     return {key: value for key, value in entry.items() if value is not None}
 

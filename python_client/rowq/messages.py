@@ -34,6 +34,7 @@ class NewMessage:
     predecessor_positions: Sequence[int] | None = None
     on_predecessor_dead: str | None = None
     topic: str | None = None
+    expire_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What maintain did for one queue."""
+    """What maintain did for one queue.
+
+    `expired` is None on an engine whose messages have no expire_seconds yet.
+    """
 
     queue_name: str
     elected: bool
@@ -251,6 +255,7 @@ class Maintained:
     archived: int
     purged: int
     partitions_dropped: int
+    expired: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +342,7 @@ class MessageDetails(_Body):
     last_error: str | None
     group_key: str | None
     waits_for: int | None
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,7 @@ class Queue:
         group_key: str | None = None,
         predecessor_ids: Sequence[int] | None = None,
         on_predecessor_dead: str | None = None,
+        expire_seconds: float | None = None,
     ) -> Enqueued:
         """Hand over one message.
 
@@ -269,7 +270,9 @@ class Queue:
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
         Messages of one `group_key` go out in their order, one at a time. One with `predecessor_ids`
         waits until those have ended; `on_predecessor_dead` is "hold" (unless set), "continue" or
-        "fail". Both are refused on an engine that does not have them yet.
+        "fail". A message that has not ended `expire_seconds` after it was enqueued, 0.001 to
+        315360000, is withdrawn by maintain, unless a worker holds it then. All of these are refused
+        on an engine that does not have them yet.
         """
         body, body_binary = bodies(data, text, self._default)
         row = self._row(
@@ -287,6 +290,7 @@ class Queue:
             group_key=group_key,
             predecessor_ids=predecessor_ids,
             on_predecessor_dead=on_predecessor_dead,
+            expire_seconds=expire_seconds,
         )
         return Enqueued(*row)
 
@@ -315,6 +319,7 @@ class Queue:
         dedup_key: str | None = None,
         max_attempts: int | None = None,
         group_key: str | None = None,
+        expire_seconds: float | None = None,
     ) -> list[Published]:
         """Hand over one message to each queue that is bound to `topic`, as enqueue does.
 
@@ -337,6 +342,7 @@ class Queue:
             dedup_key=dedup_key,
             max_attempts=max_attempts,
             group_key=group_key,
+            expire_seconds=expire_seconds,
         )
         return [Published(*row) for row in rows]
 

@@ -36,6 +36,7 @@ deallocate prepare rowq_check;
 -- source tables/successor.sql
 -- source tables/recheck.sql
 -- source tables/started.sql
+-- source tables/expiry.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- source tables/schedule.sql
@@ -76,6 +77,7 @@ deallocate prepare rowq_check;
 -- source internal/end_cancelled.sql
 -- source internal/enter_group.sql
 -- source internal/expand_range.sql
+-- source internal/expire.sql
 -- source internal/finish.sql
 -- source internal/finished_of.sql
 -- source internal/first_key.sql
@@ -112,6 +114,7 @@ deallocate prepare rowq_check;
 -- source internal/next_tick.sql
 -- source internal/note_cancels.sql
 -- source internal/note_error.sql
+-- source internal/note_expiry.sql
 -- source internal/note_start.sql
 -- source internal/offset_change.sql
 -- source internal/oldest_ready.sql
@@ -129,6 +132,7 @@ deallocate prepare rowq_check;
 -- source internal/pin_session.sql
 -- source internal/pop_blocked.sql
 -- source internal/pop_claimed.sql
+-- source internal/pop_expired.sql
 -- source internal/pop_grouped.sql
 -- source internal/pop_ready.sql
 -- source internal/pop_waiting.sql

@@ -57,12 +57,12 @@ begin
     describe('rowq_successor', null, 'Which message waits for which other one.');
     describe('rowq_topic_binding', null, 'Which queue gets what is published under which topics.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
-    describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_archive', 'finished_at', 'When it was completed, cancelled, expired or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
     describe('rowq_archive', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_archive', 'attempt', 'How many times the message has been leased.');
     describe('rowq_archive', 'enqueued_at', 'When the producer handed it over.');
-    describe('rowq_archive', 'state', 'completed or cancelled.');
+    describe('rowq_archive', 'state', 'completed, cancelled or expired.');
     describe('rowq_archive', 'message_type', 'The producer''s label.');
     describe('rowq_archive', 'dedup_key', 'The producer''s dedup key.');
     describe('rowq_archive', 'headers', 'The producer''s headers.');
@@ -103,8 +103,8 @@ begin
     describe('rowq_finished', 'message_id', 'The message.');
     describe('rowq_finished', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_finished', 'attempt', 'How many times the message has been leased.');
-    describe('rowq_finished', 'state', 'completed or cancelled.');
-    describe('rowq_finished', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_finished', 'state', 'completed, cancelled or expired.');
+    describe('rowq_finished', 'finished_at', 'When it was completed, cancelled, expired or declared dead.');
     describe('rowq_gate', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_gate', 'taken_at', 'When a dequeue last took the gate.');
     describe('rowq_grouped', 'part_id', 'The queue; never used again for another one.');

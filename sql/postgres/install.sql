@@ -36,6 +36,7 @@ $$;
 \ir tables/claim.sql
 \ir tables/dead.sql
 \ir tables/dedup.sql
+\ir tables/expiry.sql
 \ir tables/finished.sql
 \ir tables/archive.sql
 \ir tables/floor.sql
@@ -62,6 +63,7 @@ $$;
 \ir internal/delete_messages.sql
 \ir internal/end_cancelled.sql
 \ir internal/enter_group.sql
+\ir internal/expire.sql
 \ir internal/finish.sql
 \ir internal/first_key.sql
 \ir internal/follow_deaths.sql
@@ -94,6 +96,7 @@ $$;
 \ir internal/next_cron_local.sql
 \ir internal/next_tick.sql
 \ir internal/note_cancels.sql
+\ir internal/note_expiry.sql
 \ir internal/note_start.sql
 \ir internal/notify.sql
 \ir internal/offset_change.sql
@@ -107,6 +110,7 @@ $$;
 \ir internal/pass_groups.sql
 \ir internal/poll.sql
 \ir internal/pop_claimed.sql
+\ir internal/pop_expired.sql
 \ir internal/pop_ready.sql
 \ir internal/pop_waiting.sql
 \ir internal/promote.sql

@@ -54,6 +54,16 @@ def test_every_option_reaches_the_message(run: Run, queue: rowq.Queue, made: str
     assert timedelta(minutes=59) < found.due_at - datetime.now(UTC) < timedelta(minutes=61)
 
 
+@pytest.mark.requires("expiry")
+def test_a_message_may_expire(run: Run, queue: rowq.Queue, made: str) -> None:
+    sent = run("enqueue", made, "1", "--expire", 90, "--json").row
+    found = queue.get_message(made, sent["message_id"])
+    assert found is not None
+    assert found.expires_at is not None
+    assert timedelta(seconds=89) < found.expires_at - found.enqueued_at < timedelta(seconds=91)
+    assert run("enqueue", made, "1", "--expire", 0).code == ExitCode.REFUSED
+
+
 @pytest.mark.requires("groups")
 def test_a_message_of_a_group_is_blocked_behind_another_and_show_tells_what_it_waits_for(
     run: Run, queue: rowq.Queue, made: str

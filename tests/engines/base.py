@@ -30,6 +30,7 @@ REMEDIES = {
     "predecessors": "--engine postgres18,mariadb",
     "topics": "--engine postgres18,mariadb",
     "cancel": "--engine postgres18,mariadb",
+    "expiry": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
 
@@ -58,6 +59,7 @@ class Server(Protocol):
         predecessors messages may wait for others to end
         topics       queues may be bound to topics
         cancel       messages in workers' hands may be cancelled, and messages by what they are like
+        expiry       messages may have expire_seconds
     """
 
     name: str

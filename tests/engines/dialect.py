@@ -21,6 +21,7 @@ class Dialect(ABC):
     readers_wait: whether whoever reads a table that another session holds waits for it.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
+    expires_in_transactions: whether maintain withdraws what is due in its caller's transaction.
     sees_newer: whether routines see what others have committed since the transaction began, where
         its isolation level is repeatable read or serializable.
     row_version: the columns that show whether a row was written again.
@@ -34,6 +35,7 @@ class Dialect(ABC):
     is_free_of_deadlocks: bool
     readers_wait: bool
     savepoints_give_back: bool
+    expires_in_transactions: bool = False
     sees_newer: bool = False
     row_version: str = "*"
     counts: Mapping[str, str]

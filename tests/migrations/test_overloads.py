@@ -67,7 +67,7 @@ def test_an_upgrade_adds_and_removes_forms_and_a_rollback_undoes_it(
 
 OTHERS = (
     "bytea, text, jsonb, integer, double precision, timestamptz, text, integer, text, bigint[],"
-    " text"
+    " text, double precision"
 )
 """The types of enqueue's parameters behind the body."""
 

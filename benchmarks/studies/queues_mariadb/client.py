@@ -115,7 +115,7 @@ class Rowq(Client):
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
-        nulls = ", ".join(["null"] * 11)
+        nulls = ", ".join(["null"] * 12)
         self._run(f"call rowq.enqueue('{QUEUE}', '{body.decode()}', {nulls})")
 
     def maintain(self) -> None:

@@ -73,7 +73,9 @@ def dead(url: str, system: System, scenario: Scenario) -> Figures:
 def _open_lanes(cursor: Cursor) -> None:
     """Let a message pass through every lane: the tails at first, the fronts when it comes back."""
     for priority in range(_LANES // 2):
-        values = f"'1', null, null, null, {priority}, null, null, null, null, null, null, null"
+        values = (
+            f"'1', null, null, null, {priority}, null, null, null, null, null, null, null, null"
+        )
         _run(cursor, f"call rowq.enqueue('{QUEUE}', {values})")
     for routine in ("release", "complete"):
         claim = _run(cursor, _CALLS["dequeue_ms"])[0][0]

@@ -48,6 +48,10 @@ DedupKey = Annotated[
 Group = Annotated[
     str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
 ]
+Expire = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Withdraw it if it has not ended after this time."),
+]
 
 
 def enqueue(
@@ -66,6 +70,7 @@ def enqueue(
         str | None,
         typer.Option(help="If one of --after dies: hold (unless given), continue or fail."),
     ] = None,
+    expire: Expire = None,
     priority: Priority = 5,
     delay_seconds: DelaySeconds = None,
     run_at: RunAt = None,
@@ -90,6 +95,7 @@ def enqueue(
             group_key=group,
             predecessor_ids=after or None,
             on_predecessor_dead=on_predecessor_dead,
+            expire_seconds=expire,
         )
     print_enqueued(enqueued, as_json)
 
@@ -102,6 +108,7 @@ def publish(
     no_body: NoBody = False,
     dedup_key: DedupKey = None,
     group: Group = None,
+    expire: Expire = None,
     priority: Priority = 5,
     delay_seconds: DelaySeconds = None,
     run_at: RunAt = None,
@@ -117,7 +124,14 @@ def publish(
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
     content = _content(body, binary, no_body)
     with open_queue(url) as queue:
-        published = queue.publish(topic, **content, **options, dedup_key=dedup_key, group_key=group)
+        published = queue.publish(
+            topic,
+            **content,
+            **options,
+            dedup_key=dedup_key,
+            group_key=group,
+            expire_seconds=expire,
+        )
     print_rows(published, as_json, nothing="no queue is bound to the topic")
 
 

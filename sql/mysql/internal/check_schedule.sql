@@ -50,7 +50,7 @@ begin
         where q.part_id = p_part_id;
         call rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, null, null, null,
-            p_max_attempts, p_group_key, null, null, v_max_body_length, v_fault
+            p_max_attempts, p_group_key, null, null, null, v_max_body_length, v_fault
         );
     end if;
     if v_fault is null then

@@ -14,7 +14,7 @@ begin
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
-    declare v_delay_seconds double;
+    declare v_delay_seconds, v_expire_seconds double;
     declare v_run_at datetime(6);
     declare v_fault varchar(120);
     declare v_is_end boolean default false;
@@ -41,7 +41,7 @@ begin
         call rowq.internal_parse_message(
             v_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers,
             v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
-            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_fault
+            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_expire_seconds, v_fault
         );
         if v_fault is not null then
             call rowq.internal_refuse(concat(left(v_fault, 80), ' (message ', v_place, ')'));

@@ -63,6 +63,7 @@ begin
     delete g from rowq.grouped g force index (primary) where g.part_id = p_part_id;
     delete t from rowq.message_group t force index (primary) where t.part_id = p_part_id;
     delete s from rowq.started s force index (primary) where s.part_id = p_part_id;
+    delete e from rowq.expiry e force index (primary) where e.part_id = p_part_id;
     delete f from rowq.finished f force index (primary) where f.part_id = p_part_id;
     delete s from rowq.schedule s force index (primary) where s.part_id = p_part_id;
     delete b from rowq.topic_binding b force index (primary) where b.part_id = p_part_id;

@@ -52,6 +52,15 @@ begin
             order by r.part_id, r.due_at, r.recheck_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
+        when -8 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select e.expires_at, e.lane into v_due_at, v_attempt
+            from rowq.expiry e force index (primary)
+            where e.part_id = p_part_id
+              and e.expires_at >= v_since
+            order by e.part_id, e.expires_at, e.expiry_id
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -6 then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select s.started_at, s.messages into v_due_at, v_attempt

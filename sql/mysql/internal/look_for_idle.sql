@@ -59,6 +59,14 @@ begin
                        order by r.part_id, r.due_at, r.recheck_id
                        limit 1
                    ), true)
+                   and coalesce((
+                       select e.expires_at > v_now or e.message_id is null
+                       from rowq.expiry e force index (primary)
+                       where e.part_id = l.part_id
+                         and e.expiry_id > 0
+                       order by e.part_id, e.expires_at, e.expiry_id
+                       limit 1
+                   ), true)
                    and (
                        select s.missed
                        from rowq.schedule s force index (primary)

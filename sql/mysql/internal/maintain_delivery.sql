@@ -7,20 +7,21 @@ create procedure rowq.internal_maintain_delivery(
     out p_elected boolean,
     out p_promoted int,
     out p_reaped int,
-    out p_died int
+    out p_died int,
+    out p_expired int
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_delivery
--- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap, and what limits need.
--- promise   P09 P11 P13 P14 P24 P26 P27 P28 P29
+-- purpose   Run the part of maintain that deliveries wait for: floors, expiry, promote, reap, and what limits need.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P28 P29 P36
 -- locks     as promote and reap; the part, shared; the gate, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_max_attempts, v_solved, v_max_leased int;
+    declare v_max_attempts, v_solved, v_max_leased, v_archive_days int;
     declare v_has_started boolean;
     declare v_started_seconds double;
     declare v_lane smallint;
@@ -41,8 +42,9 @@ begin
 
             set v_max_attempts = null;
             select q.max_attempts, convert(q.queue_name using utf8mb4), q.max_leased, q.has_started,
-                   if(q.rate_limit > 0, q.rate_seconds, 0)
-            into v_max_attempts, v_queue_name, v_max_leased, v_has_started, v_started_seconds
+                   if(q.rate_limit > 0, q.rate_seconds, 0), q.archive_days
+            into v_max_attempts, v_queue_name, v_max_leased, v_has_started, v_started_seconds,
+                 v_archive_days
             from rowq.queue q
             where q.part_id = p_part_id;
             call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
@@ -53,11 +55,17 @@ begin
             where l.part_id = p_part_id
               and l.lane = -1
             for update skip locked;
-            set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0;
+            set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0,
+                p_expired = 0;
 
             if p_elected then
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(p_part_id, v_has_started);
+                -- Not in the caller's transaction, whose snapshot may be old: a message that it does
+                -- not show where it is now would be taken for one that has ended.
+                if v_owns_transaction then
+                    call rowq.internal_expire(p_part_id, v_archive_days, p_limit, p_expired);
+                end if;
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
                 call rowq.internal_recheck(p_part_id, p_limit, v_owns_transaction, v_solved);
                 call rowq.internal_reap(

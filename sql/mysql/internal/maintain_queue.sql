@@ -10,14 +10,15 @@ create procedure rowq.internal_maintain_queue(
     out p_died int,
     out p_archived int,
     out p_purged int,
-    out p_partitions_dropped int
+    out p_partitions_dropped int,
+    out p_expired int
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P36
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
@@ -25,7 +26,7 @@ begin
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(
-        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
+        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired
     );
     if p_elected then
         call rowq.internal_run_schedules(p_part_id);

@@ -14,6 +14,7 @@ create procedure rowq.internal_message_fault(
     p_group_key longtext,
     p_predecessor_ids longtext,
     p_on_predecessor_dead longtext,
+    p_expire_seconds double,
     p_max_body_length int,
     out p_fault varchar(120)
 )
@@ -48,6 +49,8 @@ begin
                 p_on_predecessor_dead is null
             )
             then 'on_predecessor_dead must be hold, continue or fail'
+        when p_expire_seconds not between 0.001 and 315360000
+            then concat('expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds)
     end;
     if p_predecessor_ids is not null and p_fault is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);

@@ -18,6 +18,7 @@ create procedure rowq.internal_parse_message(
     out p_predecessor_ids longtext,
     out p_positions longtext,
     out p_on_predecessor_dead longtext,
+    out p_expire_seconds double,
     out p_fault varchar(120)
 )
 sql security definer
@@ -29,10 +30,10 @@ begin
     declare c_keys longtext default if(
         p_is_published,
         '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
-            "dedup_key", "max_attempts", "group_key", "topic"]',
+            "dedup_key", "max_attempts", "group_key", "topic", "expire_seconds"]',
         '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
             "dedup_key", "max_attempts", "group_key", "predecessor_ids", "predecessor_positions",
-            "on_predecessor_dead"]'
+            "on_predecessor_dead", "expire_seconds"]'
     );
     declare v_keys, v_key, v_value, v_type, v_topic longtext;
     declare v_at int default 0;
@@ -41,7 +42,7 @@ begin
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
         p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
-        p_on_predecessor_dead = null, p_fault = null;
+        p_on_predecessor_dead = null, p_expire_seconds = null, p_fault = null;
 
     if coalesce(not json_valid(p_message), true) or json_type(p_message) <> 'OBJECT' then
         set p_fault = 'a message must be a JSON object';
@@ -76,11 +77,13 @@ begin
             else
                 set p_max_attempts = v_value;
             end if;
-        elseif v_key = 'delay_seconds' then
+        elseif v_key in ('delay_seconds', 'expire_seconds') then
             if v_type not in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') then
-                set p_fault = 'delay_seconds must be a number';
-            else
+                set p_fault = concat(v_key, ' must be a number');
+            elseif v_key = 'delay_seconds' then
                 set p_delay_seconds = v_value;
+            else
+                set p_expire_seconds = v_value;
             end if;
         elseif v_key = 'predecessor_ids' then
             set p_predecessor_ids = v_value;
@@ -119,7 +122,7 @@ begin
         call rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-            p_on_predecessor_dead, p_max_body_length, p_fault
+            p_on_predecessor_dead, p_expire_seconds, p_max_body_length, p_fault
         );
     end if;
 end//

@@ -7,11 +7,12 @@ modifies sql data
 begin
 -- routine   internal_push_delayed
 -- purpose   Let messages wait for their time; those that are due are ready at once.
--- promise   P10 P11
+-- promise   P10 P11 P36
 -- locks     message rows; new delayed and ready rows
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_due longtext;
+    declare v_expiring int;
 
     update json_table(
         p_delayed, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
@@ -32,6 +33,15 @@ begin
         )
     ) j
     where v_epoch + interval j.due_at microsecond > v_now;
+
+    select count(*) into v_expiring
+    from json_table(p_delayed, '$[*]' columns (message_id bigint path '$[0]')) j
+    left join rowq.message m force index (primary) on m.message_id = j.message_id
+    where m.expires_at is not null
+       or m.message_id is null;
+    if v_expiring > 0 then
+        call rowq.internal_note_expiry(p_part_id, p_delayed, null);
+    end if;
 
     select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_due
     from json_table(

@@ -124,7 +124,7 @@ begin
     select l.lane into v_next
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane > -7
+      and (l.lane > -7 or l.lane = -8)
       and l.check_after > utc_timestamp(6)
     limit 1;
     if v_is_hidden or v_next is not null then

@@ -42,7 +42,7 @@ begin
     call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_merged);
     call rowq.internal_message_fault(
         v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, v_dedup_key,
-        v_max_attempts, v_group_key, null, null, v_max_body_length, v_fault
+        v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_fault
     );
     if v_fault is not null then
         call rowq.internal_refuse(v_fault);
@@ -50,7 +50,7 @@ begin
     call rowq.internal_store(
         p_part_id, 0, utc_timestamp(6), v_body, v_body_binary, v_message_type, v_merged,
         v_priority, null, v_dedup_key, v_max_attempts, v_group_key, null, null, null,
-        p_owns_transaction, p_message_id, p_outcome, v_joining, v_is_failed
+        null, p_owns_transaction, p_message_id, p_outcome, v_joining, v_is_failed
     );
     if v_joining is not null then
         call rowq.internal_store_grouped(p_part_id, concat('[', v_joining, ']'));

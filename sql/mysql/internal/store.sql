@@ -17,6 +17,7 @@ create procedure rowq.internal_store(
     p_predecessor_ids longtext,
     p_own_id bigint,
     p_on_predecessor_dead longtext,
+    p_expire_seconds double,
     p_owns_transaction boolean,
     out p_message_id bigint,
     out p_outcome varchar(20),
@@ -28,7 +29,7 @@ modifies sql data
 begin
 -- routine   internal_store
 -- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
--- promise   P01 P05 P11 P12 P15 P20 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P25 P27 P36
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key; as
 --           internal_block
 -- errors    RQ711
@@ -51,11 +52,12 @@ begin
 
         insert into rowq.message (
             part_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
-            body_binary, group_key
+            body_binary, group_key, expires_at
         )
         values (
             p_part_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
-            p_message_type, p_dedup_key, p_headers, p_body, p_body_binary, p_group_key
+            p_message_type, p_dedup_key, p_headers, p_body, p_body_binary, p_group_key,
+            v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond
         );
         set p_message_id = last_insert_id();
         if p_dedup_key is null then
@@ -90,6 +92,14 @@ begin
         end if;
     end if;
     set p_is_failed = v_state = 'failed';
+    if p_expire_seconds is not null and p_outcome = 'enqueued' then
+        insert into rowq.expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
+        values (
+            p_part_id, v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond,
+            uuid_short() & 9007199254740991, p_message_id, v_lane,
+            timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
+        );
+    end if;
     if p_outcome = 'enqueued' and v_state = 'free' then
         select l.is_open into v_is_open
         from rowq.lane l force index (primary)

@@ -13,7 +13,7 @@ modifies sql data
 begin
 -- routine   internal_store_batch
 -- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each.
--- promise   P01 P05 P12 P15 P21 P25 P26 P27
+-- promise   P01 P05 P12 P15 P21 P25 P26 P27 P36
 -- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
 --           as internal_block
 -- errors    RQ711
@@ -26,7 +26,7 @@ begin
     declare v_failed, v_ties longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
-    declare v_delay_seconds double;
+    declare v_delay_seconds, v_expire_seconds double;
     declare v_delay bigint;
     declare v_run_at datetime(6);
     declare v_fault varchar(120);
@@ -99,7 +99,7 @@ begin
                 v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
                 v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
                 v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
-                v_on_predecessor_dead, v_fault
+                v_on_predecessor_dead, v_expire_seconds, v_fault
             );
             set v_own_id = null;
             if v_positions is not null and v_fault is null then
@@ -126,8 +126,8 @@ begin
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
-                v_on_predecessor_dead, p_owns_transaction, v_message_id, v_outcome, v_joining,
-                v_is_failed
+                v_on_predecessor_dead, v_expire_seconds, p_owns_transaction, v_message_id,
+                v_outcome, v_joining, v_is_failed
             );
             if v_joining is not null then
                 set v_all_joining = concat_ws(',', v_all_joining, v_joining);

@@ -14,7 +14,8 @@ create procedure rowq.enqueue(
     p_max_attempts int,
     p_group_key longtext,
     p_predecessor_ids longtext,
-    p_on_predecessor_dead longtext
+    p_on_predecessor_dead longtext,
+    p_expire_seconds double
 )
 sql security definer
 modifies sql data
@@ -23,7 +24,7 @@ begin
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
 --           with a group key, for one that has opened the group, and for what is closing it; the
 --           row of a predecessor, tried only
@@ -73,13 +74,14 @@ begin
                 and coalesce(
                     p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at,
                     p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-                    p_on_predecessor_dead
+                    p_on_predecessor_dead, p_expire_seconds
                 ) is null;
             if not v_is_plain then
                 call rowq.internal_message_fault(
                     p_body, p_body_binary, p_message_type, p_headers, p_priority,
                     p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-                    p_predecessor_ids, p_on_predecessor_dead, v_max_body_length, v_fault
+                    p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds,
+                    v_max_body_length, v_fault
                 );
                 if v_fault is not null then
                     call rowq.internal_refuse(v_fault);
@@ -108,8 +110,8 @@ begin
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
                     ),
                     p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids, null,
-                    p_on_predecessor_dead, v_owns_transaction, v_message_id, v_outcome, v_joining,
-                    v_is_failed
+                    p_on_predecessor_dead, p_expire_seconds, v_owns_transaction, v_message_id,
+                    v_outcome, v_joining, v_is_failed
                 );
                 if v_joining is not null then
                     call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));

@@ -49,7 +49,8 @@ begin
                convert(m.dedup_key using utf8mb4) as dedup_key, m.enqueued_at,
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
-               convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for
+               convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
+               m.expires_at
         from rowq.message m force index (primary)
         straight_join rowq.queue q on q.part_id = m.part_id
         where m.message_id = p_message_id
@@ -60,7 +61,8 @@ begin
                a.body_binary, convert(a.dedup_key using utf8mb4) as dedup_key, a.enqueued_at,
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error,
-               convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for
+               convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
+               cast(null as datetime(6)) as expires_at
         from rowq.archive a force index (archive_message_ix)
         where a.part_id = v_part_id
           and a.message_id = p_message_id;

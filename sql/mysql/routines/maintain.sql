@@ -9,15 +9,15 @@ begin
 -- routine   maintain
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive. Call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36
 -- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
---           open transaction the archive keeps its partitions
+--           open transaction the archive keeps its partitions, and nothing expires
     declare v_owns_transaction boolean;
     declare v_all, v_parts, v_idle, v_rows longtext default '[]';
-    declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;
+    declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped, v_expired int;
     declare v_elected boolean;
     declare v_at int default 0;
     declare exit handler for sqlexception
@@ -53,7 +53,7 @@ begin
     -- idle queues cost next to nothing.
     set v_all = coalesce(v_parts, '[]');
     call rowq.internal_idle_parts(v_all, v_idle, v_parts);
-    select json_arrayagg(json_array(j.part_id, j.is_elected, 0, 0, 0, 0, 0, 0)) into v_rows
+    select json_arrayagg(json_array(j.part_id, j.is_elected, 0, 0, 0, 0, 0, 0, 0)) into v_rows
     from json_table(
         v_idle, '$[*]' columns (part_id int path '$[0]', is_elected tinyint path '$[1]')
     ) j;
@@ -72,20 +72,20 @@ begin
                 v_at = v_at + 1;
             call rowq.internal_maintain_queue(
                 v_part_id, coalesce(p_batch_size, 1000), v_elected, v_promoted, v_reaped, v_died,
-                v_archived, v_purged, v_dropped
+                v_archived, v_purged, v_dropped, v_expired
             );
             set v_rows = json_array_append(
                 v_rows, '$',
                 json_array(
                     v_part_id, v_elected, v_promoted, v_reaped, v_died, v_archived, v_purged,
-                    v_dropped
+                    v_dropped, v_expired
                 )
             );
         end;
     end while;
 
     select convert(q.queue_name using utf8mb4) as queue_name, j.elected, j.promoted, j.reaped,
-           j.died, j.archived, j.purged, j.partitions_dropped
+           j.died, j.archived, j.purged, j.partitions_dropped, j.expired
     from json_table(
         v_rows,
         '$[*]' columns (
@@ -96,7 +96,8 @@ begin
             died int path '$[4]',
             archived int path '$[5]',
             purged int path '$[6]',
-            partitions_dropped int path '$[7]'
+            partitions_dropped int path '$[7]',
+            expired int path '$[8]'
         )
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id;

@@ -12,7 +12,8 @@ create procedure rowq.publish(
     p_run_at datetime(6),
     p_dedup_key longtext,
     p_max_attempts int,
-    p_group_key longtext
+    p_group_key longtext,
+    p_expire_seconds double
 )
 sql security definer
 modifies sql data
@@ -21,7 +22,7 @@ begin
 -- routine   publish
 -- version   1
 -- purpose   Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; new rows, and with keys waits as enqueue does, queue by queue
 --           in the order of their names
 -- commits   its own transaction where the caller has none; never the caller's
@@ -64,7 +65,7 @@ begin
             call rowq.internal_message_fault(
                 p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
                 p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null,
-                v_max_body_length, v_fault
+                p_expire_seconds, v_max_body_length, v_fault
             );
             if v_fault is not null then
                 call rowq.internal_refuse(v_fault);
@@ -80,7 +81,7 @@ begin
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
                     ),
                     p_dedup_key, p_max_attempts, p_group_key, null, null, null,
-                    v_owns_transaction, v_message_id, v_outcome, v_joining, v_is_failed
+                    p_expire_seconds, v_owns_transaction, v_message_id, v_outcome, v_joining, v_is_failed
                 );
                 if v_joining is not null then
                     call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));

@@ -18,7 +18,8 @@ begin
 -- errors    RQ701 RQ711
 -- differs   MariaDB and MySQL only: a parameter has no default there
     call rowq.enqueue(
-        p_queue_name, p_body, null, null, null, null, null, null, null, null, null, null, null
+        p_queue_name, p_body, null, null, null, null, null, null, null, null, null, null, null,
+        null
     );
 end//
 delimiter ;

@@ -158,6 +158,7 @@ begin
                 set v_waiting = null, v_ready = v_reset;
                 if v_joining is not null then
                     call rowq.internal_join_groups(v_part_id, v_joining, v_waiting);
+                    call rowq.internal_note_expiry(v_part_id, v_joining, null);
                 end if;
                 if v_waiting is not null then
                     select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_ready

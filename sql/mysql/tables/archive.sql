@@ -3,12 +3,12 @@
 -- place; maintain splits days off it.
 create table if not exists rowq.archive (
     part_id      int not null comment 'The queue; never used again for another one.',
-    finished_at  datetime(6) not null comment 'When it was completed, cancelled or declared dead.',
+    finished_at  datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
     message_id   bigint not null comment 'The message.',
     lane         smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     attempt      smallint not null comment 'How many times the message has been leased.',
     enqueued_at  datetime(6) not null comment 'When the producer handed it over.',
-    state        varchar(20) not null comment 'completed or cancelled.',
+    state        varchar(20) not null comment 'completed, cancelled or expired.',
     message_type varchar(200) null comment 'The producer''s label.',
     dedup_key    varbinary(800) null comment 'The producer''s dedup key.',
     headers      json null comment 'The producer''s headers.',

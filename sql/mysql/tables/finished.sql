@@ -4,8 +4,8 @@
 create table if not exists rowq.finished (
     part_id     int not null comment 'The queue; never used again for another one.',
     finish_id   bigint not null auto_increment comment 'The call that finished the messages; the archive goes in this order.',
-    finished_at datetime(6) not null comment 'When it was completed, cancelled or declared dead.',
-    state       varchar(20) not null comment 'completed or cancelled.',
+    finished_at datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
+    state       varchar(20) not null comment 'completed, cancelled or expired.',
     messages    longtext not null comment 'The batch as arrays of message_id, lane and attempt, as JSON.',
     primary key (part_id, finish_id),
     key finish_id_ix (finish_id)

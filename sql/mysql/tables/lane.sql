@@ -5,8 +5,9 @@
 -- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
 -- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
 -- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -5 recheck
--- (due_at, too), -6 started (started_at, too), and -7 the claims once more, for those who count
--- them: its floor never passes a claim that may yet be committed. A lock on one of these rows
+-- (due_at, too), -6 started (started_at, too), -7 the claims once more, for those who count
+-- them: its floor never passes a claim that may yet be committed, and -8 expiry (expires_at, too).
+-- A lock on one of these rows
 -- elects one session: on -1 for maintain, on -3 for its archive part, and on -4, which stands for
 -- no table, for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed
 -- lane, and where only one is open, it takes a short way. The tail of the default priority (11) is

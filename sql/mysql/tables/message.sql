@@ -16,6 +16,7 @@ create table if not exists rowq.message (
     last_error     varchar(2000) null comment 'What went wrong last, or null.',
     group_key      varbinary(800) null comment 'The producer''s group key.',
     has_successors boolean null comment 'Whether a message has waited for this one; null for no.',
+    expires_at     datetime(6) null comment 'When maintain withdraws the message unless it has ended, or null.',
     primary key (message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'What the producers handed over: written once, deleted once.'

@@ -42,6 +42,13 @@ begin
           and s.started_at >= rowq.internal_from_microseconds(p_from)
         order by s.part_id, s.started_at, s.claim_id
         limit 1;
+    elsif p_lane = -7 then
+        select extract(epoch from e.expires_at) * 1000000 into v_key
+        from rowq.expiry e
+        where e.part_id = p_part_id
+          and e.expires_at >= rowq.internal_from_microseconds(p_from)
+        order by e.part_id, e.expires_at, e.expiry_id
+        limit 1;
     elsif p_lane = -3 then
         select f.finish_id into v_key
         from rowq.finished f

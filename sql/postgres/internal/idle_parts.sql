@@ -94,6 +94,16 @@ begin
                                  + l.safe * interval '1 microsecond'
                              and r.due_at <= v_now
                        )
+                   when l.lane = -7 then
+                       v_newest[3] >= greatest(l.frontier, l.seq - 1)
+                       and not exists (
+                           select
+                           from rowq.expiry e
+                           where e.part_id = l.part_id
+                             and e.expires_at >= timestamp with time zone 'epoch'
+                                 + l.safe * interval '1 microsecond'
+                             and e.expires_at <= v_now
+                       )
                    else
                        v_newest[3] >= greatest(l.frontier, l.seq - 1)
                        and not exists (

@@ -12,6 +12,7 @@ create or replace function rowq.internal_maintain_queue(
     out o_archived           integer,
     out o_purged             integer,
     out o_partitions_dropped integer,
+    out o_expired            integer,
     out o_is_archive_locked  boolean,
     out o_maintained         integer[]
 )
@@ -19,7 +20,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31
+-- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31 P36
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -44,6 +45,7 @@ begin
     o_archived := 0;
     o_purged := 0;
     o_partitions_dropped := 0;
+    o_expired := 0;
     o_is_archive_locked := false;
     if p_is_idle or not o_elected then
         return;
@@ -66,6 +68,17 @@ begin
     perform rowq.internal_move_floor(
         p_queue.part_id, -3::smallint, false, true, p_frontiers[2], v_writers
     );
+
+    -- Only a queue that has had messages that expire has this lane. They go before anything that
+    -- might make them ready.
+    if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -7) then
+        perform rowq.internal_move_floor(
+            p_queue.part_id, -7::smallint, false, true, p_frontiers[3], v_writers
+        );
+        o_expired := rowq.internal_expire(
+            p_queue.part_id, p_queue.archive_days, p_batch_size, p_frontiers[3], v_writers
+        );
+    end if;
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
     perform rowq.internal_run_schedules(p_queue.part_id, p_queue.queue_name);

@@ -10,7 +10,8 @@ create or replace function rowq.internal_message_fault(
     p_max_attempts        integer,
     p_group_key           text,
     p_predecessor_ids     bigint[],
-    p_on_predecessor_dead text
+    p_on_predecessor_dead text,
+    p_expire_seconds      double precision
 )
 returns text
 language plpgsql
@@ -43,6 +44,9 @@ begin
                 || left(p_on_predecessor_dead, 100)
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
+        when p_expire_seconds not between 0.001 and 315360000
+            then format('expire_seconds must be between 0.001 and 315360000, got %s',
+                        p_expire_seconds)
         when p_headers is not null
             then rowq.internal_header_fault(p_headers)
     end;

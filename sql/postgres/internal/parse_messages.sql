@@ -3,17 +3,18 @@ create or replace function rowq.internal_parse_messages(
     p_max_length integer
 )
 returns table (
-    place         integer,
-    body          text,
-    body_binary   bytea,
-    message_type  text,
-    headers       jsonb,
-    priority      integer,
-    delay_seconds double precision,
-    run_at        timestamp with time zone,
-    dedup_key     text,
-    max_attempts  integer,
-    group_key     text
+    place          integer,
+    body           text,
+    body_binary    bytea,
+    message_type   text,
+    headers        jsonb,
+    priority       integer,
+    delay_seconds  double precision,
+    run_at         timestamp with time zone,
+    dedup_key      text,
+    max_attempts   integer,
+    group_key      text,
+    expire_seconds double precision
 )
 language plpgsql
 as $$
@@ -57,7 +58,8 @@ begin
             ('headers', 'object'), ('priority', 'number'), ('delay_seconds', 'number'),
             ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number'),
             ('group_key', 'string'), ('predecessor_ids', 'array'),
-            ('predecessor_positions', 'array'), ('on_predecessor_dead', 'string')
+            ('predecessor_positions', 'array'), ('on_predecessor_dead', 'string'),
+            ('expire_seconds', 'number')
     ) t (key, wanted) on t.key = k.key
     where t.wanted is null
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
@@ -69,7 +71,7 @@ begin
 
     begin
         for place, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-            dedup_key, max_attempts, group_key in
+            dedup_key, max_attempts, group_key, expire_seconds in
             select e.place::integer,
                    case when e.body <> 'null' then e.body #>> '{}' end,
                    decode(e.body_base64, 'base64'),
@@ -80,23 +82,25 @@ begin
                    case when e.run_at is not null then rowq.internal_parse_moment(e.run_at) end,
                    e.dedup_key,
                    e.max_attempts,
-                   e.group_key
+                   e.group_key,
+                   e.expire_seconds
             from rows from (
                 jsonb_to_recordset(p_messages) as (
-                    body          jsonb,
-                    body_base64   text,
-                    message_type  text,
-                    headers       jsonb,
-                    priority      integer,
-                    delay_seconds double precision,
-                    run_at        text,
-                    dedup_key     text,
-                    max_attempts  integer,
-                    group_key     text
+                    body           jsonb,
+                    body_base64    text,
+                    message_type   text,
+                    headers        jsonb,
+                    priority       integer,
+                    delay_seconds  double precision,
+                    run_at         text,
+                    dedup_key      text,
+                    max_attempts   integer,
+                    group_key      text,
+                    expire_seconds double precision
                 )
             ) with ordinality e (
                 body, body_base64, message_type, headers, priority, delay_seconds, run_at,
-                dedup_key, max_attempts, group_key, place
+                dedup_key, max_attempts, group_key, expire_seconds, place
             )
         loop
             -- A short text with a good priority and a good delay has nothing else to check.
@@ -104,12 +108,13 @@ begin
                or delay_seconds not between 0 and 315360000
                or octet_length(body) > p_max_length
                or num_nonnulls(
-                   body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key
+                   body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key,
+                   expire_seconds
                ) > 0 then
                 v_fault := coalesce(
                     rowq.internal_message_fault(
                         body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-                        dedup_key, max_attempts, group_key, null, null
+                        dedup_key, max_attempts, group_key, null, null, expire_seconds
                     ),
                     rowq.internal_body_fault(body, body_binary, p_max_length)
                 );

@@ -36,7 +36,8 @@ begin
         ) with ordinality m (
             predecessor_ids, predecessor_positions, on_predecessor_dead,
             part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-            group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at, place
+            group_key, headers, body, body_binary, has_successors, expires_at,
+            kept_id, lane, due_at, place
         )
         where num_nonnulls(
             m.predecessor_ids, m.predecessor_positions, m.on_predecessor_dead

@@ -12,8 +12,8 @@ language plpgsql
 as $$
 -- routine   internal_push_delayed
 -- purpose   Let messages wait for their time; those that are due by p_now are ready at once.
--- promise   P10 P11
--- locks     new delayed and ready rows
+-- promise   P10 P11 P36
+-- locks     new delayed, ready and expiry rows
 declare
     v_ready record;
 begin
@@ -21,6 +21,8 @@ begin
     select p_part_id, u.lane, u.attempt, u.message_id, u.due_at, p_error
     from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats) u (lane, message_id, attempt, due_at)
     where u.due_at > p_now;
+
+    perform rowq.internal_note_expiry(p_part_id, p_message_ids);
 
     select array_agg(u.lane) lanes, array_agg(u.message_id) ids, array_agg(u.attempt) attempts
     into v_ready

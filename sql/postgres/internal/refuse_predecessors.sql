@@ -17,7 +17,8 @@ declare
 begin
     v_fault := coalesce(
         rowq.internal_message_fault(
-            null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead
+            null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead,
+            null
         ),
         case
             when p_first_id <= any (p_predecessor_ids)

@@ -28,7 +28,8 @@ begin
         into v_kept_ids
         from unnest(p_messages) with ordinality m (
             part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-            group_key, headers, body, body_binary, has_successors, place
+            group_key, headers, body, body_binary, has_successors, expires_at,
+            place
         )
         left join lateral (
             select x.message_id

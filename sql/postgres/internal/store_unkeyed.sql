@@ -10,24 +10,27 @@ language plpgsql
 as $$
 -- routine   internal_store_unkeyed
 -- purpose   Store the messages of a batch of which none has a dedup key.
--- promise   P01 P05 P11
+-- promise   P01 P05 P11 P36
 -- locks     new rows only
 -- errors    RQ711
 -- differs   elsewhere part of enqueue_batch: here one statement writes all rows
+declare
+    v_expires boolean;
 begin
     with given as materialized (
         select nextval('rowq.message_seq') as message_id, p.*,
                (p.priority * 2 + 1)::smallint as lane,
-               coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)) as due_at
+               coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)) as due_at,
+               p_now + make_interval(secs => p.expire_seconds) as expires_at
         from rowq.internal_parse_messages(p_messages, p_max_length) p
     ),
     stored as (
         insert into rowq.message (
             part_id, max_attempts, message_id, enqueued_at, message_type, headers, body,
-            body_binary
+            body_binary, expires_at
         )
         select p_part_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
-               g.body_binary
+               g.body_binary, g.expires_at
         from given g
     ),
     put_off as (
@@ -42,10 +45,20 @@ begin
         from given g
         where g.due_at <= p_now
            or g.due_at is null
+    ),
+    expiring as (
+        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
+        select p_part_id, g.lane, g.expires_at, g.message_id, g.message_id
+        from given g
+        where g.expires_at is not null
     )
     select array_agg(g.message_id order by g.place),
-           array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null)
-    into o_message_ids, o_lanes
+           array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null),
+           bool_or(g.expires_at is not null)
+    into o_message_ids, o_lanes, v_expires
     from given g;
+    if v_expires then
+        perform rowq.internal_open_lanes(p_part_id, '{-7}'::smallint[]);
+    end if;
 end;
 $$;

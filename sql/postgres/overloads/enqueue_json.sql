@@ -11,7 +11,8 @@ create or replace function rowq.enqueue(
     p_max_attempts        integer default null,
     p_group_key           text default null,
     p_predecessor_ids     bigint[] default null,
-    p_on_predecessor_dead text default null
+    p_on_predecessor_dead text default null,
+    p_expire_seconds      double precision default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -21,7 +22,7 @@ as $$
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as enqueue with a text body, which it calls
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -32,7 +33,7 @@ begin
     from rowq.enqueue(
         p_queue_name, p_body::text, p_body_binary, p_message_type, p_headers, p_priority,
         p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-        p_on_predecessor_dead
+        p_on_predecessor_dead, p_expire_seconds
     ) e;
 end;
 $$;

@@ -31,6 +31,8 @@ begin
             in exclusive mode;
         -- Who is running a schedule waits for these tables.
         delete from rowq.schedule s where s.part_id = v_queue.part_id;
+        -- Only maintain can still hold these rows: who adds one has written to the tables above.
+        delete from rowq.expiry e where e.part_id = v_queue.part_id;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'

@@ -11,7 +11,8 @@ create or replace function rowq.enqueue(
     p_max_attempts        integer default null,
     p_group_key           text default null,
     p_predecessor_ids     bigint[] default null,
-    p_on_predecessor_dead text default null
+    p_on_predecessor_dead text default null,
+    p_expire_seconds      double precision default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -24,7 +25,7 @@ as $$
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; with a dedup key, waits for another open enqueue of that key; with a group
 --           key, for one that has opened the group, and for what is closing it; the row of a
 --           predecessor, tried only
@@ -46,12 +47,13 @@ begin
     -- A message with only a text body and a good priority has nothing else to check.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
-        p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead
+        p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
+        p_expire_seconds
     ) > 0 then
         v_fault := rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-            p_predecessor_ids, p_on_predecessor_dead
+            p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds
         );
         if v_fault is not null then
             raise exception 'RQ711 invalid_argument: %', v_fault
@@ -117,10 +119,11 @@ begin
 
     insert into rowq.message (
         part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
-        headers, body, body_binary, group_key
+        headers, body, body_binary, group_key, expires_at
     )
     select q.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
-           p_headers, p_body, p_body_binary, p_group_key
+           p_headers, p_body, p_body_binary, p_group_key,
+           v_now + make_interval(secs => p_expire_seconds)
     from rowq.queue q
     where q.part_id = v_part_id;
     if not found then
@@ -155,6 +158,15 @@ begin
         if rowq.internal_is_listened(v_part_id) then
             perform pg_notify('rowq', p_queue_name);
         end if;
+    end if;
+
+    if p_expire_seconds is not null then
+        perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
+        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
+        values (
+            v_part_id, v_lane, v_now + make_interval(secs => p_expire_seconds), v_message_id,
+            v_message_id
+        );
     end if;
 
     message_id := v_message_id;

@@ -10,7 +10,7 @@ as $$
 -- routine   enqueue_batch
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
 -- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
 --           rows of predecessors, tried only
 -- commits   never; the caller owns the transaction
@@ -30,6 +30,7 @@ declare
     v_ties     rowq.blocked[];
     v_blocked  bigint[];
     v_waiting  bigint[];
+    v_expires  boolean;
 begin
     select q.part_id, q.max_body_length into v_part_id, v_max_length
     from rowq.queue q
@@ -74,11 +75,13 @@ begin
 
     select array_agg(row(
                v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
-               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary, null
+               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary, null,
+               v_now + make_interval(secs => p.expire_seconds)
            )::rowq.message),
            array_agg((p.priority * 2 + 1)::smallint),
-           array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
-    into v_messages, v_lanes, v_due_ats
+           array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds))),
+           bool_or(p.expire_seconds is not null)
+    into v_messages, v_lanes, v_due_ats, v_expires
     from rowq.internal_parse_messages(p_messages, v_max_length) p;
     if v_messages is null then
         return;
@@ -98,17 +101,30 @@ begin
 
     insert into rowq.message (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, group_key, has_successors
+        headers, body, body_binary, group_key, has_successors, expires_at
     )
     select m.part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
            m.headers, m.body, m.body_binary, m.group_key,
-           case when m.message_id = any (v_awaited) then true end
+           case when m.message_id = any (v_awaited) then true end, m.expires_at
     from unnest(v_messages, v_kept_ids) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id
+        group_key, headers, body, body_binary, has_successors, expires_at,
+        kept_id
     )
     where m.message_id = m.kept_id;
     perform rowq.internal_require_part(v_part_id, p_queue_name);
+
+    if v_expires then
+        perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
+        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
+        select m.part_id, m.lane, m.expires_at, m.message_id, m.message_id
+        from unnest(v_messages, v_kept_ids, v_lanes) m (
+            part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+            group_key, headers, body, body_binary, has_successors, expires_at, kept_id, lane
+        )
+        where m.message_id = m.kept_id
+          and m.expires_at is not null;
+    end if;
 
     v_ties := rowq.internal_parse_predecessors(
         v_part_id, p_messages, v_messages, v_kept_ids, v_lanes, v_due_ats, v_now
@@ -129,7 +145,8 @@ begin
     into v_waiting
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, expires_at,
+        kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.group_key is not null
@@ -147,7 +164,8 @@ begin
     select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, expires_at,
+        kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.due_at > v_now
@@ -157,7 +175,8 @@ begin
     select m.part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, expires_at,
+        kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and (m.due_at <= v_now or m.due_at is null)
@@ -172,7 +191,8 @@ begin
            case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
     from unnest(v_messages, v_kept_ids) with ordinality m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id, place
+        group_key, headers, body, body_binary, has_successors, expires_at,
+        kept_id, place
     );
 end;
 $$;

@@ -10,7 +10,8 @@ returns table (
     died               integer,
     archived           integer,
     purged             integer,
-    partitions_dropped integer
+    partitions_dropped integer,
+    expired            integer
 )
 language plpgsql
 security definer
@@ -23,7 +24,7 @@ as $$
 -- routine   maintain
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive. Call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -64,9 +65,10 @@ begin
     foreach v_queue in array v_queues loop
         queue_name := v_queue.queue_name;
         select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
-               m.o_partitions_dropped, v_archives and not m.o_is_archive_locked, m.o_maintained
-        into elected, promoted, reaped, died, archived, purged, partitions_dropped, v_archives,
-             v_maintained
+               m.o_partitions_dropped, m.o_expired, v_archives and not m.o_is_archive_locked,
+               m.o_maintained
+        into elected, promoted, reaped, died, archived, purged, partitions_dropped, expired,
+             v_archives, v_maintained
         from rowq.internal_maintain_queue(
             v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_frontiers, v_archives,
             v_maintained

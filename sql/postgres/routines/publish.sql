@@ -1,15 +1,16 @@
 create or replace function rowq.publish(
-    p_topic         text,
-    p_body          text default null,
-    p_body_binary   bytea default null,
-    p_message_type  text default null,
-    p_headers       jsonb default null,
-    p_priority      integer default 5,
-    p_delay_seconds double precision default null,
-    p_run_at        timestamp with time zone default null,
-    p_dedup_key     text default null,
-    p_max_attempts  integer default null,
-    p_group_key     text default null
+    p_topic          text,
+    p_body           text default null,
+    p_body_binary    bytea default null,
+    p_message_type   text default null,
+    p_headers        jsonb default null,
+    p_priority       integer default 5,
+    p_delay_seconds  double precision default null,
+    p_run_at         timestamp with time zone default null,
+    p_dedup_key      text default null,
+    p_max_attempts   integer default null,
+    p_group_key      text default null,
+    p_expire_seconds double precision default null
 )
 returns table (queue_name text, message_id bigint, outcome text)
 language plpgsql
@@ -22,7 +23,7 @@ as $$
 -- routine   publish
 -- version   1
 -- purpose   Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; as enqueue, queue by queue in the order of their names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
@@ -37,7 +38,7 @@ begin
         rowq.internal_topic_fault('topic', p_topic, false),
         rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds
         )
     );
     if v_fault is not null then
@@ -54,7 +55,8 @@ begin
         select v_queue_name, e.message_id, e.outcome
         from rowq.enqueue(
             v_queue_name, p_body, p_body_binary, coalesce(p_message_type, p_topic), p_headers,
-            p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
+            p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+            p_expire_seconds => p_expire_seconds
         ) e;
     end loop;
 end;

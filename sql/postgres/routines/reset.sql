@@ -116,6 +116,7 @@ begin
         v_waiting := rowq.internal_join_groups(
             v_queue.part_id, v_reset.group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
         );
+        perform rowq.internal_note_expiry(v_queue.part_id, v_waiting);
     end if;
     perform rowq.internal_push_ready(
         v_queue.part_id, array_agg(u.lane order by u.place),

@@ -9,7 +9,7 @@ create table if not exists rowq.finished (
     attempts    smallint[] not null,
     state       text not null,
     constraint finished_pk primary key (part_id, finish_id),
-    constraint finished_state_ck check (state in ('completed', 'cancelled'))
+    constraint finished_state_ck check (state in ('completed', 'cancelled', 'expired'))
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,

@@ -12,6 +12,7 @@ create table if not exists rowq.message (
     body           text,
     body_binary    bytea,
     has_successors boolean,
+    expires_at     timestamp with time zone,
     constraint message_pk primary key (part_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,

@@ -21,7 +21,7 @@ from tests.helpers.calls import Row, call, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-WAITING = {"ready", "delayed", "claim", "finished", "lane"}
+WAITING = {"ready", "delayed", "claim", "finished", "lane", "expiry"}
 """Tables from whose low end the routines read."""
 
 EXPIRE = "lease_until = lease_until - interval"
@@ -65,6 +65,10 @@ def every_routine(session: Connection, queue: str) -> None:
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "late", delay_seconds=100)
+    enqueue(session, queue, "1", "2", expire_seconds=0.001)
+    enqueue(session, queue, "1", "2", expire_seconds=0.001, group_key="expiring")
+    enqueue(session, queue, "delayed", expire_seconds=0.001, delay_seconds=1000)
+    enqueue(session, queue, "blocked", expire_seconds=0.001, predecessor_ids=ids[-1:])
     call(session, "bind_topic", queue_name=queue, topic_pattern="plans.*")
     call(session, "publish", topic="plans.one", body="published")
     published = [{"topic": "plans.two"}, {"topic": "plans.one", "dedup_key": "published"}]

@@ -235,7 +235,7 @@ def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_ref
 
 
 def test_an_event_calls_and_a_trigger_is_refused(connection: Connection, queue: str) -> None:
-    words = f"call rowq.enqueue('{queue}', 'a'{', null' * 11})"
+    words = f"call rowq.enqueue('{queue}', 'a'{', null' * 12})"
     connection.execute("create table rowq_test.own (number int primary key)")
     ((usual,),) = connection.execute("select @@global.event_scheduler").fetchall()
     connection.execute("set global event_scheduler = on")

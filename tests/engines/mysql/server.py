@@ -94,7 +94,17 @@ class MysqlServer(ControlledServer):
         self.how = f"{how} {self.version}"
         spares = [] if spare is None else ["databases"]
         self.capabilities = self._capabilities(
-            *("cancel", "days", "genuine", "groups", "limits", "predecessors", "topics", "waits"),
+            *(
+                "cancel",
+                "days",
+                "expiry",
+                "genuine",
+                "groups",
+                "limits",
+                "predecessors",
+                "topics",
+                "waits",
+            ),
             *spares,
         )
 

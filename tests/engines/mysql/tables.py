@@ -11,6 +11,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
+    "expiry",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -18,7 +19,7 @@ _PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)
 # Fence rows are no messages.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
 _LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
-_LIVE |= {"started": "claim_id > 0"}
+_LIVE |= {"started": "claim_id > 0", "expiry": "expiry_id > 0"}
 
 _IN_A_CLAIM = (
     "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
@@ -62,6 +63,12 @@ _SHIFTS = (
         "claim_id > 0",
         f"t.started_at = t.started_at {_BACK}",
     ),
+    (
+        "expiry",
+        "part_id, expires_at, expiry_id",
+        "expiry_id > 0",
+        f"t.expires_at = t.expires_at {_BACK}, t.seq = t.seq {_MICROSECONDS}",
+    ),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     (
         "schedule",
@@ -75,13 +82,14 @@ _SHIFTS = (
         "message",
         "message_id",
         "true",
-        f"t.enqueued_at = t.enqueued_at {_BACK}, t.due_at = t.due_at {_BACK}",
+        f"t.enqueued_at = t.enqueued_at {_BACK}, t.due_at = t.due_at {_BACK},"
+        f" t.expires_at = t.expires_at {_BACK}",
     ),
     ("ready", "part_id, lane, seq, message_id", "message_id > 0", f"t.seq = t.seq {_MICROSECONDS}"),
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane in (-2, -5, -6)",
+        "lane >= 0 or lane in (-2, -5, -6, -8)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )

@@ -41,6 +41,7 @@ class PostgresServer(ControlledServer):
             "predecessors",
             "psql",
             "topics",
+            "expiry",
             "waits",
         )
 

@@ -10,13 +10,13 @@ Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "started", "blocked", "successor", "topic_binding",
+    "message_group", "recheck", "started", "blocked", "successor", "topic_binding", "expiry",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
-# The floors of delayed messages, of tokens to look at again and of starts are moments, too.
+# The floors of delayed messages, tokens to look at again, starts and expiries are moments, too.
 _FLOOR = (
     "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
     " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
@@ -25,7 +25,7 @@ _FLOOR = (
     + _PART
     + " order by lane, generation) n"
     " cross join lateral"
-    " (select case when lane in (-2, -4, -6) then {1} * 1000000::bigint else 0 end) s (shift)"
+    " (select case when lane in (-2, -4, -6, -7) then {1} * 1000000::bigint else 0 end) s (shift)"
 )
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
@@ -35,7 +35,9 @@ _SHIFTS = (
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.started set started_at = started_at - interval '{0}' second where " + _PART,
-    "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second where " + _PART,
+    "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second,"
+    " expires_at = expires_at - interval '{0}' second where " + _PART,
+    "update rowq.expiry set expires_at = expires_at - interval '{0}' second where " + _PART,
     "update rowq.schedule set next_run_at = next_run_at - interval '{0}' second,"
     " starts_at = starts_at - interval '{0}' second, ends_at = ends_at - interval '{0}' second"
     " where " + _PART,
@@ -76,6 +78,7 @@ class PostgresTables(Dialect):
     readers_wait = True
     row_version = "xmin::text, ctid::text"
     savepoints_give_back = True
+    expires_in_transactions = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""

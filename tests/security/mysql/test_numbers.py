@@ -84,7 +84,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
             "call rowq.internal_store(%s, 0, utc_timestamp(6), 'x', null, null, null, 5, null, %s,"
-            " null, null, null, null, null, true, @message_id, @outcome, @joining, @failed)",
+            " null, null, null, null, null, null, true, @message_id, @outcome, @joining, @failed)",
             [part, key],
         )
     assert met.value.args[0] == TAKEN

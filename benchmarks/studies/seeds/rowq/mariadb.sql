@@ -7,7 +7,7 @@ call rowq.create_queue(
 
 -- name: enqueue
 call rowq.enqueue(
-    'bench', :body, null, null, null, null, null, null, null, null, null, null, null
+    'bench', :body, null, null, null, null, null, null, null, null, null, null, null, null
 )
 
 -- name: fill
@@ -16,7 +16,7 @@ call rowq.enqueue_batch('bench', :messages)
 -- name: enqueue_after
 call rowq.enqueue(
     'bench', :body, null, null, null, null, null, null, null, null, null,
-    if(:predecessor = 0, null, json_array(:predecessor)), null
+    if(:predecessor = 0, null, json_array(:predecessor)), null, null
 )
 
 -- name: fill_chains

@@ -1,0 +1,106 @@
+"""Expiry on MariaDB and MySQL: what it costs those that do not use it, and beside an old view."""
+
+import time
+
+import pytest
+
+from tests.engine_only.mysql.costs import pages, part_of, rows, until_quiet
+from tests.engine_only.mysql.statements import run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue
+from tests.helpers.queues import Connect
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+def fill(connection: Connection, queue: str, count: int) -> None:
+    """Enqueue messages that expire at once."""
+    messages = [{"body": "x", "expire_seconds": 0.001}] * count
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+
+
+def maintain(connection: Connection, queue: str) -> int:
+    """Call maintain and return how many messages it has withdrawn."""
+    return int(call_one(connection, "maintain", queue_name=queue).expired)
+
+
+@pytest.mark.promise("P13")
+def test_who_does_not_use_it_runs_no_statement_for_it(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        enqueue(session, queue, "a", "b")
+        enqueue(session, queue, "c", dedup_key="key", delay_seconds=0)
+        call(session, "put", queue_name=queue, body="d")
+        call(session, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 3)
+        for size in (1, 3):
+            claim = dequeue(session, queue, size)[0].claim_id
+            call(session, "complete", queue_name=queue, claim_id=claim)
+        claim = dequeue(session, queue, 2)[0].claim_id
+        call(session, "release", queue_name=queue, claim_id=claim)
+
+    connection.execute("use rowq")
+    statements = run_by(connection, session, work)
+    assert len(statements) > 20
+    assert not [text for text in statements if "rowq.expiry" in text]
+
+
+@pytest.mark.promise("P13", "P36")
+def test_notes_that_are_gone_cost_maintain_next_to_nothing(
+    connection: Connection, queue: str
+) -> None:
+    enqueue(connection, queue, "x")
+    few = rows(connection, lambda: maintain(connection, queue))
+    fill(connection, queue, 500)
+    assert maintain(connection, queue) == 500
+    assert rows(connection, lambda: maintain(connection, queue)) <= 1.2 * few
+
+
+def cost(connection: Connection, queue: str) -> int:
+    """Return the pages that maintain looks at to withdraw one message, between its rescans.
+
+    It rests after a rescan that took long. A floor stays half a second behind now.
+    """
+    part = part_of(connection, queue)
+    connection.execute(
+        "update rowq.lane set check_after = utc_timestamp(6) + interval 1 hour"
+        " where lane = -8 and part_id = %s",
+        [part],
+    )
+
+    def expire() -> None:
+        connection.execute("call rowq.internal_expire(%s, 0, 1000, @expired)", [part])
+
+    time.sleep(0.6)
+    found = []
+    for _ in range(5):
+        fill(connection, queue, 1)
+        until_quiet(connection)
+        found.append(pages(connection, expire))
+        assert connection.execute("select @expired").fetchall() == ((1,),)
+    return min(found)
+
+
+@pytest.mark.promise("P13", "P36")
+def test_an_old_view_does_not_make_it_dearer_while_messages_expire(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    reader = connect()
+    reader.execute("set session transaction isolation level repeatable read")
+    reader.execute("start transaction with consistent snapshot")
+    reader.execute("select count(*) from rowq.ready where part_id = -1")
+    costs = []
+    for rounds in (10, 30):
+        for _ in range(rounds):
+            fill(connection, queue, 1000)
+            assert maintain(connection, queue) == 1000
+        costs.append(cost(connection, queue))
+    reader.rollback()
+    first, last = costs
+    assert last <= 1.2 * first + 10, f"{first} pages beside 10,000 dead rows, {last} beside 40,000"

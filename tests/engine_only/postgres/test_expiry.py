@@ -1,0 +1,120 @@
+"""Expiry on PostgreSQL: what it costs those that do not use it, its plans, and old snapshots."""
+
+from typing import Any
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import Plan, Watched, faults
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue
+from tests.stored_times import pass_seconds
+
+QUEUE = "expiring"
+
+LAG = 25
+"""Buffers of the dead rows, up to 2,000, that the safe floor may be behind the first live one."""
+
+
+def fill(connection: Connection, count: int, **options: Any) -> None:
+    """Enqueue messages that expire after a minute unless another time is given."""
+    messages = [{"body": "x", "expire_seconds": 60, **options}] * count
+    call(connection, "enqueue_batch", queue_name=QUEUE, messages=messages)
+
+
+def maintain(connection: Connection) -> int:
+    """Call maintain and return how many messages it has withdrawn."""
+    return int(call_one(connection, "maintain", queue_name=QUEUE).expired)
+
+
+def cycle(connection: Connection) -> None:
+    """Let messages expire in each place, and look for one that is leased."""
+    fill(connection, 3)
+    fill(connection, 3, delay_seconds=1000)
+    fill(connection, 3, group_key="a")
+    [first] = enqueue(connection, QUEUE, "first", priority=9)
+    enqueue(connection, QUEUE, "second", predecessor_ids=[first], expire_seconds=60)
+    rows = dequeue(connection, QUEUE, 2, lease_seconds=1000)
+    call(connection, "release", queue_name=QUEUE, claim_id=rows[0].claim_id)
+    dequeue(connection, QUEUE, 1, lease_seconds=1000)
+    pass_seconds(connection, QUEUE, 61)
+    assert maintain(connection) >= 9
+
+
+@pytest.mark.promise("P13", "P36")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
+    owner: Connection, open_owner: Open, archive_days: int
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE, archive_days=archive_days)
+    early = Watched(open_owner())
+    for _ in range(7):  # The first five calls may each be planned anew.
+        early.run(cycle)
+    for _ in range(5):
+        messages = [{"body": "x", "expire_seconds": 9000}] * 10000
+        call(owner, "enqueue_batch", queue_name=QUEUE, messages=messages)
+    assert faults(only_of_expiry(early.run(cycle))) == set(), "before analyze"
+    owner.execute("analyze")
+    plans = only_of_expiry(early.run(cycle))
+    assert len(plans) > 10
+    assert faults(plans) == set(), "after analyze"
+    assert faults(only_of_expiry(Watched(open_owner()).run(cycle))) == set(), "in a new session"
+
+
+def only_of_expiry(plans: list[Plan]) -> list[Plan]:
+    """Leave out what the test itself runs to let time pass."""
+    return [plan for plan in plans if "interval '61' second" not in plan["Query Text"]]
+
+
+@pytest.mark.promise("P13")
+def test_who_does_not_use_it_runs_no_statement_for_it(owner: Connection, open_owner: Open) -> None:
+    call(owner, "create_queue", queue_name=QUEUE)
+    watched = Watched(open_owner())
+
+    def work(connection: Connection) -> None:
+        enqueue(connection, QUEUE, "a", "b")
+        call(connection, "enqueue_batch", queue_name=QUEUE, messages=[{"body": "x"}] * 3)
+        for size in (1, 3):
+            rows = dequeue(connection, QUEUE, size)
+            call(connection, "complete", queue_name=QUEUE, claim_id=rows[0].claim_id)
+
+    texts = [plan["Query Text"] for plan in watched.run(work)]
+    assert not [text for text in texts if "rowq.expiry" in text or "expire" in text.split("(")[0]]
+    texts = [plan["Query Text"] for plan in watched.run(maintain)]
+    assert not [text for text in texts if "internal_expire" in text or "from rowq.expiry x" in text]
+
+
+def cost(watched: Watched) -> int:
+    """Return the buffers of the notes that maintain touches to withdraw one of three messages."""
+    costs: list[int] = []
+    for _ in range(3):
+        fill(watched.connection, 1, expire_seconds=0.001)
+        tops = [
+            plan["Plan"]
+            for plan in watched.run(maintain)
+            if "rowq.expiry" in plan["Query Text"] and "floor" not in plan["Query Text"]
+        ]
+        costs.append(sum(top["Shared Hit Blocks"] + top["Shared Read Blocks"] for top in tops))
+    return min(costs)
+
+
+@pytest.mark.promise("P13", "P36")
+@pytest.mark.parametrize("leased", [False, True])
+def test_a_held_snapshot_does_not_make_it_dearer_while_messages_expire(
+    owner: Connection, open_owner: Open, leased: bool
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE)
+    watched, holder = Watched(open_owner()), open_owner()
+    if leased:
+        fill(owner, 5, expire_seconds=0.5)
+        dequeue(owner, QUEUE, 5, lease_seconds=80000)
+    before = cost(watched)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    for _ in range(5):
+        fill(owner, 1000, expire_seconds=0.001)
+        assert maintain(owner) == 1000
+    after = cost(watched)
+    holder.execute("rollback")
+    # Dead rows of the last two rounds may lie between the safe floor and the first live row.
+    assert 0 < after <= 2 * before + LAG, f"{before} buffers before, {after} after"
