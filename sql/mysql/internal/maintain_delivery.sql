@@ -61,8 +61,8 @@ begin
             if p_elected then
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(p_part_id, v_has_started);
-                -- Not in the caller's transaction, whose snapshot may be old: a message that it does
-                -- not show where it is now would be taken for one that has ended.
+                -- Not in the caller's transaction, whose snapshot may be old: a message that it
+                -- does not show where it is now would be taken for one that has ended.
                 if v_owns_transaction then
                     call rowq.internal_expire(p_part_id, v_archive_days, p_limit, p_expired);
                 end if;

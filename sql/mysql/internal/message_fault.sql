@@ -50,7 +50,9 @@ begin
             )
             then 'on_predecessor_dead must be hold, continue or fail'
         when p_expire_seconds not between 0.001 and 315360000
-            then concat('expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds)
+            then concat(
+                'expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds
+            )
     end;
     if p_predecessor_ids is not null and p_fault is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);

@@ -81,7 +81,8 @@ begin
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
                     ),
                     p_dedup_key, p_max_attempts, p_group_key, null, null, null,
-                    p_expire_seconds, v_owns_transaction, v_message_id, v_outcome, v_joining, v_is_failed
+                    p_expire_seconds, v_owns_transaction, v_message_id, v_outcome, v_joining,
+                    v_is_failed
                 );
                 if v_joining is not null then
                     call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));
