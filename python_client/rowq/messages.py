@@ -272,7 +272,7 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit; None where the engine has no limits yet.
+    max_leased, rate_limit: 0 is no limit. result_seconds: None where the engine has no results yet.
     """
 
     queue_name: str
@@ -297,6 +297,7 @@ class QueueStats:
     max_leased: int | None
     rate_limit: int | None
     rate_seconds: float | None
+    result_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +323,22 @@ class MessageDetails(_Body):
     last_error: str | None
     group_key: str | None
     waits_for: int | None
+    progress: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """How a message has ended, and what complete was given for it.
+
+    state: completed, cancelled or dead; of a message that has not ended where it is, and all else
+    is None then.
+    """
+
+    message_id: int
+    state: str
+    finished_at: datetime | None
+    result: Any
+    last_error: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ REMEDIES = {
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
+    "results": "--engine postgres18,mariadb",
     "topics": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
@@ -55,6 +56,7 @@ class Server(Protocol):
         groups       messages may have a group_key
         limits       rowq has max_leased and rate_limit there
         predecessors messages may wait for others to end
+        results      how messages end may be kept, with results
         topics       queues may be bound to topics
     """
 

@@ -44,7 +44,9 @@ begin
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
         when p_headers is not null
-            then rowq.internal_header_fault(p_headers)
+            then rowq.internal_json_fault(
+                'headers', p_headers, 'object', 'strict $.**{20}', 65536
+            )
     end;
 end;
 $$;

@@ -18,7 +18,8 @@ returns table (
     finished_at  timestamp with time zone,
     last_error   text,
     group_key    text,
-    waits_for    bigint
+    waits_for    bigint,
+    progress     text
 )
 language plpgsql
 security definer
@@ -51,7 +52,7 @@ begin
            coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
            p.worker_name, p.lease_until, p.finished_at, p.last_error,
-           m.group_key, p.waits_for
+           m.group_key, p.waits_for, p.progress
     from rowq.message m
     cross join lateral rowq.internal_locate_messages(
         v_queue.part_id, p_message_id, m.group_key
@@ -67,7 +68,7 @@ begin
            a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
            null::timestamp with time zone, null::bigint, null::text,
            null::timestamp with time zone, a.finished_at, null::text,
-           a.group_key, null::bigint
+           a.group_key, null::bigint, null::text
     from rowq.archive a
     where a.part_id = v_queue.part_id
       and a.message_id = p_message_id;

@@ -10,6 +10,7 @@ create table if not exists rowq.claim (
     attempts    smallint[] not null,
     errors      text[],
     worker_name text,
+    progress    text,
     constraint claim_pk primary key (part_id, claim_id)
 ) with (
     fillfactor = 70,

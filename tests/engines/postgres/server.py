@@ -39,6 +39,7 @@ class PostgresServer(ControlledServer):
             "limits",
             "predecessors",
             "psql",
+            "results",
             "topics",
             "waits",
         )
