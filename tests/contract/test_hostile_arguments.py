@@ -141,6 +141,8 @@ class FilledQueue:
         alter = ROUTINES["alter_queue"].on(engine_for_connection(self.connection).name)
         limits = {"max_leased", "rate_limit"} & {parameter.name for parameter in alter.parameters}
         settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
+        if "result_seconds" in {parameter.name for parameter in alter.parameters}:
+            settings |= {"result_seconds": 60}
         call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
         call(

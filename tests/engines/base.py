@@ -28,7 +28,7 @@ REMEDIES = {
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
-    "results": "--engine postgres18,mariadb",
+    "results": "--engine postgres18",
     "topics": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""

@@ -41,6 +41,8 @@ class Worker:
     `message.lost` tells a slow handler that its lease is gone and its work will not count, however
     it ends: the database has said so, or is silent and the lease's time is up. The second is told
     by monotonic time, a twentieth of the lease before its end; its messages then come again.
+    `message.keep_result(value)` keeps a JSON value for who waits for the message's result, and
+    `message.progress(text)` says how far the work is, with the next heartbeat.
     """
 
     def __init__(
