@@ -93,7 +93,7 @@ def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     required = {
         parameter.name: _values(parameter)
         for parameter in routine.parameters
-        if parameter.default is None or parameter.name == "cron"
+        if parameter.default is None or parameter.name in {"cron", "wait_seconds"}
     }
     others = {
         parameter.name: _values(parameter)
