@@ -2,11 +2,11 @@
 
 queue.py is made from this file by make generate.
 
-Every method does one call and nothing else; dequeue_wait does one for every 5 seconds. What
-parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds, priority 0
-goes first, and None means the queue's setting, or nothing. Every method raises InvalidArgument for
-what is out of range and QueueNotFound for a queue that does not exist; further errors are named
-where they can happen.
+Every method does one call and nothing else; dequeue_wait and wait_for_result do one for every 5
+seconds. What parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds,
+priority 0 goes first, and None means the queue's setting, or nothing. Every method raises
+InvalidArgument for what is out of range and QueueNotFound for a queue that does not exist; further
+errors are named where they can happen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rowq.arguments import Default
 from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSession
-from rowq.bodies import batch_entries, bodies, message_from_json, plain_headers
+from rowq.bodies import (
+    batch_entries,
+    bodies,
+    has_ended,
+    message_from_json,
+    plain_headers,
+    plain_results,
+    result_from_json,
+)
 from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
@@ -32,6 +40,7 @@ from rowq.messages import (
     Maintained,
     Message,
     MessageDetails,
+    MessageResult,
     NewMessage,
     Outcome,
     PeekedMessage,
@@ -143,8 +152,12 @@ class AsyncQueue:
         max_leased: int | None = None,
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
+        result_seconds: float | None = None,
     ) -> QueueOutcome:
-        """Create a queue; an existing queue of that name is left as it is ("exists")."""
+        """Create a queue; an existing queue of that name is left as it is ("exists").
+
+        For `result_seconds` after a message's end get_result knows how it ended; 0 is not at all.
+        """
         row = await self._row(
             "create_queue",
             queue_name=queue_name,
@@ -162,6 +175,7 @@ class AsyncQueue:
             max_leased=max_leased,
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
+            result_seconds=result_seconds,
         )
         return QueueOutcome(*row)
 
@@ -183,6 +197,7 @@ class AsyncQueue:
         max_leased: int | None = None,
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
+        result_seconds: float | None = None,
     ) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
         row = await self._row(
@@ -202,6 +217,7 @@ class AsyncQueue:
             max_leased=max_leased,
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
+            result_seconds=result_seconds,
         )
         return QueueOutcome(*row)
 
@@ -389,7 +405,7 @@ class AsyncQueue:
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
-        row, *_ = await self._session.wait(arguments, wait_seconds)
+        row, *_ = await self._session.wait("dequeue_wait", arguments, wait_seconds, bool)
         return [message_from_json(entry) for entry in row[0] or ()]
 
     async def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
@@ -401,11 +417,25 @@ class AsyncQueue:
     # StaleClaim when there is no such claim any more.
 
     async def complete(
-        self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: Sequence[int] | None = None,
+        *,
+        results: Sequence[Any] | None = None,
     ) -> list[Outcome]:
-        """Finish messages: never delivered again. Outcomes: "completed", "stale"."""
+        """Finish messages: never delivered again. Outcomes: "completed", "stale".
+
+        `results` has a JSON value for each of `message_ids`, in their order, for get_result and
+        wait_for_result; None among them is no result. Without `message_ids` the claim must hold one
+        message. Raises InvalidArgument where the queue has no result_seconds.
+        """
         rows = await self._rows(
-            "complete", queue_name=queue_name, claim_id=claim_id, message_ids=message_ids
+            "complete",
+            queue_name=queue_name,
+            claim_id=claim_id,
+            message_ids=message_ids,
+            results=plain_results(results, self._default),
         )
         return [Outcome(*row) for row in rows]
 
@@ -466,18 +496,25 @@ class AsyncQueue:
         return [Outcome(*row) for row in rows]
 
     async def extend_lease(
-        self, queue_name: str, claim_id: int, *, lease_seconds: int | None = None
+        self,
+        queue_name: str,
+        claim_id: int,
+        *,
+        lease_seconds: int | None = None,
+        progress: str | None = None,
     ) -> Lease:
         """Hold all messages of a claim for `lease_seconds` from now; never shortens the lease.
 
-        The answer's cancel_ids are messages of the claim that were cancelled meanwhile. Raises
-        StaleClaim when the claim is gone.
+        `progress` is how far the work is, in the worker's own words, for get_message; None leaves
+        what is there. The answer's cancel_ids are messages of the claim that were cancelled
+        meanwhile. Raises StaleClaim when the claim is gone.
         """
         row = await self._row(
             "extend_lease",
             queue_name=queue_name,
             claim_id=claim_id,
             lease_seconds=lease_seconds,
+            progress=progress,
         )
         return Lease(*row)
 
@@ -732,6 +769,29 @@ class AsyncQueue:
         """Return where a message is and everything about it; None when rowq does not know it."""
         rows = await self._rows("get_message", queue_name=queue_name, message_id=message_id)
         return MessageDetails(*rows[0]) if rows else None
+
+    async def get_result(self, queue_name: str, message_id: int) -> MessageResult | None:
+        """Return how a message has ended, and its result; None when rowq does not know it.
+
+        Of one that has not ended there is the state only. What was not given a result, and what the
+        queue has kept for its result_seconds, has `result` None.
+        """
+        rows = await self._rows("get_result", queue_name=queue_name, message_id=message_id)
+        return MessageResult(*rows[0]) if rows else None
+
+    async def wait_for_result(
+        self, queue_name: str, message_id: int, *, wait_seconds: float = 20
+    ) -> MessageResult | None:
+        """Wait until a message has ended, and return what get_result does.
+
+        When the time is up, that is the state in which the message is. As dequeue_wait does, it
+        asks the server to wait for 5 seconds at a time. Raises InvalidArgument where the queue has
+        no result_seconds, WrongTransactionState unless the connection is in autocommit, outside a
+        transaction.
+        """
+        arguments = {"queue_name": queue_name, "message_id": message_id}
+        row, *_ = await self._session.wait("wait_for_result", arguments, wait_seconds, has_ended)
+        return None if row[0] is None else result_from_json(row[0])
 
     async def list_dead(
         self, queue_name: str, *, after_message_id: int = 0, max_messages: int = 100

@@ -55,6 +55,8 @@ _LONGEST_WAIT_SECONDS = 3600.0
 # a lock of Python's threads does not go to the thread that has waited for it longest.
 _TURN_SECONDS = 0.001
 
+_WAITS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
+"""Routines that commit while they wait, and those that look once."""
 _LOST, _WRONG_SERVER = "connection lost", "the server does not write"
 _UNDONE, _PASSING = "undone", "refused for now"
 
@@ -74,8 +76,8 @@ class AsyncSession(ABC):
     ) -> list[Row]:
         """Call a routine and return its rows.
 
-        until: by time.monotonic(), the moment at which a dequeue_wait ends; it then waits for what
-            is left of that, and for SLICE_SECONDS at most.
+        until: by time.monotonic(), the moment at which a wait ends; it then waits for what is left
+            of that, and for SLICE_SECONDS at most.
         """
 
     @abstractmethod
@@ -86,18 +88,24 @@ class AsyncSession(ABC):
     async def end(self) -> None:
         """Close for good: every later call raises QueueClosed; one under way ends first."""
 
-    async def wait(self, arguments: Mapping[str, Any], wait_seconds: float) -> list[Row]:
-        """Call dequeue_wait until there is a message or the time is up, in slices.
+    async def wait(
+        self,
+        routine: str,
+        arguments: Mapping[str, Any],
+        wait_seconds: float,
+        is_over: Callable[[Any], bool],
+    ) -> list[Row]:
+        """Call a routine that waits until `is_over` its answer or the time is up, in slices.
 
         The server never waits for long, as it does not notice a client that is gone.
         """
         seconds = check_argument("wait_seconds", "float", wait_seconds)
         if seconds is None or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
-            return await self.call("dequeue_wait", {**arguments, "wait_seconds": seconds})
+            return await self.call(routine, {**arguments, "wait_seconds": seconds})
         until = time.monotonic() + seconds
         while True:
-            rows = await self.call("dequeue_wait", arguments, until)
-            if rows[0][0]:
+            rows = await self.call(routine, arguments, until)
+            if is_over(rows[0][0]):
                 return rows
             await asyncio.sleep(_TURN_SECONDS)
             if time.monotonic() >= until:
@@ -130,10 +138,10 @@ class AsyncBorrowedSession(AsyncSession):
         if self._ended:
             raise QueueClosed("the queue was closed; make another one for the connection")
         connection = await self.connection()
-        if routine == "dequeue_wait" and self.engine.in_transaction(connection):
+        if routine in _WAITS and self.engine.in_transaction(connection):
             raise WrongTransactionState(
-                "dequeue_wait commits while it waits: set the connection to autocommit and call it"
-                " outside a transaction, or use dequeue_fast"
+                f"{routine} commits while it waits: set the connection to autocommit and call it"
+                f" outside a transaction, or use {_WAITS[routine]}"
             )
         refuse_own_claim(connection, routine, arguments)
         given = _left(arguments, until)

@@ -1,14 +1,16 @@
-"""Converts bodies, and the JSON of enqueue_batch and dequeue_wait, from and to Python data."""
+"""Converts bodies, results, and the JSON of batches and of waits, from and to Python data."""
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from rowq.arguments import Default, check_argument, json_text
 from rowq.errors import InvalidArgument
-from rowq.messages import Message, NewMessage
+from rowq.messages import Message, MessageResult, NewMessage
+
+_ENDS = frozenset({"completed", "cancelled", "dead"})
 
 
 def bodies(
@@ -37,6 +39,13 @@ def plain_headers(
     if headers is None or default is None:
         return headers
     return json.loads(json_text("headers", headers, default))  # type: ignore[no-any-return]
+
+
+def plain_results(results: Sequence[Any] | None, default: Default | None) -> Sequence[Any] | None:
+    """Return results with JSON values only, as far as `default` makes them."""
+    if results is None or default is None:
+        return results
+    return json.loads(json_text("results", results, default))  # type: ignore[no-any-return]
 
 
 def batch_entries(messages: Iterable[Any], default: Default | None = None) -> list[dict[str, Any]]:
@@ -110,6 +119,23 @@ def message_from_json(entry: Mapping[str, Any]) -> Message:
         lease_until=_utc(entry["lease_until"]),
         last_error=entry["last_error"],
     )
+
+
+def result_from_json(entry: Mapping[str, Any]) -> MessageResult:
+    """Return the JSON object of wait_for_result as a MessageResult."""
+    finished_at = entry["finished_at"]
+    return MessageResult(
+        message_id=entry["message_id"],
+        state=entry["state"],
+        finished_at=None if finished_at is None else _utc(finished_at),
+        result=entry["result"],
+        last_error=entry["last_error"],
+    )
+
+
+def has_ended(entry: Mapping[str, Any] | None) -> bool:
+    """Whether there is nothing to wait for: the message has ended, or is unknown."""
+    return entry is None or entry["state"] in _ENDS
 
 
 def _utc(text: str) -> datetime:

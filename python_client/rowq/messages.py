@@ -292,7 +292,7 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit; None where the engine has no limits yet.
+    max_leased, rate_limit: 0 is no limit. result_seconds: None where the engine has no results yet.
     """
 
     queue_name: str
@@ -317,6 +317,7 @@ class QueueStats:
     max_leased: int | None
     rate_limit: int | None
     rate_seconds: float | None
+    result_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +344,22 @@ class MessageDetails(_Body):
     group_key: str | None
     waits_for: int | None
     expires_at: datetime | None
+    progress: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """How a message has ended, and what complete was given for it.
+
+    state: completed, cancelled, expired or dead; of a message that has not ended where it is, and
+    all else is None then.
+    """
+
+    message_id: int
+    state: str
+    finished_at: datetime | None
+    result: Any
+    last_error: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,8 +189,8 @@ $$;
 -- Each role of rowq's may execute its routines and nothing else, and PUBLIC may do nothing at all.
 -- Another role keeps what a DBA may have granted to it: to use the schema, and to execute routines
 -- of the contract. It keeps no right on what is new in this transaction, because that right comes
--- from default privileges. dequeue_wait is the one routine that runs with its caller's rights,
--- because it commits, so its callers need the helpers that it calls.
+-- from default privileges. dequeue_wait and wait_for_result run with their caller's rights,
+-- because they commit, so their callers need the helpers that they call.
 do $$
 declare
     v_change text;
@@ -238,6 +238,9 @@ begin
                 ('rowq_admin', 'purge_archive'),
                 ('rowq_admin', 'queue_stats'),
                 ('rowq_admin', 'get_message'),
+                ('rowq_admin', 'get_result'),
+                ('rowq_admin', 'wait_for_result'),
+                ('rowq_admin', 'internal_poll_result'),
                 ('rowq_admin', 'list_dead'),
                 ('rowq_admin', 'list_topics'),
                 ('rowq_admin', 'health'),
@@ -252,6 +255,11 @@ begin
                 ('rowq_producer', 'cancel'),
                 ('rowq_producer', 'cancel_many'),
                 ('rowq_producer', 'next_ticks'),
+                ('rowq_producer', 'get_result'),
+                ('rowq_producer', 'wait_for_result'),
+                ('rowq_producer', 'internal_poll_result'),
+                ('rowq_producer', 'internal_require_autocommit'),
+                ('rowq_producer', 'internal_wait_until'),
                 ('rowq_producer', 'version'),
                 ('rowq_consumer', 'dequeue_fast'),
                 ('rowq_consumer', 'dequeue_wait'),

@@ -43,6 +43,7 @@ $$;
 \ir tables/schedule.sql
 \ir tables/gate.sql
 \ir tables/started.sql
+\ir tables/result.sql
 \ir tables/topic_binding.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
@@ -55,6 +56,7 @@ $$;
 \ir internal/check_batch_size.sql
 \ir internal/check_name.sql
 \ir internal/check_range.sql
+\ir internal/check_results.sql
 \ir internal/check_schedule.sql
 \ir internal/check_settings.sql
 \ir internal/check_time_zone.sql
@@ -71,7 +73,6 @@ $$;
 \ir internal/from_microseconds.sql
 \ir internal/give_up_tick.sql
 \ir internal/has_unended.sql
-\ir internal/header_fault.sql
 \ir internal/health_queues.sql
 \ir internal/health_server.sql
 \ir internal/hint_groups.sql
@@ -81,6 +82,7 @@ $$;
 \ir internal/is_past.sql
 \ir internal/is_rescan_due.sql
 \ir internal/join_groups.sql
+\ir internal/json_fault.sql
 \ir internal/leave_groups.sql
 \ir internal/let_go.sql
 \ir internal/locate_messages.sql
@@ -109,16 +111,19 @@ $$;
 \ir internal/parse_predecessors.sql
 \ir internal/pass_groups.sql
 \ir internal/poll.sql
+\ir internal/poll_result.sql
 \ir internal/pop_claimed.sql
 \ir internal/pop_expired.sql
 \ir internal/pop_ready.sql
 \ir internal/pop_waiting.sql
 \ir internal/promote.sql
 \ir internal/purge_archive.sql
+\ir internal/purge_results.sql
 \ir internal/purge_started.sql
 \ir internal/push_dead.sql
 \ir internal/push_delayed.sql
 \ir internal/push_ready.sql
+\ir internal/push_result.sql
 \ir internal/read_floor.sql
 \ir internal/read_safe_floor.sql
 \ir internal/read_ties.sql
@@ -185,6 +190,8 @@ $$;
 \ir routines/purge_archive.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
+\ir routines/get_result.sql
+\ir routines/wait_for_result.sql
 \ir routines/list_dead.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql

@@ -42,10 +42,15 @@ class Prepared:
         self.recorder = Recorder()
         self.ids: list[int] = []
         self._queue = Queue(connection)
+        routines = load_contract().of(engine_for_connection(connection).name)
         self._queue.create_queue(
-            name, archive_days=archive_days, lease_seconds=LEASE_SECONDS, backoff_base_seconds=0
+            name,
+            archive_days=archive_days,
+            lease_seconds=LEASE_SECONDS,
+            backoff_base_seconds=0,
+            result_seconds=9 * DAYS_AGO if "get_result" in routines else None,
         )
-        if "bind_topic" in load_contract().of(engine_for_connection(connection).name):
+        if "bind_topic" in routines:
             self._queue.bind_topic(name, f"{self.topic}.#")
         self._send(NewMessage(), count=6)
         self._finish("complete", 2)
@@ -143,7 +148,7 @@ GIVEN: Mapping[str, Any] = {
 """Parameters that are given although they have a default; of the others the default counts."""
 
 
-SEEN = {"message", "dead", "dedup", "archive", "topic_binding"}
+SEEN = {"message", "dead", "dedup", "archive", "result", "topic_binding"}
 """Tables whose rows a picture counts, where the engine has them."""
 
 

@@ -173,7 +173,12 @@ def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_aga
 ) -> None:
     queue.fill(1)
     (message,) = queue.dequeue_fast()
-    arguments = {"queue_name": queue.name, "claim_id": message.claim_id, "lease_seconds": 60}
+    arguments = {
+        "queue_name": queue.name,
+        "claim_id": message.claim_id,
+        "lease_seconds": 60,
+        "progress": None,
+    }
     engine = engine_for_url(database_url)
     own = engine.connect(database_url)
     blocker = connect(autocommit=False)

@@ -102,3 +102,34 @@ def test_a_lease_at_its_bounds_is_taken(queue: CheckedQueue, lease_seconds: int)
 @pytest.mark.promise("P15")
 def test_a_missing_claim_is_refused(queue: CheckedQueue) -> None:
     queue.refused("RQ711", "extend_lease", claim_id=None)
+
+
+@pytest.mark.requires("results")
+def test_progress_is_kept_with_the_claim_until_it_is_said_anew(queue: CheckedQueue) -> None:
+    ids = queue.enqueue("a", "b")
+    claim = queue.dequeue(2)[0].claim_id
+    assert queue.message(ids[0]).progress is None
+    queue.call("extend_lease", claim_id=claim, progress="a tenth")
+    assert [queue.message(message).progress for message in ids] == ["a tenth"] * 2
+    queue.call("extend_lease", claim_id=claim)
+    queue.call("complete", claim_id=claim, message_ids=ids[:1])
+    assert queue.message(ids[1]).progress == "a tenth"
+    queue.call("extend_lease", claim_id=claim, progress="ü" * 3000)
+    assert queue.message(ids[1]).progress == "ü" * 2000
+    queue.call("extend_lease", claim_id=claim, progress="")
+    assert queue.message(ids[1]).progress == ""
+    queue.call("release", claim_id=claim)
+    assert queue.message(ids[1]).progress is None
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.requires("results")
+def test_progress_of_a_claim_that_is_gone_is_refused(queue: CheckedQueue) -> None:
+    queue.enqueue("a")
+    claim = queue.dequeue_one().claim_id
+    queue.call("release", claim_id=claim)
+    queue.refused("RQ721", "extend_lease", claim_id=claim, progress="x")
+    with rolled_back(queue.connection):
+        claim = queue.dequeue_one().claim_id
+        queue.call("extend_lease", claim_id=claim, progress="x")
+    assert queue.counts() == (1, 0, 0, 0)

@@ -30,7 +30,11 @@ def test_a_new_queue_is_in_good_health(
     server: Server, connection: Connection, queue: CheckedQueue
 ) -> None:
     found = [row for row in call(connection, "health") if row.queue_name == queue.name]
-    of_some = {"overdue_groups": "groups", "waits_for_dead": "predecessors"}
+    of_some = {
+        "overdue_groups": "groups",
+        "overdue_results": "results",
+        "waits_for_dead": "predecessors",
+    }
     here = {name for name, capability in of_some.items() if capability in server.capabilities}
     assert {row.check_name for row in found} == {*OF_EACH_QUEUE, *here}
     assert {(row.status, row.value) for row in found} == {("ok", 0)}

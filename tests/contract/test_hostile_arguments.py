@@ -95,7 +95,7 @@ def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     required = {
         parameter.name: _values(parameter)
         for parameter in routine.parameters
-        if parameter.default is None or parameter.name == "cron"
+        if parameter.default is None or parameter.name in {"cron", "wait_seconds"}
     }
     others = {
         parameter.name: _values(parameter)
@@ -144,6 +144,8 @@ class FilledQueue:
         alter = ROUTINES["alter_queue"].on(engine_for_connection(self.connection).name)
         limits = {"max_leased", "rate_limit"} & {parameter.name for parameter in alter.parameters}
         settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
+        if "result_seconds" in {parameter.name for parameter in alter.parameters}:
+            settings |= {"result_seconds": 60}
         call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
         call(

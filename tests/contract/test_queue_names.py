@@ -23,10 +23,12 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "extend_lease": [{"claim_id": 1}],
     "fail_now": [{"claim_id": 1}],
     "get_message": [{"message_id": 1}],
+    "get_result": [{"message_id": 1}],
     "release": [{"claim_id": 1}],
     "retry_later": [{"claim_id": 1}],
     "run_schedule": [{"schedule_name": "a"}],
     "unbind_topic": [{"topic_pattern": "a.#"}],
+    "wait_for_result": [{"message_id": 1}],
 }
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}

@@ -28,6 +28,7 @@ REMEDIES = {
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
+    "results": "--engine postgres18",
     "topics": "--engine postgres18,mariadb",
     "cancel": "--engine postgres18,mariadb",
     "expiry": "--engine postgres18,mariadb",
@@ -57,6 +58,7 @@ class Server(Protocol):
         groups       messages may have a group_key
         limits       rowq has max_leased and rate_limit there
         predecessors messages may wait for others to end
+        results      how messages end may be kept, with results
         topics       queues may be bound to topics
         cancel       messages in workers' hands may be cancelled, and messages by what they are like
         expiry       messages may have expire_seconds

@@ -334,7 +334,13 @@ def test_oracle_grants_give_each_role_its_package() -> None:
     assert given == kept == {*ROLES.items(), ("admin", "rowq"), *lists}
 
 
-HELPERS_OF_DEQUEUE_WAIT = ("internal_poll", "internal_require_autocommit", "internal_wait_until")
+HELPERS = {
+    "dequeue_wait": ("internal_poll", "internal_require_autocommit", "internal_wait_until"),
+    "wait_for_result": (
+        "internal_poll_result", "internal_require_autocommit", "internal_wait_until",
+    ),
+}  # fmt: skip
+"""What the procedures that run with their callers' rights call."""
 
 
 def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
@@ -343,9 +349,13 @@ def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
     wanted = [
         (role, name) for name, entry in routines_of("postgres").items() for role in entry["roles"]
     ]
-    waits = CONTRACT["routine"]["dequeue_wait"]["roles"]
-    wanted += [(role, name) for role in waits for name in HELPERS_OF_DEQUEUE_WAIT]
-    assert sorted(given) == sorted(wanted)
+    helpers = {
+        (role, name)
+        for waits, names in HELPERS.items()
+        for role in CONTRACT["routine"][waits]["roles"]
+        for name in names
+    }
+    assert sorted(given) == sorted([*wanted, *helpers])
 
 
 def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None:

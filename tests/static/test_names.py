@@ -23,7 +23,7 @@ POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
 SQLSERVER = [path for engine, path in code_files() if engine == "sqlserver"]
 POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name != "internal"]
 
-CALLERS_RIGHTS = {"dequeue_wait"}
+CALLERS_RIGHTS = {"dequeue_wait", "wait_for_result"}
 """A procedure that commits may neither be security definer nor set its search path."""
 
 DYNAMIC = {"open_day", "purge_archive", "grants"}

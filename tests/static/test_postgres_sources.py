@@ -21,7 +21,7 @@ IN_THE_CALLERS_PATH = [
 
 def test_only_what_commits_runs_in_the_callers_path() -> None:
     names = {path.stem for path in IN_THE_CALLERS_PATH}
-    assert names == {"dequeue_wait", "require_autocommit"}
+    assert names == {"dequeue_wait", "require_autocommit", "wait_for_result"}
 
 
 @pytest.mark.promise("P16")

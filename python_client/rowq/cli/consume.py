@@ -1,4 +1,4 @@
-"""dequeue, peek, show, and finishing by hand what dequeue took: complete, retry, fail..."""
+"""dequeue, peek, show, result, and finishing by hand what dequeue took: complete, retry, fail..."""
 
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from rowq.queue import Queue
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show)
+    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show, result)
     claim_commands: tuple[Callable[..., None], ...] = (complete, retry, fail, release, extend)
     for command in message_commands:
         app.command(rich_help_panel="Messages")(command)
@@ -114,6 +114,31 @@ def show(
     print_facts(facts if error else {**facts, "last_error": None})
     if error:
         typer.echo("\n".join(["last error", *map(printable, error.splitlines())]))
+
+
+def result(
+    queue_name: QueueName,
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
+    url: Url,
+    wait_seconds: Annotated[
+        float, typer.Option(help="Wait so long for a message that has not ended.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a message has ended, and its result; exits with 4 unless it was completed."""
+    with open_queue(url) as queue:
+        if wait_seconds > 0:
+            found = queue.wait_for_result(queue_name, message_id, wait_seconds=wait_seconds)
+        else:
+            found = queue.get_result(queue_name, message_id)
+    if found is not None and as_json:
+        print_json(found)
+    elif found is not None:
+        print_facts(record(found))
+    elif not as_json:
+        typer.echo("not found")
+    if found is None or found.state != "completed":
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 def complete(

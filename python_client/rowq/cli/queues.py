@@ -52,6 +52,10 @@ RateLimit = Annotated[
 RateSeconds = Annotated[
     float | None, typer.Option(help="The time that --rate-limit is about; 1 unless set.")
 ]
+ResultSeconds = Annotated[
+    float | None,
+    typer.Option(help="How long it is kept how messages ended, with their results; 0 is not."),
+]
 
 
 @app.command()
@@ -72,6 +76,7 @@ def create(
     max_leased: MaxLeased = None,
     rate_limit: RateLimit = None,
     rate_seconds: RateSeconds = None,
+    result_seconds: ResultSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
@@ -90,6 +95,7 @@ def create(
         "max_leased": max_leased,
         "rate_limit": rate_limit,
         "rate_seconds": rate_seconds,
+        "result_seconds": result_seconds,
     }
     with open_queue(url) as queue:
         outcome = queue.create_queue(queue_name, **settings)
@@ -121,6 +127,7 @@ def alter(
     max_leased: MaxLeased = None,
     rate_limit: RateLimit = None,
     rate_seconds: RateSeconds = None,
+    result_seconds: ResultSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
@@ -141,6 +148,7 @@ def alter(
             max_leased=max_leased,
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
+            result_seconds=result_seconds,
         )
     _print_outcome(outcome, as_json)
 

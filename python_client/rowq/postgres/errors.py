@@ -22,7 +22,7 @@ def refusal_of(error: Exception) -> Refused | None:
         return InvalidArgument(f"a text does not fit {error.encoding}: {error.reason}")
     sqlstate = sqlstate_of(error)
     if sqlstate == _COMMITS_INSIDE_TRANSACTION:
-        return WrongTransactionState("dequeue_wait was called inside a transaction")
+        return WrongTransactionState("a routine that commits was called inside a transaction")
     if refused := REFUSALS.get(sqlstate):
         return refused(text_of(error))
     return None

@@ -1,5 +1,6 @@
 """One claim of a worker: asking for it, its lease, and handing in what becomes of its messages."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -7,10 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from rowq.arguments import check_argument, json_text
 from rowq.engines.base import Row
-from rowq.errors import QueueNotFound, StaleClaim
+from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
 from rowq.headers import UnreadableHeaders
-from rowq.messages import Message
+from rowq.messages import Lease, Message, Outcome
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
@@ -43,26 +45,59 @@ def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
 
 
 def hand_in(
-    queue: Queue, queue_name: str, claim_id: int, verdicts: Mapping[int, Verdict]
+    queue: Queue,
+    queue_name: str,
+    claim_id: int,
+    verdicts: Mapping[int, Verdict],
+    results: Mapping[int, Any],
 ) -> Iterator[tuple[list[int], WorkerStats]]:
     """Hand in `verdicts` by message id: one call for all messages that share a verdict.
 
-    Yield after each call the ids of its messages, and the counts of their outcomes.
+    results: what handlers have kept, by message id. Yield after each call the ids of its messages,
+    and the counts of their outcomes.
     """
     groups: dict[Verdict, list[int]] = {}
     for message_id, verdict in verdicts.items():
         groups.setdefault(verdict, []).append(message_id)
     for verdict, message_ids in groups.items():
-        yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, verdict))
+        if verdict.routine == "complete":
+            yield message_ids, count(complete(queue, queue_name, claim_id, message_ids, results))
+        else:
+            yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, verdict))
+
+
+def results_of(message_ids: Sequence[int], results: Mapping[int, Any]) -> list[Any] | None:
+    """Return the results of messages, in their order; None where none has one."""
+    if results.keys().isdisjoint(message_ids):
+        return None
+    return [results.get(message_id) for message_id in message_ids]
+
+
+def complete(
+    queue: Queue,
+    queue_name: str,
+    claim_id: int,
+    message_ids: list[int],
+    results: Mapping[int, Any],
+) -> list[Outcome]:
+    """Complete messages with their results; without them where the queue does not take these.
+
+    What a handler has done counts all the same, and would be done twice if it were tried again.
+    """
+    kept = results_of(message_ids, results)
+    if kept is not None:
+        try:
+            return queue.complete(queue_name, claim_id, message_ids, results=kept)
+        except InvalidArgument as error:
+            log.error("results of messages %s are lost: %s", message_ids, error)
+    return queue.complete(queue_name, claim_id, message_ids)
 
 
 def _finish(
     queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], verdict: Verdict
 ) -> Sequence[HasOutcome]:
-    """Call the routine of a verdict."""
+    """Call the routine of a verdict that is not to complete."""
     match verdict.routine:
-        case "complete":
-            return queue.complete(queue_name, claim_id, message_ids)
         case "retry_later":
             return queue.retry_later(
                 queue_name,
@@ -73,7 +108,7 @@ def _finish(
             )
         case "fail_now":
             return queue.fail_now(queue_name, claim_id, message_ids, error=verdict.error)
-        case "release":
+        case _:
             return queue.release(queue_name, claim_id, message_ids)
 
 
@@ -86,7 +121,8 @@ class LiveLease:
     lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
     done with it from then on, so that a handler that stops early does not complete its message.
     cancelled: messages that were cancelled, as far as a heartbeat has said so.
-    stopping: set when the worker was told to stop.
+    stopping: set when the worker was told to stop. results: what handlers have kept, by message id.
+    progress: what a handler has said last, None once a heartbeat has taken it along.
     """
 
     def __init__(
@@ -98,6 +134,8 @@ class LiveLease:
         self.seconds = seconds
         self.lost = False
         self.cancelled: frozenset[int] = frozenset()
+        self.results: dict[int, Any] = {}
+        self.progress: str | None = None
         self.renew(asked_at)
 
     def renew(self, asked_at: float) -> None:
@@ -148,6 +186,22 @@ class HeldMessage(Message):
         decided about it, unless the handler returns, which completes it as ever.
         """
         return self.message_id in self._lease.cancelled
+
+    def keep_result(self, value: Any) -> None:
+        """Keep a JSON value as the message's result, for who waits for it.
+
+        It is handed in when the message is completed. The last one counts. Where the queue has no
+        result_seconds the message is completed without it, and the worker's log says so. Raises
+        InvalidArgument for what is no JSON value.
+        """
+        self._lease.results[self.message_id] = json.loads(json_text("result", value))
+
+    def progress(self, text: str) -> None:
+        """Say how far the work is; the next heartbeat takes it along, and get_message shows it.
+
+        It is one text for all messages of the claim, of which the first 2000 characters are kept.
+        """
+        self._lease.progress = check_argument("progress", "text", text)
 
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
         """Whether the worker was told to stop; waits for that up to `within_seconds`."""
@@ -224,7 +278,8 @@ class LiveClaim:
             return
         left, stale = dict(verdicts), 0
         try:
-            for message_ids, stats in hand_in(queue, self._name, self.claim_id, verdicts):
+            handed_in = hand_in(queue, self._name, self.claim_id, verdicts, self.lease.results)
+            for message_ids, stats in handed_in:
                 stale += stats.stale
                 self.note_outcomes(message_ids, stats)
                 for message_id in message_ids:
@@ -271,13 +326,26 @@ class LiveClaim:
             return
         changes, asked_at = self._changes, time.monotonic()
         try:
-            told = queue.extend_lease(self._name, self.claim_id, lease_seconds=self.lease.seconds)
+            told = self._extend_lease(queue)
         except (StaleClaim, QueueNotFound) as error:
             self._note_refusal(error, changes)
         else:
             self.lease.renew(asked_at)
             if told.cancel_ids:
                 self.lease.cancelled |= frozenset(told.cancel_ids)
+
+    def _extend_lease(self, queue: Queue) -> Lease:
+        """Call extend_lease, with what a handler has said of its progress since the last call."""
+        seconds, progress = self.lease.seconds, self.lease.progress
+        if progress is not None:
+            self.lease.progress = None
+            try:
+                return queue.extend_lease(
+                    self._name, self.claim_id, lease_seconds=seconds, progress=progress
+                )
+            except InvalidArgument as error:
+                log.error("the progress of claim %d is lost: %s", self.claim_id, error)
+        return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
 
     def is_held(self, queue: Queue) -> bool:
         """Whether the claim is still ours; asks the database when the lease may have run out."""

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from rowq.engines.base import Engine, PipeliningEngine
 from rowq.messages import Outcome
 from rowq.queue import Queue
-from rowq.worker.claim import ClaimRequest, LiveClaim
+from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import Handler
 from rowq.worker.handling import HandlerCaller, PlainWork
@@ -169,12 +169,18 @@ class Consumer:
         Where that fails they are completed by a call of their own, and nothing is asked for.
         """
         name = self._context.settings.queue_name
-        complete = {"queue_name": name, "claim_id": claim.claim_id, "message_ids": ids}
+        results = claim.lease.results
+        completion = {
+            "queue_name": name,
+            "claim_id": claim.claim_id,
+            "message_ids": ids,
+            "results": results_of(ids, results),
+        }
         request = self._request()
         try:
             completed, dequeued = engine.call_all(
                 self._session.connection(),
-                [("complete", complete), ("dequeue_fast", request.arguments)],
+                [("complete", completion), ("dequeue_fast", request.arguments)],
             )
         except Exception as error:
             # Neither call took effect, or nobody knows; a dequeue that fails must not keep the
@@ -182,7 +188,7 @@ class Consumer:
             log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
             self._session.close()
             self._exchange_again_at = time.monotonic() + _APART_SECONDS
-            return self._queue.complete(name, claim.claim_id, ids)
+            return complete(self._queue, name, claim.claim_id, ids, results)
         asked.append(request.claim(dequeued))
         return [Outcome(*row) for row in completed]
 

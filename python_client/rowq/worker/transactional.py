@@ -107,7 +107,9 @@ class TransactionalWork:
             transaction.begin()
             for group in self._blocks(attempt):
                 self._block(transaction, attempt, group)
-            self._hand_in(transaction, attempt, Queue(connection))
+            # A result that the queue does not take must not undo what the handler wrote.
+            has_results = bool(attempt.claim.lease.results)
+            self._hand_in(transaction, attempt, Queue(connection, savepoint=has_results))
         except BaseException:
             transaction.abandon()
             raise
@@ -150,7 +152,8 @@ class TransactionalWork:
         name, total = self._context.settings.queue_name, WorkerStats()
         with claim.handing_in(verdicts):
             attempt.is_ending = True
-            for _, stats in hand_in(queue, name, claim.claim_id, verdicts):
+            results = claim.lease.results
+            for _, stats in hand_in(queue, name, claim.claim_id, verdicts, results):
                 total = total.plus(stats)
             if total.stale:
                 raise StaleClaim(f"claim {claim.claim_id} no longer holds {total.stale} messages")

@@ -49,6 +49,13 @@ begin
           and e.expires_at >= rowq.internal_from_microseconds(p_from)
         order by e.part_id, e.expires_at, e.expiry_id
         limit 1;
+    elsif p_lane = -5 then
+        select extract(epoch from r.finished_at) * 1000000 into v_key
+        from rowq.result r
+        where r.part_id = p_part_id
+          and r.finished_at >= rowq.internal_from_microseconds(p_from)
+        order by r.part_id, r.finished_at
+        limit 1;
     elsif p_lane = -3 then
         select f.finish_id into v_key
         from rowq.finished f

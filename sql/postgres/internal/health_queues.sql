@@ -111,6 +111,28 @@ begin
     ) w on true;
 
     return query
+    select 'overdue_results', q.queue_name,
+           greatest(
+               coalesce(extract(epoch from clock_timestamp() - w.finished_at), 0)
+               - q.result_seconds,
+               0
+           )::double precision,
+           300::double precision, 3600::double precision,
+           'seconds that the oldest result has been kept beyond result_seconds; call maintain '
+           'every second'
+    from rowq.queue q
+    left join lateral (
+        select r.finished_at
+        from rowq.result r
+        where r.part_id = q.part_id
+          and r.finished_at >= rowq.internal_from_microseconds(
+              rowq.internal_read_safe_floor(q.part_id, -5::smallint)
+          )
+        order by r.part_id, r.finished_at
+        limit 1
+    ) w on true;
+
+    return query
     select 'overdue_schedules', q.queue_name,
            coalesce(extract(epoch from clock_timestamp() - w.next_run_at), 0)::double precision,
            30::double precision, 300::double precision,

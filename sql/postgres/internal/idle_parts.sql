@@ -47,7 +47,7 @@ begin
         group by l.part_id
         having count(*) filter (where l.lane between -3 and -1) = 3
            and bool_and(
-               (l.lane = -6 or l.sweep_at between v_now and v_now + interval '2 hours')
+               (l.lane in (-6, -5) or l.sweep_at between v_now and v_now + interval '2 hours')
                and l.rescan_at <= v_now
                and l.writers < pg_snapshot_xmax(pg_current_snapshot())
                and case
@@ -75,6 +75,19 @@ begin
                            where s.part_id = l.part_id
                              and s.started_at >= timestamp with time zone 'epoch'
                                  + l.safe * interval '1 microsecond'
+                       )
+                   when l.lane = -5 then
+                       not exists (
+                           select
+                           from rowq.result r
+                           where r.part_id = l.part_id
+                             and r.finished_at >= timestamp with time zone 'epoch'
+                                 + l.safe * interval '1 microsecond'
+                             and r.finished_at < v_now - (
+                                 select make_interval(secs => q.result_seconds)
+                                 from rowq.queue q
+                                 where q.part_id = l.part_id
+                             )
                        )
                    when l.lane = -3 then
                        v_newest[2] >= greatest(l.frontier, l.seq - 1)

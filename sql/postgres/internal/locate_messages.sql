@@ -11,7 +11,8 @@ create or replace function rowq.internal_locate_messages(
     out lease_until timestamp with time zone,
     out finished_at timestamp with time zone,
     out last_error  text,
-    out waits_for   bigint
+    out waits_for   bigint,
+    out progress    text
 )
 language plpgsql
 as $$
@@ -65,8 +66,8 @@ begin
     end if;
 
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
-           c.lease_until, c.errors[p.place]
-    into state, lane, attempt, claim_id, worker_name, lease_until, last_error
+           c.lease_until, c.errors[p.place], c.progress
+    into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
     where c.part_id = p_part_id

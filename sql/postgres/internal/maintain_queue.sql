@@ -148,13 +148,19 @@ begin
         end;
     end if;
 
-    -- A queue without a rate_limit may have notes from a time when it had one, so look for them
-    -- once a minute.
+    -- A queue without a rate_limit or result_seconds may have rows from a time when it had one, so
+    -- look for them once a minute.
     if p_queue.rate_limit > 0 or v_may_sweep then
         perform rowq.internal_purge_started(
             p_queue.part_id,
             case when p_queue.rate_limit > 0 then p_queue.rate_seconds else 0 end,
             10 * p_batch_size, p_frontiers[3], v_writers
+        );
+    end if;
+
+    if p_queue.result_seconds > 0 or v_may_sweep then
+        perform rowq.internal_purge_results(
+            p_queue.part_id, p_queue.result_seconds, 10 * p_batch_size, p_frontiers[3], v_writers
         );
     end if;
 

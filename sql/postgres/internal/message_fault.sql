@@ -48,7 +48,9 @@ begin
             then format('expire_seconds must be between 0.001 and 315360000, got %s',
                         p_expire_seconds)
         when p_headers is not null
-            then rowq.internal_header_fault(p_headers)
+            then rowq.internal_json_fault(
+                'headers', p_headers, 'object', 'strict $.**{20}', 65536
+            )
     end;
 end;
 $$;

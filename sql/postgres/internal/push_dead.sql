@@ -11,8 +11,8 @@ language plpgsql
 as $$
 -- routine   internal_push_dead
 -- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
--- promise   P10 P12 P21 P27
--- locks     new dead rows; as internal_cut_ties and internal_follow_deaths
+-- promise   P10 P12 P21 P27 P32
+-- locks     new dead and result rows; as internal_cut_ties and internal_follow_deaths
 declare
     c_most  constant integer := 1000;
     v_ties  text[];
@@ -43,6 +43,7 @@ begin
                end
         from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
             u (lane, message_id, attempt, last_error);
+        perform rowq.internal_push_result(p_part_id, p_message_ids, 'dead', p_errors);
 
         if v_ties is not null then
             perform rowq.internal_cut_ties(

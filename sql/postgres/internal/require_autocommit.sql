@@ -1,8 +1,8 @@
-create or replace procedure rowq.internal_require_autocommit()
+create or replace procedure rowq.internal_require_autocommit(p_routine text)
 language plpgsql
 as $$
 -- routine   internal_require_autocommit
--- purpose   Fail before anything is leased when the caller has a transaction open.
+-- purpose   Fail before anything is done when the caller of p_routine has a transaction open.
 -- promise   P17
 -- commits   yes; that is what it tries out
 -- errors    RQ713
@@ -11,7 +11,7 @@ as $$
 begin
     if pg_catalog.pg_current_xact_id_if_assigned() is not null then
         raise exception
-            'RQ713 wrong_transaction_state: dequeue_wait commits; call it in autocommit'
+            'RQ713 wrong_transaction_state: % commits; call it in autocommit', p_routine
             using errcode = 'RQ713';
     end if;
     commit;

@@ -1,7 +1,8 @@
 create or replace function rowq.complete(
     p_queue_name  text,
     p_claim_id    bigint,
-    p_message_ids bigint[] default null
+    p_message_ids bigint[] default null,
+    p_results     jsonb default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -14,7 +15,7 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32
 -- locks     the claim row first; then message and dedup rows, waiting for who has just named one of
 --           the messages as a predecessor; rows of groups and of messages that wait, tried only
 -- commits   never; the caller owns the transaction
@@ -22,21 +23,29 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id      integer;
-    v_archive_days integer;
-    v_message_ids  bigint[];
-    v_lanes        smallint[];
-    v_attempts     smallint[];
-    v_message_id   bigint;
-    v_dedup_key    text;
-    v_group_key    text;
-    v_is_awaited   boolean;
+    v_part_id        integer;
+    v_archive_days   integer;
+    v_result_seconds double precision;
+    v_message_ids    bigint[];
+    v_lanes          smallint[];
+    v_attempts       smallint[];
+    v_message_id     bigint;
+    v_dedup_key      text;
+    v_group_key      text;
+    v_is_awaited     boolean;
 begin
-    select q.part_id, q.archive_days into v_part_id, v_archive_days
+    select q.part_id, q.archive_days, q.result_seconds
+    into v_part_id, v_archive_days, v_result_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
+
+    if p_results is not null then
+        perform rowq.internal_check_results(
+            p_results, coalesce(cardinality(p_message_ids), 1), v_result_seconds
+        );
     end if;
 
     -- Nearly always the whole claim is completed, which takes one statement. internal_pop_claimed
@@ -74,6 +83,12 @@ begin
         from rowq.internal_pop_claimed(v_part_id, p_claim_id, p_message_ids) t;
     end if;
 
+    if p_results is not null and p_message_ids is null and cardinality(v_message_ids) > 1 then
+        raise exception
+            'RQ711 invalid_argument: results without message_ids are of a claim of one message'
+            using errcode = 'RQ711';
+    end if;
+
     -- One message without an archive is deleted here, because a call of internal_finish would cost
     -- more statements.
     if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
@@ -94,6 +109,13 @@ begin
     elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(
             v_part_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
+        );
+    end if;
+
+    if v_result_seconds > 0 and v_message_ids <> '{}' then
+        perform rowq.internal_push_result(
+            v_part_id, v_message_ids, 'completed', null, p_results,
+            coalesce(p_message_ids, v_message_ids)
         );
     end if;
 

@@ -23,7 +23,7 @@ begin
     -- Every name has its schema and no operator is used, because this procedure runs with the
     -- caller's search_path.
     v_until := rowq.internal_wait_until(p_wait_seconds);
-    call rowq.internal_require_autocommit();
+    call rowq.internal_require_autocommit('dequeue_wait');
 
     loop
         select l.o_messages, l.o_pause

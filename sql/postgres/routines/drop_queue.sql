@@ -3,7 +3,7 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '58ms'
+set lock_timeout = '55ms'
 set jit = off
 as $$
 -- routine   drop_queue
@@ -27,7 +27,8 @@ begin
     begin
         lock table rowq.queue, rowq.gate, rowq.claim, rowq.floor, rowq.ready, rowq.delayed,
             rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.successor,
-            rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started
+            rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started,
+            rowq.result
             in exclusive mode;
         -- Who is running a schedule waits for these tables.
         delete from rowq.schedule s where s.part_id = v_queue.part_id;
@@ -62,6 +63,7 @@ begin
     delete from rowq.message m where m.part_id = v_queue.part_id;
     delete from rowq.archive a where a.part_id = v_queue.part_id;
     delete from rowq.started s where s.part_id = v_queue.part_id;
+    delete from rowq.result r where r.part_id = v_queue.part_id;
     -- Whoever binds a queue, or unbinds it, locks its row first.
     delete from rowq.topic_binding b where b.part_id = v_queue.part_id;
     delete from rowq.gate g where g.part_id = v_queue.part_id;

@@ -1,7 +1,8 @@
 create or replace function rowq.extend_lease(
     p_queue_name    text,
     p_claim_id      bigint,
-    p_lease_seconds integer default null
+    p_lease_seconds integer default null,
+    p_progress      text default null
 )
 returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
 language plpgsql
@@ -42,7 +43,8 @@ begin
     set lease_until = greatest(
             c.lease_until,
             clock_timestamp() + make_interval(secs => v_lease_seconds)
-        )
+        ),
+        progress    = coalesce(left(p_progress, 2000), c.progress)
     where c.part_id = v_part_id
       and c.claim_id = p_claim_id
     returning c.claim_id, c.lease_until, c.cancel_ids;

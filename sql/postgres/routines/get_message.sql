@@ -19,7 +19,8 @@ returns table (
     last_error   text,
     group_key    text,
     waits_for    bigint,
-    expires_at   timestamp with time zone
+    expires_at   timestamp with time zone,
+    progress     text
 )
 language plpgsql
 security definer
@@ -52,7 +53,7 @@ begin
            coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
            p.worker_name, p.lease_until, p.finished_at, p.last_error,
-           m.group_key, p.waits_for, m.expires_at
+           m.group_key, p.waits_for, m.expires_at, p.progress
     from rowq.message m
     cross join lateral rowq.internal_locate_messages(
         v_queue.part_id, p_message_id, m.group_key
@@ -68,7 +69,7 @@ begin
            a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
            null::timestamp with time zone, null::bigint, null::text,
            null::timestamp with time zone, a.finished_at, null::text,
-           a.group_key, null::bigint, null::timestamp with time zone
+           a.group_key, null::bigint, null::timestamp with time zone, null::text
     from rowq.archive a
     where a.part_id = v_queue.part_id
       and a.message_id = p_message_id;

@@ -17,8 +17,9 @@ as $$
 -- routine   reset
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
--- promise   P10 P12
--- locks     dead rows, passing over locked ones; dedup rows; new ready rows; groups as enqueue
+-- promise   P10 P12 P32
+-- locks     dead rows, passing over locked ones; dedup rows; result rows; new ready rows;
+--           groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -111,6 +112,11 @@ begin
           and x.message_id = f.message_id
         offset 0
     ) m;
+
+    -- A message that is alive again has not ended.
+    delete from rowq.result r
+    where r.part_id = v_queue.part_id
+      and r.message_id = any (v_reset.ids);
 
     if array_remove(v_reset.group_keys, null) <> '{}' then
         v_waiting := rowq.internal_join_groups(

@@ -12,6 +12,7 @@ create table if not exists rowq.claim (
     errors      text[],
     worker_name text,
     cancel_ids  bigint[],
+    progress    text,
     constraint claim_pk primary key (part_id, claim_id)
 ) with (
     fillfactor = 70,

@@ -18,6 +18,7 @@ create table if not exists rowq.queue (
     max_leased           integer not null default 0,
     rate_limit           integer not null default 0,
     rate_seconds         double precision not null default 1,
+    result_seconds       double precision not null default 0,
     paused_at            timestamp with time zone,
     created_at           timestamp with time zone not null default clock_timestamp(),
     constraint queue_pk primary key (part_id),
@@ -39,5 +40,6 @@ create table if not exists rowq.queue (
     constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
-    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400)
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400),
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
 );

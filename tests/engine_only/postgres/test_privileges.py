@@ -55,7 +55,7 @@ def become(connection: Connection, user: str) -> None:
 def may_call(connection: Connection, routine: str) -> bool:
     """Call a routine with plain arguments; any error of rowq's own means that it was allowed."""
     given = plain_arguments(ROUTINES[routine], "q")
-    if routine == "dequeue_wait":
+    if routine in {"dequeue_wait", "wait_for_result"}:
         given["wait_seconds"] = 0
     try:
         call(connection, routine, **given)
@@ -170,7 +170,9 @@ GRANTED_TO_OTHERS = """
     from object o cross join aclexplode(o.acl) a
     where a.grantee <> o.owner
 """
-NEEDED_TO_WAIT = {"internal_poll", "internal_require_autocommit", "internal_wait_until"}
+NEEDED_TO_WAIT = {
+    "internal_poll", "internal_poll_result", "internal_require_autocommit", "internal_wait_until",
+}  # fmt: skip
 
 
 def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_default(
@@ -231,7 +233,7 @@ def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_l
     ).fetchall()
     assert {name for name, _, _ in rows} == set(ROUTINES)
     definers = {name: config for name, is_definer, config in rows if is_definer}
-    assert set(ROUTINES) - set(definers) == {"dequeue_wait"}
+    assert set(ROUTINES) - set(definers) == {"dequeue_wait", "wait_for_result"}
     for name, config in definers.items():
         [path] = [item for item in config if item.startswith("search_path=")]
         places = [place.strip(' "') for place in path.removeprefix("search_path=").split(",")]

@@ -108,7 +108,12 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
 ) -> None:
     queue.enqueue(1)
     (message,) = queue.dequeue_fast(lease_seconds=60)
-    claim = {"queue_name": queue.name, "claim_id": message.claim_id, "message_ids": None}
+    claim = {
+        "queue_name": queue.name,
+        "claim_id": message.claim_id,
+        "message_ids": None,
+        "results": None,
+    }
     take = {"batch_size": 5000, "worker_name": None, "lease_seconds": None}
     with (
         psycopg.connect(database_url, autocommit=True) as other,

@@ -105,7 +105,12 @@ class PostgresCatalog:
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and type of each column of a call; `queue` exists."""
         if routine.kind == "procedure":
-            call = f"call rowq.{routine.name}(%s, p_wait_seconds => 0)"
+            values = ", ".join(
+                "%s" if parameter.name == "queue_name" else _PROBES[parameter.name]
+                for parameter in routine.parameters
+                if not parameter.default
+            )
+            call = f"call rowq.{routine.name}({values}, p_wait_seconds => 0)"
             cursor = connection.execute(call.encode(), [queue])
         else:
             values = ", ".join(

@@ -40,6 +40,7 @@ class PostgresServer(ControlledServer):
             "limits",
             "predecessors",
             "psql",
+            "results",
             "topics",
             "expiry",
             "waits",

@@ -11,12 +11,14 @@ Connection = psycopg.Connection[Any]
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "started", "blocked", "successor", "topic_binding", "expiry",
+    "result",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
-# The floors of delayed messages, tokens to look at again, starts and expiries are moments, too.
+# The floors of delayed messages, of tokens to look at again, of results, starts and expiries are
+# moments, too.
 _FLOOR = (
     "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
     " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
@@ -25,7 +27,8 @@ _FLOOR = (
     + _PART
     + " order by lane, generation) n"
     " cross join lateral"
-    " (select case when lane in (-2, -4, -6, -7) then {1} * 1000000::bigint else 0 end) s (shift)"
+    " (select case when lane in (-2, -4, -5, -6, -7) then {1} * 1000000::bigint else 0 end)"
+    " s (shift)"
 )
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
@@ -35,6 +38,7 @@ _SHIFTS = (
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.started set started_at = started_at - interval '{0}' second where " + _PART,
+    "update rowq.result set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second,"
     " expires_at = expires_at - interval '{0}' second where " + _PART,
     "update rowq.expiry set expires_at = expires_at - interval '{0}' second where " + _PART,

@@ -29,7 +29,7 @@ def consumer(installed: str, login: Login) -> Iterator[Session]:
         "set session_preload_libraries = 'auto_explain'",
         "set lc_messages = 'C'",
         "grant rowq_admin to consumer",
-        "alter function rowq.complete(text, bigint, bigint[]) reset all",
+        "alter function rowq.complete(text, bigint, bigint[], jsonb) reset all",
         "create function rowq.mine() returns int language sql as 'select 1'",
         "select rowq.internal_finish(1, 0, null, null, null, null)",
         "select nextval('rowq.message_seq')",

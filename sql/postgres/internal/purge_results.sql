@@ -1,0 +1,57 @@
+create or replace function rowq.internal_purge_results(
+    p_part_id  integer,
+    p_seconds  double precision,
+    p_limit    integer,
+    p_frontier bigint,
+    p_writers  xid8
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_purge_results
+-- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago.
+-- promise   P13 P32
+-- locks     result rows, passing over locked ones
+declare
+    v_before constant timestamp with time zone :=
+        clock_timestamp() - make_interval(secs => p_seconds);
+    v_from   timestamp with time zone;
+    v_last   timestamp with time zone;
+    v_ids    bigint[];
+begin
+    v_from := rowq.internal_from_microseconds(
+        rowq.internal_read_floor(p_part_id, -5::smallint)
+    );
+    select array_agg(h.message_id), max(h.finished_at) into v_ids, v_last
+    from (
+        select r.message_id, r.finished_at
+        from rowq.result r
+        where r.part_id = p_part_id
+          and r.finished_at >= v_from
+          and r.finished_at < v_before
+        order by r.part_id, r.finished_at
+        limit p_limit
+        for update skip locked
+    ) h;
+
+    if v_ids is not null then
+        delete from rowq.result r
+        where r.part_id = p_part_id
+          and r.finished_at between v_from and v_last
+          and r.message_id = any (v_ids);
+    else
+        -- A queue that has purged no result yet needs no floor.
+        perform 1
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = -5
+        limit 1;
+        if not found then
+            return;
+        end if;
+    end if;
+    perform rowq.internal_move_floor(
+        p_part_id, -5::smallint, v_ids is not null, true, p_frontier, p_writers
+    );
+end;
+$$;

@@ -1,0 +1,70 @@
+create or replace function rowq.get_result(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id  bigint,
+    state       text,
+    finished_at timestamp with time zone,
+    result      jsonb,
+    last_error  text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
+set jit = off
+as $$
+-- routine   get_result
+-- version   1
+-- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- promise   P32
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+    v_place record;
+begin
+    if p_message_id is null then
+        raise exception 'RQ711 invalid_argument: message_id is missing'
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select p.state, p.finished_at, p.last_error into v_place
+    from rowq.message m
+    cross join lateral rowq.internal_locate_messages(
+        v_queue.part_id, p_message_id, m.group_key
+    ) p
+    where m.part_id = v_queue.part_id
+      and m.message_id = p_message_id;
+    if v_place.state in ('ready', 'delayed', 'blocked', 'leased') then
+        return query
+        select p_message_id, v_place.state, null::timestamp with time zone, null::jsonb, null::text;
+        return;
+    end if;
+
+    -- Look for the result last, because it is committed together with the end that was seen.
+    return query
+    select r.message_id, r.state, r.finished_at, r.result, r.last_error
+    from rowq.result r
+    where r.part_id = v_queue.part_id
+      and r.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    if v_place.state is not null then
+        return query
+        select p_message_id, v_place.state, v_place.finished_at, null::jsonb, v_place.last_error;
+        return;
+    end if;
+    return query
+    select a.message_id, a.state, a.finished_at, null::jsonb, null::text
+    from rowq.archive a
+    where a.part_id = v_queue.part_id
+      and a.message_id = p_message_id;
+end;
+$$;

@@ -1,0 +1,36 @@
+create or replace procedure rowq.wait_for_result(
+    p_queue_name   text,
+    p_message_id   bigint,
+    p_wait_seconds double precision default 20,
+    inout p_answer jsonb default null
+)
+language plpgsql
+as $$
+-- routine   wait_for_result
+-- version   1
+-- purpose   Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.
+-- promise   P17 P32
+-- locks     none
+-- commits   after each look, so that no snapshot is held while it waits; needs autocommit
+-- errors    RQ701 RQ711 RQ713
+-- differs   the row comes as one JSON object; caller's rights, as only such a procedure may commit
+declare
+    v_until timestamp with time zone;
+    v_pause double precision;
+begin
+    -- Every name has its schema and no operator is used, because this procedure runs with the
+    -- caller's search_path.
+    v_until := rowq.internal_wait_until(p_wait_seconds);
+    call rowq.internal_require_autocommit('wait_for_result');
+
+    loop
+        select l.o_answer, l.o_pause
+        into p_answer, v_pause
+        from rowq.internal_poll_result(p_queue_name, p_message_id, v_until, v_pause) l;
+        commit;
+
+        exit when v_pause is null;
+        perform pg_catalog.pg_sleep(v_pause);
+    end loop;
+end;
+$$;

@@ -1,0 +1,48 @@
+"""rowq result, and what a queue keeps results by."""
+
+import pytest
+
+import rowq
+from rowq.cli.exit_codes import ExitCode
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.requires("results")
+
+
+@pytest.fixture
+def kept(queue: rowq.Queue, made: str) -> int:
+    """Return a message of the queue, which keeps results from now on."""
+    queue.alter_queue(made, result_seconds=60)
+    return queue.enqueue(made, 1).message_id
+
+
+def test_a_completed_message_has_its_result(
+    run: Run, queue: rowq.Queue, made: str, kept: int
+) -> None:
+    assert run("result", made, kept, "--json").row["state"] == "ready"
+    (message,) = queue.dequeue_fast(made)
+    queue.extend_lease(made, message.claim_id, progress="half")
+    assert "half" in run("show", made, kept).out
+    queue.complete(made, message.claim_id, results=[{"sum": 1}])
+    found = run("result", made, kept, "--wait-seconds", 5, "--json")
+    assert (found.code, found.row["state"], found.row["result"]) == (0, "completed", {"sum": 1})
+    assert "completed" in run("result", made, kept).out
+
+
+def test_what_was_not_completed_has_another_exit_status(
+    run: Run, queue: rowq.Queue, made: str, kept: int
+) -> None:
+    waiting = run("result", made, kept, "--wait-seconds", 0.1)
+    assert (waiting.code, "ready" in waiting.out) == (ExitCode.INCOMPLETE, True)
+    queue.cancel(made, [kept])
+    cancelled = run("result", made, kept)
+    assert (cancelled.code, "cancelled" in cancelled.out) == (ExitCode.INCOMPLETE, True)
+    unknown = run("result", made, 0)
+    assert (unknown.code, unknown.out) == (ExitCode.INCOMPLETE, "not found\n")
+    assert run("result", made, 0, "--json").out == ""
+
+
+def test_a_queue_is_told_how_long_to_keep_results(run: Run, queue: rowq.Queue, made: str) -> None:
+    assert run("queue", "alter", made, "--result-seconds", 1.5).code == 0
+    assert queue.queue_stats(made)[0].result_seconds == 1.5
+    assert run("queue", "alter", made, "--result-seconds", -1).code == ExitCode.REFUSED

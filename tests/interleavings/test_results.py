@@ -1,0 +1,199 @@
+"""Messages end beside sessions that wait for their results, and beside a purge."""
+
+import pytest
+
+from rowq import MessageResult
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import SECONDS, Session
+from tests.stored_times import pass_seconds
+
+pytestmark = pytest.mark.requires("results")
+
+endings = pytest.mark.parametrize("ending", ["commit", "rollback"])
+
+KEPT_SECONDS = 600
+
+
+@pytest.fixture
+def kept(sessions: Open, queue: str) -> str:
+    """Return the name of a queue that keeps results."""
+    (admin,) = sessions(1)
+    admin.queue.alter_queue(queue, result_seconds=KEPT_SECONDS)
+    return queue
+
+
+def leased(session: Session, queue: str) -> tuple[int, int]:
+    """Enqueue a message and lease it; return it and its claim."""
+    message_id = session.queue.enqueue(queue, 1).message_id
+    (message,) = session.queue.dequeue_fast(queue)
+    return message_id, message.claim_id
+
+
+def end_of(session: Session, queue: str, message_id: int) -> tuple[str, object] | None:
+    """Return state and result of a message."""
+    return told(session.queue.get_result(queue, message_id))
+
+
+def told(found: MessageResult | None) -> tuple[str, object] | None:
+    return None if found is None else (found.state, found.result)
+
+
+@pytest.mark.promise("P32")
+@endings
+@pytest.mark.parametrize("end", ["complete", "fail_now", "cancel", "purge_queue"])
+def test_who_waits_is_told_of_an_end_when_it_is_committed(
+    sessions: Open, kept: str, end: str, ending: str
+) -> None:
+    worker, asker = sessions(2)
+    if end in {"complete", "fail_now"}:
+        message_id, claim_id = leased(worker, kept)
+        before = ("leased", None)
+    else:
+        message_id, claim_id = worker.queue.enqueue(kept, 1).message_id, 0
+        before = ("ready", None)
+    worker.begin()
+    match end:
+        case "complete":
+            worker.queue.complete(kept, claim_id, results=["done"])
+            after: tuple[str, object] = ("completed", "done")
+        case "fail_now":
+            worker.queue.fail_now(kept, claim_id, error="broken")
+            after = ("dead", None)
+        case "cancel":
+            worker.queue.cancel(kept, [message_id])
+            after = ("cancelled", None)
+        case _:
+            worker.queue.purge_queue(kept)
+            after = ("cancelled", None)
+    # The end is not committed: who waits neither sees it nor waits for a lock.
+    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=0.3))
+    assert told(waiting.result()) in {before, ("leased", None)}
+    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
+    worker.end(ending)
+    if ending == "rollback":
+        assert end_of(worker, kept, message_id) == before
+        if before[0] == "ready":
+            claim_id = worker.queue.dequeue_fast(kept)[0].claim_id
+        worker.queue.complete(kept, claim_id)
+        after = ("completed", None)
+    assert told(waiting.result()) == after
+
+
+@pytest.mark.promise("P32")
+@endings
+def test_who_waits_beside_a_reset_is_told_of_the_next_end(
+    sessions: Open, kept: str, ending: str
+) -> None:
+    admin, asker = sessions(2)
+    message_id, claim_id = leased(admin, kept)
+    admin.queue.fail_now(kept, claim_id)
+    admin.begin().queue.reset(kept, [message_id])
+    # As long as the reset is open, the message is dead to everybody else.
+    assert end_of(asker, kept, message_id) == ("dead", None)
+    admin.end(ending)
+    if ending == "rollback":
+        assert end_of(asker, kept, message_id) == ("dead", None)
+        return
+    waiting = asker.start(lambda own: own.wait_for_result(kept, message_id, wait_seconds=SECONDS))
+    (message,) = admin.queue.dequeue_fast(kept)
+    admin.queue.complete(kept, message.claim_id, results=["again"])
+    assert told(waiting.result()) == ("completed", "again")
+
+
+@pytest.mark.promise("P08", "P32")
+@endings
+def test_of_two_that_complete_a_claim_one_keeps_its_result(
+    sessions: Open, kept: str, ending: str
+) -> None:
+    first, second = sessions(2)
+    message_id, claim_id = leased(first, kept)
+    first.begin().queue.complete(kept, claim_id, [message_id], results=["first"])
+    running = second.start(
+        lambda own: own.complete(kept, claim_id, [message_id], results=["second"])
+    )
+    running.waits_for(first)
+    first.end(ending)
+    (outcome,) = running.result()
+    if ending == "commit":
+        assert outcome.outcome == "stale"
+        assert end_of(first, kept, message_id) == ("completed", "first")
+    else:
+        assert outcome.outcome == "completed"
+        assert end_of(first, kept, message_id) == ("completed", "second")
+
+
+def overdue(session: Session, queue: str) -> list[int]:
+    """Let two messages die, so long ago that their results are to be purged; return them."""
+    ids = []
+    for _ in range(2):
+        message_id, claim_id = leased(session, queue)
+        session.queue.fail_now(queue, claim_id)
+        ids.append(message_id)
+    pass_seconds(session.connection, queue, KEPT_SECONDS + 60)
+    return ids
+
+
+def kept_rows(session: Session, queue: str) -> int:
+    cursor = session.execute(
+        "select count(*) from rowq.result where part_id ="
+        " (select part_id from rowq.queue where queue_name = %s)",
+        [queue],
+    )
+    return int(cursor.fetchone()[0])
+
+
+@pytest.mark.promise("P19", "P32")
+@endings
+@pytest.mark.parametrize("end", ["cancel", "reset"])
+def test_a_purge_passes_over_the_result_of_a_dead_message_that_is_in_work(
+    sessions: Open, kept: str, end: str, ending: str
+) -> None:
+    admin, keeper = sessions(2)
+    first, _ = overdue(admin, kept)
+    admin.begin()
+    if end == "cancel":
+        admin.queue.cancel(kept, [first])
+    else:
+        admin.queue.reset(kept, [first])
+    keeper.queue.maintain(kept)
+    admin.end(ending)
+    is_left = (end, ending) != ("reset", "commit")
+    assert kept_rows(keeper, kept) == int(is_left)
+    if ending == "rollback":
+        pass_seconds(admin.connection, kept, 60)
+        keeper.queue.maintain(kept)
+        assert kept_rows(keeper, kept) == 0
+        assert end_of(keeper, kept, first) == ("dead", None)
+
+
+@pytest.mark.promise("P32")
+@endings
+def test_a_purge_that_is_open_holds_up_no_completion(
+    sessions: Open, kept: str, ending: str
+) -> None:
+    keeper, worker = sessions(2)
+    overdue(keeper, kept)
+    message_id, claim_id = leased(worker, kept)
+    keeper.begin().queue.maintain(kept)
+    worker.queue.complete(kept, claim_id, results=["beside"])
+    assert end_of(worker, kept, message_id) == ("completed", "beside")
+    keeper.end(ending)
+    assert kept_rows(worker, kept) == (1 if ending == "commit" else 3)
+    worker.queue.maintain(kept)
+    assert end_of(worker, kept, message_id) == ("completed", "beside")
+
+
+@pytest.mark.promise("P14", "P32")
+def test_a_result_that_is_committed_late_is_purged_in_its_time(sessions: Open, kept: str) -> None:
+    slow, keeper = sessions(2)
+    overdue(keeper, kept)
+    message_id, claim_id = leased(slow, kept)
+    slow.begin().queue.complete(kept, claim_id, results=["late"])
+    # The floor moves up to now, and passes the result that is not committed yet.
+    keeper.queue.maintain(kept)
+    slow.commit()
+    assert end_of(keeper, kept, message_id) == ("completed", "late")
+    for _ in range(3):
+        pass_seconds(keeper.connection, kept, KEPT_SECONDS + 60)
+        keeper.queue.maintain(kept)
+    assert end_of(keeper, kept, message_id) is None
