@@ -10,8 +10,8 @@ as $$
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09 P34
--- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only; for
---           these as internal_finish
+-- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only;
+--           for these as internal_finish
 declare
     v_claim      record;
     v_rest       record;
