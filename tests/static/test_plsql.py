@@ -52,7 +52,11 @@ FORMS = (
     ("internal/pop_ready.sql", " into v_locked limit v_left;", " into v_locked;"),
     ("internal/pop_ready.sql", "close lane_rows;", "null;"),
     ("internal/delete_ready.sql", "sql%bulk_rowcount(i) = 1", "true"),
-    ("internal/reap.sql", "while p_reaped + p_died + v_ended < p_limit loop", "for e in expired loop"),
+    (
+        "internal/reap.sql",
+        "while p_reaped + p_died + v_ended < p_limit loop",
+        "for e in expired loop",
+    ),
     ("internal/store.sql", "exception\n", "    commit;\nexception\n"),
     ("internal/delete_messages.sql", "is\n", "is\n    pragma autonomous_transaction;\n"),
     ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
