@@ -75,6 +75,7 @@ def test_what_is_empty_or_long_goes_as_a_lob() -> None:
     assert values_of("enqueue", body_binary=b"")["p_body_binary"] == Lob(b"")
     assert values_of("enqueue", body="x" * 32_767)["p_body"] == "x" * 32_767
     assert values_of("enqueue", body="é" * 20_000)["p_body"] == Lob("é" * 20_000)
+    assert values_of("cancel_many", header_value="")["p_header_value"] == Lob("")
     assert values_of("complete", message_ids=[])["p_message_ids"] == "[]"
 
 
@@ -82,6 +83,14 @@ def test_what_oracle_would_take_for_nothing_or_cut_is_refused() -> None:
     for given in ({"dedup_key": ""}, {"queue_name": "x" * 40_000}, {"delay_seconds": float("nan")}):
         with pytest.raises(rowq.InvalidArgument):
             values_of("enqueue", **given)
+
+
+@pytest.mark.parametrize("routine", ["cancel_many", "reset"])
+def test_an_empty_filter_is_refused_and_never_none(routine: str) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="message_type"):
+        values_of(routine, message_type="")
+    assert values_of(routine, message_type="mail")["p_message_type"] == "mail"
+    assert values_of("enqueue", message_type="")["p_message_type"] == ""
 
 
 def test_rows_become_the_contract_s_types() -> None:

@@ -19,6 +19,7 @@ from tests.engines.oracle.session import as_account, open_session, owner_in, spe
 from tests.engines.oracle.ways import OracleProvider
 from tests.engines.values import given
 from tests.static.sources import EXAMPLES, SQL
+from tests.static.test_contract import LONG_TEXTS
 
 URL = "oracle://system:secret@host:1522/service?protocol=tcps"
 
@@ -85,8 +86,8 @@ def test_what_a_call_cannot_say_here_is_known(
 
 
 def test_long_texts_are_lobs_and_others_are_not() -> None:
-    kinds = {name: type_of(Parameter(name, "text", None, "in")) for name in ("body", "error", "x")}
-    assert kinds == {"body": "clob", "error": "clob", "x": "varchar2"}
+    kinds = {name: type_of(Parameter(name, "text", None, "in")) for name in (*LONG_TEXTS, "x")}
+    assert kinds == {**dict.fromkeys(LONG_TEXTS, "clob"), "x": "varchar2"}
 
 
 class Recorder:
@@ -145,7 +146,7 @@ def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
     assert tuple(re.findall(r"(p_\w+) => :\1\b", recorder.text)) == SIGNATURES[routine.name]
     wanted = {
         f"p_{parameter.name}": (oracledb.DB_TYPE_CLOB, "x")
-        if parameter.name in {"body", "error"}
+        if parameter.name in LONG_TEXTS
         else SENT[parameter.type]
         for parameter in parameters
     }

@@ -27,13 +27,15 @@ from rowq.oracle.driver import load_driver
 ROWS = "p_rows"
 """The parameter by which every routine's rows leave."""
 
-_LONG_TEXTS = {"body", "error"}
+_LONG_TEXTS = {"body", "error", "header_value"}
 _LONG_TYPES = {"json", "int64s"}
 _NEVER_EMPTY = {
     "dedup_key": "dedup_key must be 1 to 200 characters",
     "group_key": "group_key must be 1 to 200 characters",
     "on_predecessor_dead": "on_predecessor_dead must be hold, continue or fail",
 }
+# An empty text would be no filter, so that a call would take more than it was asked for.
+_EMPTY_IS_NO_FILTER = {("cancel_many", "message_type"), ("reset", "message_type")}
 # A bind of text or bytes takes so many bytes without a LOB of its own.
 _FITS_A_BIND = 32_767
 # So many rows of a result are asked for at a time: more than a usual batch has.
@@ -64,6 +66,9 @@ class Call:
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the binds; raises InvalidArgument for what cannot be sent."""
+        for name, value in arguments.items():
+            if value == "" and (self.routine, name) in _EMPTY_IS_NO_FILTER:
+                raise InvalidArgument(f"{name} must be 1 to 200 characters")
         return {
             f"p_{name}": _spell(name, kind, value)
             for name, kind, value in given("oracle", self.parameters, arguments)

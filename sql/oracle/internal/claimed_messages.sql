@@ -7,7 +7,8 @@ is
 -- differs   no such helper elsewhere: other engines read them from the claim
     v_held t_messages;
 begin
-    select l.message_id, l.lane, l.attempt, l.place, null as group_key, 0 as is_tokenless
+    select l.message_id, l.lane, l.attempt, l.place, null as group_key, 0 as is_tokenless,
+           l.is_cancelled
     bulk collect into v_held
     from rowq_leased l
     where l.part_id = p_part_id

@@ -4,8 +4,7 @@ is
 -- purpose   Mark as leased what was not found but still has a body: a worker holds it.
 -- differs   no such helper elsewhere: part of cancel
     v_asked  rowq_ids := rowq_ids();
-    v_leased t_numbers;
-    v_places t_places;
+    v_leased rowq_ids;
 begin
     for i in 1 .. p_lines.count loop
         if p_lines(i).outcome = 'not_found' then
@@ -29,13 +28,5 @@ begin
         where f.part_id = p_part_id
           and f.message_id = m.message_id
     );
-    for i in 1 .. v_leased.count loop
-        v_places(internal_number_text(v_leased(i))) := i;
-    end loop;
-    for i in 1 .. p_lines.count loop
-        if p_lines(i).outcome = 'not_found'
-           and v_places.exists(internal_number_text(p_lines(i).message_id)) then
-            p_lines(i).outcome := 'leased';
-        end if;
-    end loop;
+    internal_mark_lines(p_lines, v_leased, 'leased');
 end internal_mark_leased;

@@ -7,14 +7,20 @@ procedure internal_reap(
 is
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09 P27
--- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead
+-- promise   P03 P09 P27 P34
+-- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead;
+--           for cancelled messages as internal_finish
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_floor constant number := internal_read_floor(p_queue.part_id, -1);
     v_row_id      rowid;
     v_claim_id    rowq_claim.claim_id%type;
     v_worker_name rowq_claim.worker_name%type;
     v_messages    t_messages;
+    v_rest        t_messages;
+    v_cancelled   t_messages;
+    v_locked      rowq_ids;
+    v_held        rowq_ids;
+    v_ended       pls_integer := 0;
     v_alive       t_messages;
     v_dead        t_messages;
     v_error       varchar2(300 char);
@@ -34,17 +40,28 @@ begin
     p_reaped := 0;
     p_died := 0;
     open expired;
-    while p_reaped + p_died < p_limit loop
+    while p_reaped + p_died + v_ended < p_limit loop
         fetch expired into v_row_id, v_claim_id, v_worker_name;
         exit when expired%notfound;
         v_messages := internal_claimed_messages(p_queue.part_id, v_claim_id);
+        internal_split_by_cancel(v_messages, v_rest, v_cancelled);
+        if v_cancelled.count > 0 then
+            -- Leave the claim alone while a producer is adding a message that waits for one of
+            -- these, because the end of a message would wait for that transaction.
+            internal_lock_messages(
+                p_queue.part_id, internal_ids_of(v_cancelled), v_locked, v_held
+            );
+            continue when v_held.count > 0;
+        end if;
         delete from rowq_leased l
         where l.part_id = p_queue.part_id
           and l.claim_id = v_claim_id;
         delete from rowq_claim c
         where c.rowid = v_row_id;
 
-        internal_split_by_attempts(p_queue, v_messages, v_alive, v_dead);
+        internal_finish(p_queue.part_id, p_queue.archive_days, v_cancelled, 'cancelled');
+        v_ended := v_ended + v_cancelled.count;
+        internal_split_by_attempts(p_queue, v_rest, v_alive, v_dead);
         v_error := 'lease expired';
         if v_worker_name is not null then
             v_error := v_error || ': ' || v_worker_name;

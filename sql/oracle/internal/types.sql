@@ -1,7 +1,8 @@
 -- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
 -- group_key is set only where a message is to join its group, and is_tokenless is 1 for one that
--- comes from a place where it had no token. place is that of a new message in its batch, or 0, and
--- predecessor_ids is null for one that names none. topic is null where it is not published.
+-- comes from a place where it had no token. is_cancelled is 1 for one of a claim that was cancelled
+-- meanwhile. place is that of a new message in its batch, or 0, and predecessor_ids is null for one
+-- that names none. topic is null where it is not published.
 type t_queue is record (
     part_id              rowq_queue.part_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -26,7 +27,8 @@ type t_message is record (
     attempt      rowq_ready.attempt%type,
     seq          rowq_ready.seq%type,
     group_key    rowq_message.group_key%type,
-    is_tokenless number(1)
+    is_tokenless number(1),
+    is_cancelled rowq_leased.is_cancelled%type
 );
 type t_messages is table of t_message index by pls_integer;
 type t_locked_row is record (

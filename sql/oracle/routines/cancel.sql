@@ -1,19 +1,23 @@
 procedure cancel(
     p_queue_name  in varchar2,
     p_message_ids in clob,
+    p_leased      in number default 0,
     p_rows        out sys_refcursor
 )
 is
 -- routine   cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
--- promise   P15
--- locks     blocked, delayed, ready, grouped, dead rows, passing over locked ones; then as complete
+-- promise   P15 P34
+-- locks     claim rows, if leased, then blocked, delayed, ready, grouped, dead rows, passing over
+--           locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     v_queue         t_queue;
     v_ids           rowq_ids;
+    v_noted         rowq_ids := rowq_ids();
+    v_rest          rowq_ids;
     v_messages      t_messages;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
@@ -23,11 +27,20 @@ begin
         internal_refuse('message_ids is missing');
     end if;
     v_ids := internal_read_id_list(p_message_ids);
+    if p_leased not in (0, 1) then
+        internal_refuse('leased must be 0 or 1');
+    end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_pop_waiting(v_queue.part_id, v_ids);
+    -- Look into the claims first: what is noted there is not looked for among the ready ones.
+    v_rest := v_ids;
+    if p_leased = 1 then
+        internal_note_cancels(v_queue.part_id, v_ids, v_noted, v_rest);
+    end if;
+    v_messages := internal_pop_waiting(v_queue.part_id, v_rest);
     internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'cancelled');
     v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
+    internal_mark_lines(v_lines, v_noted, 'requested');
     internal_mark_leased(v_queue.part_id, v_lines);
 
     open p_rows for

@@ -8,7 +8,7 @@ is
 -- routine   extend_lease
 -- version   1
 -- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
--- promise   P08
+-- promise   P08 P34
 -- locks     the claim row
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
@@ -16,9 +16,10 @@ is
     v_queue         t_queue;
     v_row_id        rowid;
     v_lease_until   rowq_claim.lease_until%type;
+    v_has_cancels   rowq_claim.has_cancels%type;
     v_has_savepoint boolean;
     cursor claim_row is
-        select c.rowid, c.lease_until
+        select c.rowid, c.lease_until, c.has_cancels
         from rowq_claim c
         where c.part_id = v_queue.part_id
           and c.claim_id = p_claim_id
@@ -30,7 +31,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     open claim_row;
-    fetch claim_row into v_row_id, v_lease_until;
+    fetch claim_row into v_row_id, v_lease_until, v_has_cancels;
     close claim_row;
     if v_row_id is null then
         internal_refuse_claim(p_claim_id);
@@ -45,7 +46,19 @@ begin
     where c.rowid = v_row_id;
 
     open p_rows for
-        select p_claim_id as claim_id, v_lease_until as lease_until
+        select p_claim_id as claim_id, v_lease_until as lease_until,
+               case
+                   when v_has_cancels = 1 then (
+                       select case
+                                  when count(*) > 0
+                                      then json_arrayagg(l.message_id returning clob)
+                              end
+                       from rowq_leased l
+                       where l.part_id = v_queue.part_id
+                         and l.claim_id = p_claim_id
+                         and l.is_cancelled = 1
+                   )
+               end as cancel_ids
         from dual;
 exception
     when others then

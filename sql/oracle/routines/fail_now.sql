@@ -9,7 +9,7 @@ is
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10
+-- promise   P08 P10 P34
 -- locks     the claim row; then message, dead and dedup rows, waiting as complete does
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
@@ -17,6 +17,8 @@ is
     v_queue         t_queue;
     v_ids           rowq_ids;
     v_messages      t_messages;
+    v_rest          t_messages;
+    v_cancelled     t_messages;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
@@ -26,8 +28,11 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    internal_push_dead(v_queue, v_messages, p_error, true);
+    internal_split_by_cancel(v_messages, v_rest, v_cancelled);
+    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_push_dead(v_queue, v_rest, p_error, true);
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
+    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome

@@ -8,14 +8,16 @@ is
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08
--- locks     the claim row; then new ready rows
+-- promise   P08 P34
+-- locks     the claim row; then new ready rows, and for cancelled messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
     v_messages      t_messages;
+    v_rest          t_messages;
+    v_cancelled     t_messages;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
@@ -25,10 +27,13 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    v_lines := internal_outcomes(v_ids, v_messages, 'released');
-    internal_as_front(v_messages, 1);
-    internal_push_ready(v_queue.part_id, v_messages);
+    internal_split_by_cancel(v_messages, v_rest, v_cancelled);
+    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_as_front(v_rest, 1);
+    internal_push_ready(v_queue.part_id, v_rest);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    v_lines := internal_outcomes(v_ids, v_messages, 'released');
+    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome

@@ -10,7 +10,7 @@ is
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10
+-- promise   P08 P10 P34
 -- locks     the claim row; then message, delayed, ready, dead or dedup rows, waiting as complete
 --           does
 -- commits   never; the caller owns the transaction
@@ -19,6 +19,8 @@ is
     v_queue         t_queue;
     v_ids           rowq_ids;
     v_messages      t_messages;
+    v_rest          t_messages;
+    v_cancelled     t_messages;
     v_alive         t_messages;
     v_dead          t_messages;
     v_due_at        t_moments;
@@ -32,12 +34,15 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    internal_split_by_attempts(v_queue, v_messages, v_alive, v_dead);
+    internal_split_by_cancel(v_messages, v_rest, v_cancelled);
+    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_split_by_attempts(v_queue, v_rest, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
     internal_push_dead(v_queue, v_dead, p_error, true);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
+    internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 
     open p_rows for
         select n.message_id, n.outcome, n.due_at

@@ -30,11 +30,12 @@ _COMMENTS = """
     from user_col_comments c
     where c.table_name like 'ROWQ\\_%' escape '\\' and c.comments is not null
     """
-_LONG_TEXTS = {"body", "error"}
+_LONG_TEXTS = {"body", "error", "header_value"}
 _FAMILIES = {
     "boolean": "number",
     "int32": "number",
     "int64": "number",
+    "int64s": "text",
     "float": "number",
     "text": "text",
     "json": "text",

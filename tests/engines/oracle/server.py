@@ -74,7 +74,8 @@ class OracleServer(ControlledServer):
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
         self.capabilities = self._capabilities(
-            "databases", "waits", "genuine", "groups", "limits", "predecessors", "topics"
+            *("cancel", "databases", "genuine", "groups", "limits", "predecessors", "topics"),
+            "waits",
         )
         self._make_roles()
 
