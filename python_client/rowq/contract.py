@@ -106,7 +106,7 @@ class ErrorEntry:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contract:
     """The whole contract; `own` are the routines that only some engines will ever have."""
 
@@ -127,10 +127,15 @@ class Contract:
         """Return a routine, whether it is to be on all engines or only on some."""
         return self.routines.get(name) or self.own[name]
 
-    def of(self, engine: str) -> dict[str, Routine]:
+    def of(self, engine: str) -> Mapping[str, Routine]:
         """Return every routine that an engine has, as it has it, by name."""
-        every = {**self.routines, **self.own}
-        return {name: entry.on(engine) for name, entry in every.items() if _is_on(engine, entry)}
+        return _of(self, engine)
+
+
+@cache
+def _of(contract: Contract, engine: str) -> Mapping[str, Routine]:
+    every = {**contract.routines, **contract.own}
+    return {name: entry.on(engine) for name, entry in every.items() if _is_on(engine, entry)}
 
 
 @cache

@@ -55,6 +55,7 @@ begin
     describe('rowq_schedule', null, 'Schedules, whose messages maintain adds to their queues when they are due.');
     describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
     describe('rowq_successor', null, 'Which message waits for which other one.');
+    describe('rowq_topic_binding', null, 'Which queue gets what is published under which topics.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
@@ -204,6 +205,11 @@ begin
     describe('rowq_successor', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_successor', 'predecessor_id', 'The message that it waits for now; null where that is to be found out.');
     describe('rowq_successor', 'message_id', 'The message.');
+    describe('rowq_topic_binding', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_topic_binding', 'pattern_key', 'Bytes of the pattern, which are what is compared.');
+    describe('rowq_topic_binding', 'topic_pattern', 'What of the topics the queue gets.');
+    describe('rowq_topic_binding', 'head_key', 'Bytes of the words before the first * or #, which the topic has to begin with; of a dot where there are none.');
+    describe('rowq_topic_binding', 'shape', 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.');
     -- end of comments
 end;
 /

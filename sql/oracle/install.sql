@@ -25,6 +25,7 @@ exit failure
 @@tables/gate.sql
 @@tables/started.sql
 @@tables/schedule.sql
+@@tables/topic_binding.sql
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql

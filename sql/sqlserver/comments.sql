@@ -19,9 +19,13 @@ from (
         (N'procedure', N'DropQueue', N'', N'Remove an empty queue, or with force a queue and everything in it, archive included.'),
         (N'procedure', N'PauseQueue', N'', N'Stop delivery; enqueue and the finishing routines go on.'),
         (N'procedure', N'ResumeQueue', N'', N'Start delivery again.'),
+        (N'procedure', N'BindTopic', N'', N'Let a queue get what is published under the topics that a pattern matches.'),
+        (N'procedure', N'UnbindTopic', N'', N'Take a queue''s pattern away; what it has got stays.'),
         (N'procedure', N'PurgeQueue', N'', N'Delete waiting messages, ready and delayed; leased ones stay with their workers.'),
         (N'procedure', N'Enqueue', N'', N'Hand over one message.'),
         (N'procedure', N'EnqueueBatch', N'', N'Hand over many messages in one call: all of them or, on an error, none.'),
+        (N'procedure', N'Publish', N'', N'Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.'),
+        (N'procedure', N'PublishBatch', N'', N'Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.'),
         (N'procedure', N'DequeueFast', N'', N'Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.'),
         (N'procedure', N'DequeueWait', N'', N'Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.'),
         (N'procedure', N'Peek', N'', N'Show the next ready messages without leasing them.'),
@@ -46,6 +50,7 @@ from (
         (N'procedure', N'QueueStats', N'', N'Counts, age and settings of one queue or all.'),
         (N'procedure', N'GetMessage', N'', N'Where a message is and everything about it; no row when rowq does not know it.'),
         (N'procedure', N'ListDead', N'', N'Dead messages, without their bodies, in the order of their ids.'),
+        (N'procedure', N'ListTopics', N'', N'The patterns of one queue or all, in the order of the queues'' names.'),
         (N'procedure', N'Health', N'', N'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'),
         (N'procedure', N'Version', N'', N'What is installed.'),
         (N'procedure', N'CareForIndexes', N'', N'Rebuild or reorganize the indexes that traffic has worn out, as gently as the edition allows.'),
@@ -71,6 +76,7 @@ from (
         (N'table', N'started', N'', N'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.'),
         (N'table', N'successor', N'', N'Which message waits for which other one.'),
         (N'table', N'time_zone', N'', N'Which time zone of Windows, as SQL Server knows it, an IANA name stands for; the source is windowsZones in the Unicode CLDR.'),
+        (N'table', N'topic_binding', N'', N'Which queue gets what is published under which topics.'),
         (N'table', N'archived', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'archived', N'finished_at', N'When it was completed, cancelled or declared dead.'),
         (N'table', N'archived', N'message_id', N'The message.'),
@@ -215,7 +221,13 @@ from (
         (N'table', N'successor', N'message_id', N'The message.'),
         (N'table', N'successor', N'on_dead', N'What a dead predecessor does to the message: hold, continue or fail; null is hold.'),
         (N'table', N'time_zone', N'iana_name', N'A name such as Europe/Berlin.'),
-        (N'table', N'time_zone', N'windows_name', N'The name that Windows and SQL Server have for it.')
+        (N'table', N'time_zone', N'windows_name', N'The name that Windows and SQL Server have for it.'),
+        (N'table', N'topic_binding', N'part_id', N'The queue; never used again for another one.'),
+        (N'table', N'topic_binding', N'topic_pattern', N'What of the topics the queue gets.'),
+        (N'table', N'topic_binding', N'word_count', N'How many words the pattern has, without #.'),
+        (N'table', N'topic_binding', N'has_rest', N'Whether any words may follow, or none: the pattern ends with #.'),
+        (N'table', N'topic_binding', N'literal_head', N'The words before the first * or #, which the topic has to begin with.'),
+        (N'table', N'topic_binding', N'like_pattern', N'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_head has said it.')
         -- end of comments
 ) w (kind, name, column_name, description)
 inner join sys.objects o

@@ -46,6 +46,7 @@ go
 :r tables/started.sql
 :r tables/schedule.sql
 :r tables/time_zone.sql
+:r tables/topic_binding.sql
 :r tables/finished.sql
 :r tables/archived.sql
 :r tables/sequential_keys.sql
@@ -56,7 +57,9 @@ go
 :r internal/await_predecessor.sql
 :r internal/block.sql
 :r internal/block_batch.sql
+:r internal/bound_queues.sql
 :r internal/check_batch_size.sql
+:r internal/check_bodies.sql
 :r internal/check_body.sql
 :r internal/check_given.sql
 :r internal/check_headers.sql
@@ -68,6 +71,7 @@ go
 :r internal/check_settings.sql
 :r internal/check_tick.sql
 :r internal/check_time_zone.sql
+:r internal/check_topics.sql
 :r internal/cut_ties.sql
 :r internal/delete_claim.sql
 :r internal/delete_empty_claim.sql
@@ -137,7 +141,10 @@ go
 :r internal/run_due.sql
 :r internal/run_schedules.sql
 :r internal/send_tick.sql
+:r internal/store.sql
+:r internal/store_batch.sql
 :r internal/tick_headers.sql
+:r internal/topic_fault.sql
 :r internal/trim_claim.sql
 :r internal/try_enter_group.sql
 :r internal/try_join_group.sql
@@ -150,9 +157,13 @@ go
 :r routines/drop_queue.sql
 :r routines/pause_queue.sql
 :r routines/resume_queue.sql
+:r routines/bind_topic.sql
+:r routines/unbind_topic.sql
 :r routines/purge_queue.sql
 :r routines/enqueue.sql
 :r routines/enqueue_batch.sql
+:r routines/publish.sql
+:r routines/publish_batch.sql
 :r routines/dequeue_fast.sql
 :r routines/dequeue_wait.sql
 :r routines/peek.sql
@@ -177,6 +188,7 @@ go
 :r routines/queue_stats.sql
 :r routines/get_message.sql
 :r routines/list_dead.sql
+:r routines/list_topics.sql
 :r routines/health.sql
 :r routines/version.sql
 :r routines/care_for_indexes.sql

@@ -45,11 +45,16 @@ def test_without_a_name_every_queue_is_maintained(
     for late in (queue, other):
         late.enqueue("delayed", delay_seconds=10)
         late.pass_seconds(100)
-    rows = {row.queue_name: row for row in call(connection, "maintain")}
-    assert rows[queue.name].promoted == rows[other.name].promoted == 1
-    assert len(rows) == min(1000, len(call(connection, "queue_stats", max_count=1)))
-    rows = {row.queue_name: row for row in call(connection, "maintain", queue_name=None)}
-    assert rows[queue.name].promoted == 0
+    first = call(connection, "maintain")
+    assert len(first) == min(1000, len(call(connection, "queue_stats", max_count=1)))
+    promoted = {row.queue_name: row.promoted for row in first}
+    # A call takes a thousand queues, and the tests may have left more than that.
+    while not {queue.name, other.name} <= promoted.keys():
+        rows = call(connection, "maintain", queue_name=None)
+        promoted = {row.queue_name: row.promoted for row in rows} | promoted
+    assert promoted[queue.name] == promoted[other.name] == 1
+    again = call(connection, "maintain", queue_name=None)
+    assert not [row for row in again if row.queue_name in {queue.name, other.name} and row.promoted]
 
 
 @pytest.mark.promise("P19")

@@ -1,7 +1,8 @@
 """Which moments a cron expression names: what cronsim says, which follows Debian's cron.
 
-rowq differs in one thing: where the clocks are set forward over several times of one expression,
-cronsim names the end of the gap once for each of them, and rowq once.
+rowq differs in two things: where the clocks are set forward over several times of one expression,
+cronsim names the end of the gap once for each of them, and rowq once; and cronsim refuses a day
+that no year has, such as 30 February, at which rowq has no tick.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
+from cronsim import CronSim, CronSimError
 
 _WORDS = {
     "@hourly": "0 * * * *",
@@ -31,7 +32,13 @@ def ticks(cron: str, zone: str, after: datetime, count: int) -> list[datetime]:
 def _ticks(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
     latest = after
     fields = _WORDS.get(cron, " ".join(cron.split()))
-    for local in CronSim(fields, after.astimezone(ZoneInfo(zone))):
+    try:
+        moments = CronSim(fields, after.astimezone(ZoneInfo(zone)))
+    except CronSimError as error:
+        if str(error) == "Bad day-of-month" and fields.split()[3] != "*":
+            return
+        raise
+    for local in moments:
         moment = local.astimezone(UTC)
         if moment > latest + _HORIZON:
             return

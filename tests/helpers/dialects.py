@@ -44,7 +44,7 @@ class Matching(Protocol):
     """A dialect of an engine on which queues are bound to topics."""
 
     def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
-        """Return topics with the queues that are bound to them, by one call of the helper."""
+        """Return topics with the queues that are bound to them, by one call."""
 
 
 DIALECTS: dict[str, Dialect] = {

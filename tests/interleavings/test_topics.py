@@ -136,7 +136,7 @@ def test_a_publish_waits_for_an_open_drop_and_leaves_out_what_is_gone(
 def test_a_queue_that_was_dropped_since_the_snapshot_gets_nothing(
     sessions: Open, pair: tuple[str, str], word: str, way: Any
 ) -> None:
-    """PostgreSQL ends such a transaction, as it does with a change of a row that others changed."""
+    """PostgreSQL and Oracle end such a transaction, as where it changes what others changed."""
     admin, producer = sessions(2)
     producer.begin("repeatable read").queue.list_topics()
     admin.queue.drop_queue(pair[0])

@@ -38,7 +38,7 @@ WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
     r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|Recheck|HintGroups|Block"
-    r"|Unblock|LetGo|Free|Follow|Try|SendTick|RunDue|GiveUp)"
+    r"|Unblock|LetGo|Free|Follow|Try|SendTick|RunDue|GiveUp|Store)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 

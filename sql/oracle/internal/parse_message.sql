@@ -1,19 +1,23 @@
 function internal_parse_message(
-    p_message    in json_element_t,
-    p_headers    in clob,
-    p_now        in timestamp,
-    p_place      in number,
-    p_max_length in number,
-    p_fault      out varchar2
+    p_message      in json_element_t,
+    p_headers      in clob,
+    p_now          in timestamp,
+    p_place        in number,
+    p_max_length   in number,
+    p_is_published in boolean,
+    p_fault        out varchar2
 )
 return t_new_message
 is
 -- routine   internal_parse_message
--- purpose   Read and check one message of enqueue_batch; p_fault is what is wrong with it, or null.
+-- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_fault is what is wrong with it, or null.
 -- promise   P15 P20
     c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
-        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key'
-        || '|predecessor_ids|predecessor_positions|on_predecessor_dead|';
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|'
+        || case
+            when p_is_published then 'topic|'
+            else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
+        end;
     c_places constant varchar2(100 char) :=
         ' must be a flat list of places before the message''s own';
     v_object  json_object_t;
@@ -24,6 +28,7 @@ is
     v_headers clob;
     v_bytes   blob;
     v_type    varchar2(32767);
+    v_topic   varchar2(32767);
     v_key     varchar2(32767);
     v_group   varchar2(32767);
     v_on_dead varchar2(32767);
@@ -141,14 +146,20 @@ begin
     v_type := text_of('message_type');
     v_key := key_of('dedup_key');
     v_group := key_of('group_key');
-    v_ids := list_of(
-        'predecessor_ids', ' must be a flat list of at most 10000 ids, no null'
-    );
-    v_places := list_of('predecessor_positions', c_places);
-    v_on_dead := text_of('on_predecessor_dead');
-    if v_on_dead is null and v_object.has('on_predecessor_dead') then
-        if v_object.get('on_predecessor_dead').is_string() then
-            p_fault := 'on_predecessor_dead must be hold, continue or fail';
+    if p_is_published then
+        v_topic := text_of('topic');
+        p_fault := coalesce(p_fault, internal_topic_fault('topic', v_topic, false));
+        v_type := coalesce(v_type, v_topic);
+    else
+        v_ids := list_of(
+            'predecessor_ids', ' must be a flat list of at most 10000 ids, no null'
+        );
+        v_places := list_of('predecessor_positions', c_places);
+        v_on_dead := text_of('on_predecessor_dead');
+        if v_on_dead is null and v_object.has('on_predecessor_dead') then
+            if v_object.get('on_predecessor_dead').is_string() then
+                p_fault := 'on_predecessor_dead must be hold, continue or fail';
+            end if;
         end if;
     end if;
     v_moment := text_of('run_at');
@@ -199,6 +210,7 @@ begin
             v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead
         );
         v_new.predecessor_positions := v_places;
+        v_new.topic := v_topic;
     end if;
     return v_new;
 end internal_parse_message;

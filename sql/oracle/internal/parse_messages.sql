@@ -1,8 +1,12 @@
-function internal_parse_messages(p_messages in clob, p_max_length in number)
+function internal_parse_messages(
+    p_messages     in clob,
+    p_max_length   in number,
+    p_is_published in boolean default false
+)
 return t_new_messages
 is
 -- routine   internal_parse_messages
--- purpose   Read and check the messages of enqueue_batch.
+-- purpose   Read and check the messages of enqueue_batch, or of publish_batch, where p_max_length is null.
 -- promise   P15
 -- errors    RQ711
     c_fault constant varchar2(100 char) :=
@@ -35,7 +39,7 @@ begin
     for i in 1 .. v_array.get_size() loop
         v_new(i) := internal_parse_message(
             v_array.get(i - 1), case when v_headers.exists(i) then v_headers(i) end, v_now, i,
-            p_max_length, v_fault
+            p_max_length, p_is_published, v_fault
         );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');

@@ -1,7 +1,7 @@
 -- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
 -- group_key is set only where a message is to join its group, and is_tokenless is 1 for one that
 -- comes from a place where it had no token. place is that of a new message in its batch, or 0, and
--- predecessor_ids is null for one that names none.
+-- predecessor_ids is null for one that names none. topic is null where it is not published.
 type t_queue is record (
     part_id              rowq_queue.part_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -69,9 +69,20 @@ type t_new_message is record (
     place                 number(10),
     predecessor_ids       rowq_ids,
     predecessor_positions rowq_ids,
-    on_predecessor_dead   rowq_blocked.on_dead%type
+    on_predecessor_dead   rowq_blocked.on_dead%type,
+    topic                 rowq_topic_binding.topic_pattern%type
 );
 type t_new_messages is table of t_new_message index by pls_integer;
+-- place is that of a message, in its batch, whose topic the queue is bound to.
+type t_bound_queue is record (
+    place           number(10),
+    part_id         rowq_queue.part_id%type,
+    queue_name      rowq_queue.queue_name%type,
+    queue_key       rowq_queue.queue_key%type,
+    max_body_length rowq_queue.max_body_length%type,
+    listened_until  rowq_queue.listened_until%type
+);
+type t_bound_queues is table of t_bound_queue index by pls_integer;
 type t_numbers is table of number index by pls_integer;
 -- Texts and numbers of a schedule are as long as a caller may pass them, so that they can be
 -- checked before they are stored.
@@ -116,6 +127,7 @@ type t_clobs is table of clob index by pls_integer;
 type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
+type t_key_lists is table of rowq_keys index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
 -- A t_places finds a position by the text of an id, or by what internal_dedup_order returns.
 type t_places is table of pls_integer index by varchar2(4000);

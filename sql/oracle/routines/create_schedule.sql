@@ -29,10 +29,12 @@ is
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
+    c_most_tries constant pls_integer := 100;
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_queue         t_queue;
     v_schedule      t_schedule;
     v_existing      t_schedule;
+    v_tries         pls_integer := 0;
     v_outcome       varchar2(20 char) := 'created';
     v_has_savepoint boolean;
 begin
@@ -58,33 +60,40 @@ begin
     v_schedule.schedule_key := utl_raw.cast_to_raw(p_schedule_name);
     v_schedule.next_run_at := internal_next_tick(v_schedule, sys_extract_utc(systimestamp));
 
-    begin
-        insert into rowq_schedule (
-            part_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
-            overlap, starts_at, ends_at, message_type, priority, group_key, max_attempts,
-            next_run_at, headers, body, body_binary
-        )
-        values (
-            v_schedule.part_id, v_schedule.schedule_key, v_schedule.schedule_name,
-            v_schedule.cron, v_schedule.interval_seconds, v_schedule.time_zone,
-            v_schedule.missed, v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
-            v_schedule.message_type, v_schedule.priority, v_schedule.group_key,
-            v_schedule.max_attempts, v_schedule.next_run_at, v_schedule.headers,
-            v_schedule.body, v_schedule.body_binary
-        );
-    exception
-        when e_no_queue then
-            internal_refuse_queue(p_queue_name);
-        when dup_val_on_index then
-            -- If there is no schedule of that name, it was dropped meanwhile, or this transaction
-            -- is too old to see it: that stays an error.
-            v_existing := internal_read_schedule(v_queue.part_id, v_schedule.schedule_key);
-            if v_existing.part_id is null then
-                raise;
-            end if;
-            v_outcome := 'exists';
-            v_schedule.next_run_at := v_existing.next_run_at;
-    end;
+    loop
+        begin
+            insert into rowq_schedule (
+                part_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
+                overlap, starts_at, ends_at, message_type, priority, group_key, max_attempts,
+                next_run_at, headers, body, body_binary
+            )
+            values (
+                v_schedule.part_id, v_schedule.schedule_key, v_schedule.schedule_name,
+                v_schedule.cron, v_schedule.interval_seconds, v_schedule.time_zone,
+                v_schedule.missed, v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
+                v_schedule.message_type, v_schedule.priority, v_schedule.group_key,
+                v_schedule.max_attempts, v_schedule.next_run_at, v_schedule.headers,
+                v_schedule.body, v_schedule.body_binary
+            );
+            exit;
+        exception
+            when e_no_queue then
+                internal_refuse_queue(p_queue_name);
+            when dup_val_on_index then
+                v_existing := internal_read_schedule(v_queue.part_id, v_schedule.schedule_key);
+                if v_existing.part_id is not null then
+                    v_outcome := 'exists';
+                    v_schedule.next_run_at := v_existing.next_run_at;
+                    exit;
+                end if;
+                -- The schedule was dropped meanwhile, so try again. The tries are limited for a
+                -- serializable transaction, which never sees the row that it collides with.
+                v_tries := v_tries + 1;
+                if v_tries = c_most_tries then
+                    raise;
+                end if;
+        end;
+    end loop;
 
     open p_rows for
         select p_schedule_name as schedule_name, v_outcome as outcome,

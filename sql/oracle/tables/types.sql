@@ -17,6 +17,30 @@ create or replace type rowq_line force as object (
 /
 create or replace type rowq_lines force as table of rowq_line
 /
+-- Bytes of topics' first words, or of patterns.
+create or replace type rowq_keys force as table of raw(400)
+/
+-- A rowq_topic_key is a pattern that a message's topic matches; place is that of the message in its
+-- batch.
+create or replace type rowq_topic_key force as object (
+    place       number(10),
+    pattern_key raw(400)
+)
+/
+create or replace type rowq_topic_keys force as table of rowq_topic_key
+/
+-- A rowq_sent is a message that publish has handed over to a queue; line_no is its place in the
+-- result.
+create or replace type rowq_sent force as object (
+    line_no    number(10),
+    place      number(10),
+    queue_name varchar2(100 char),
+    message_id number(19),
+    outcome    varchar2(20 char)
+)
+/
+create or replace type rowq_sent_list force as table of rowq_sent
+/
 -- A rowq_kept says what maintain did for one queue.
 create or replace type rowq_kept force as object (
     queue_name         varchar2(100 char),

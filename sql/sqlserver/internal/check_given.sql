@@ -3,11 +3,12 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.InternalCheckGiven
     @given rowq.given_list readonly,
-    @max_body_length int
+    @max_body_length int,
+    @is_published bit
 as
 begin
 -- routine   InternalCheckGiven
--- purpose   Refuse a batch with an invalid message, and say which one.
+-- purpose   Refuse a batch with an invalid message, and say which one; topics of published ones are for InternalCheckTopics.
 -- promise   P15 P20
 -- errors    RQ711
     set nocount on;
@@ -23,10 +24,16 @@ begin
             when g.name not in (
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
                     N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key',
-                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead'
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead', N'topic'
                 )
                 or g.name like N'% '
+                or g.name = N'topic' and @is_published = 0
                 then concat(N'unknown key ', g.name)
+            when @is_published = 1
+                and g.name in (
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead'
+                )
+                then N'a published message has no predecessors'
             when g.kind = 0
                 then null
             when g.name in (N'body', N'body_base64') and g.size > @max_body_length

@@ -3,14 +3,16 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.InternalEnqueueBatch
     @queue_name nvarchar(max),
-    @messages nvarchar(max)
+    @messages nvarchar(max),
+    @is_published bit = 0
 as
 begin
 -- routine   InternalEnqueueBatch
--- purpose   Add the messages of a JSON array, all of them or, on an error, none; returns the rows.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27
+-- purpose   Add the messages of a JSON array to a queue, or each to those that are bound to its topic, all of them or, on an error, none; returns the rows.
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P35
 -- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
---           order of the keys; as InternalBlockBatch
+--           order of the keys; as InternalStoreBatch; as InternalBoundQueues where published, and
+--           then queue by queue in the order of their names
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
@@ -24,28 +26,31 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
-    declare @max_body_length int;
+    declare @max_body_length int = 33554432;
+    declare @uncounted_length int = 0;
     declare @group_limit int;
     declare @now datetime2(6);
-    declare @lane smallint;
     declare @is_array bit = 0;
     declare @has_waiting bit;
     declare @first_id bigint;
     declare @given rowq.given_list;
-    declare @parsed table (
-        position      int not null primary key,
-        lane          smallint not null,
-        delay_seconds float null,
-        run_at        datetime2(6) null,
-        message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
-        dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
-        key_place     int not null,
-        max_attempts  smallint null,
-        group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
-        on_dead       nvarchar(20) collate Latin1_General_100_BIN2 null
-    );
+    declare @parsed rowq.parsed_list;
     declare @new rowq.new_list;
-    declare @joining rowq.message_list;
+    declare @queues nvarchar(max);
+    declare @turn int;
+    -- turn is the place of a queue in @queues; of a message that is published to it there is a row.
+    declare @bound table (
+        turn     int not null,
+        position int not null,
+        primary key (turn, position)
+    );
+    declare @stored table (
+        turn       int not null,
+        position   int not null,
+        message_id bigint not null,
+        is_new     bit not null,
+        primary key (turn, position)
+    );
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -60,9 +65,15 @@ begin
                 select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @max_body_length = @max_body_length output,
-                @group_limit = @group_limit output;
+            -- Where no queue is given, each has a limit of its own, for which all bodies are
+            -- counted.
+            if @is_published = 0
+            begin
+                exec rowq.InternalRequireQueue
+                    @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                    @group_limit = @group_limit output;
+                set @uncounted_length = @max_body_length;
+            end;
             -- openjson reports an array as type 4. It raises an error for text that is not JSON or
             -- is nested more than 128 deep, so isjson looks first: at the array alone, and at the
             -- array inside another, as it is read here.
@@ -85,7 +96,8 @@ begin
                    ),
                    case
                        when p.[key] in (N'message_type', N'dedup_key', N'group_key')
-                           or p.[key] = N'body' and datalength(p.value) / 2 > @max_body_length
+                           or p.[key] = N'body'
+                               and datalength(p.value) / 2 > @uncounted_length
                            or p.[key] = N'headers' and datalength(p.value) / 2 > 65536
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
                        when p.[key] in (N'body', N'headers')
@@ -138,7 +150,9 @@ begin
                 where t.minutes between -840 and 840
                   and t.moment > '19000101'
             ) m;
-            exec rowq.InternalCheckGiven @given, @max_body_length;
+            exec rowq.InternalCheckGiven @given, @max_body_length, @is_published;
+            if @is_published = 1
+                exec rowq.InternalCheckTopics @given;
             if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
                 exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
             set @has_waiting = 0;
@@ -197,155 +211,128 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            if @is_published = 0
+                exec rowq.InternalLockPartShared @part_id, @queue_name;
+            else
+            begin
+                exec rowq.InternalBoundQueues @messages, @queues output;
+                insert into @bound (turn, position)
+                select cast(q.[key] as int), cast(p.value as int)
+                from openjson(@queues) q
+                cross apply openjson(q.value, N'$.places') p
+                option (maxdop 1);
+                exec rowq.InternalCheckBodies @given, @queues;
+            end;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            set @now = sysutcdatetime();
-            insert into @new (
-                position, message_id, key_bytes, key_place, lane, due_at, group_key, on_dead
-            )
-            -- The ids follow the order of the batch, because they order messages that are due at
-            -- the same moment.
-            select p.position, next value for rowq.message_seq over (order by p.position),
-                   iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
-                   p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
-                   convert(varbinary(802), p.group_key + N'.'), p.on_dead
-            from @parsed p
-            cross apply (
-                select coalesce(
-                    p.run_at,
-                    dateadd(
-                        microsecond,
-                        cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
-                        dateadd(second, cast(floor(p.delay_seconds) as int), @now)
-                    )
+            if @is_published = 1
+                update p
+                set message_type = g.value
+                from @parsed p
+                inner join @given g
+                    on g.position = p.position
+                   and g.name = N'topic'
+                where p.message_type is null
+                option (hash join, maxdop 1);
+            set @turn = 0;
+            while 1 = 1
+            begin
+                -- A batch of enqueue_batch has one turn, for its queue.
+                if @is_published = 1
+                begin
+                    select @part_id = cast(json_value(q.value, N'$.part_id') as int),
+                           @group_limit = cast(json_value(q.value, N'$.group_limit') as int)
+                    from openjson(@queues) q
+                    where q.[key] = cast(@turn as nvarchar(10));
+                    if @@rowcount = 0
+                        break;
+                end;
+                set @now = sysutcdatetime();
+                insert into @new (
+                    position, message_id, key_bytes, key_place, lane, due_at, group_key, on_dead
                 )
-            ) d (due_at);
+                -- The ids follow the order of the batch, because they order messages that are due
+                -- at the same moment.
+                select p.position, next value for rowq.message_seq over (order by p.position),
+                       iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
+                       p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
+                       convert(varbinary(802), p.group_key + N'.'), p.on_dead
+                from @parsed p
+                cross apply (
+                    select coalesce(
+                        p.run_at,
+                        dateadd(
+                            microsecond,
+                            cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
+                            dateadd(second, cast(floor(p.delay_seconds) as int), @now)
+                        )
+                    )
+                ) d (due_at)
+                where @is_published = 0
+                   or exists (
+                       select 1
+                       from @bound b
+                       where b.turn = @turn
+                         and b.position = p.position
+                   );
+                -- The place of a key counts among the messages of this queue.
+                if @is_published = 1
+                    update n
+                    set key_place = f.place
+                    from @new n
+                    inner join (
+                        select k.position,
+                               row_number() over (
+                                   partition by k.key_bytes order by k.position
+                               ) as place
+                        from @new k
+                        where k.key_bytes is not null
+                    ) f on f.position = n.position
+                    option (hash join, maxdop 1);
 
-            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
-            -- wait for each other. A key whose owner was finished in between is free again: try
-            -- once more.
-            while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
-            begin
-                insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
-                select @part_id, n.key_bytes, n.message_id
-                from @new n
-                where n.key_bytes is not null
-                  and n.key_place = 1
-                  and n.holder is null
-                  and not exists (
-                      select 1
-                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
-                      where d.part_id = @part_id
-                        and d.dedup_key = n.key_bytes
-                  )
-                order by n.key_bytes
-                option (loop join, maxdop 1);
-                update n
-                set holder = d.message_id
-                from @new n
-                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
-                    on d.part_id = @part_id
-                   and d.dedup_key = n.key_bytes
-                where n.holder is null
-                option (loop join, force order, maxdop 1);
-            end;
-            update @new set holder = message_id where key_bytes is null;
-
-            insert into rowq.message with (rowlock) (
-                part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
-                headers, body, body_binary, group_key
-            )
-            select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
-                   n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary,
-                   p.group_key
-            from openjson(@messages) e
-            inner join @new n on n.position = cast(e.[key] as int) + 1
-            inner join @parsed p on p.position = n.position
-            outer apply (
-                select top (1) j.value as headers
-                from openjson(e.value) j
-                where j.[key] = N'headers'
-                  and j.[type] <> 0
-            ) h
-            outer apply (
-                select top (1) j.value as body
-                from openjson(e.value) j
-                where j.[key] = N'body'
-                  and j.[type] <> 0
-            ) t
-            outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
-            where n.holder = n.message_id
-            option (loop join, force order, maxdop 1);
-
-            set @lane = -1;
-            while @lane is not null
-            begin
-                select @lane = min(n.lane)
-                from @new n
-                inner join rowq.lane l with (readuncommitted, forceseek)
-                    on l.part_id = @part_id
-                   and l.lane = n.lane
-                   and l.is_open = 0
-                where n.lane > @lane
-                option (loop join, force order, maxdop 1);
-                if @lane is not null
-                    exec rowq.InternalOpenLanes @part_id, @lane;
-            end;
-
-            if @has_waiting = 1
-            begin
-                exec rowq.InternalBlockBatch @part_id, @messages, @new;
-                update n
-                set is_waiting = 1
-                from @new n
-                where n.holder = n.message_id
-                  and (
-                      exists (
+                -- Insert all keys at once, in key order, so that two batches with the same keys
+                -- cannot wait for each other. A key whose owner was finished in between is free
+                -- again: try once more.
+                while exists (
+                    select 1 from @new n where n.key_bytes is not null and n.holder is null
+                )
+                begin
+                    insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+                    select @part_id, n.key_bytes, n.message_id
+                    from @new n
+                    where n.key_bytes is not null
+                      and n.key_place = 1
+                      and n.holder is null
+                      and not exists (
                           select 1
-                          from rowq.blocked b with (forceseek)
-                          where b.part_id = @part_id
-                            and b.message_id = n.message_id
-                      )
-                      or exists (
-                          select 1
-                          from rowq.dead d with (forceseek)
+                          from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
                           where d.part_id = @part_id
-                            and d.message_id = n.message_id
+                            and d.dedup_key = n.key_bytes
                       )
-                  )
-                option (loop join, maxdop 1);
-            end;
+                    order by n.key_bytes
+                    option (loop join, maxdop 1);
+                    update n
+                    set holder = d.message_id
+                    from @new n
+                    inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                        on d.part_id = @part_id
+                       and d.dedup_key = n.key_bytes
+                    where n.holder is null
+                    option (loop join, force order, maxdop 1);
+                end;
+                update @new set holder = message_id where key_bytes is null;
 
-            insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
-            select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
-                   n.message_id
-            from @new n
-            where n.holder = n.message_id
-              and n.due_at is null
-              and n.group_key is null
-              and n.is_waiting is null
-            option (maxdop 1);
-            insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
-            select @part_id, n.due_at, n.message_id, n.lane, n.group_key
-            from @new n
-            where n.holder = n.message_id
-              and n.due_at is not null
-              and n.is_waiting is null
-            option (maxdop 1);
-            if exists (select 1 from @new n where n.group_key is not null)
-            begin
-                insert into @joining (message_id, lane, place, attempt, group_key)
-                select n.message_id, n.lane,
-                       datediff_big(microsecond, '19700101', @now) + n.position, 0, n.group_key
-                from @new n
-                where n.holder = n.message_id
-                  and n.due_at is null
-                  and n.group_key is not null
-                  and n.is_waiting is null;
-                exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
+                exec rowq.InternalStoreBatch
+                    @part_id, @group_limit, @messages, @has_waiting, @now, @parsed, @new;
+                if @is_published = 0
+                    break;
+                insert into @stored (turn, position, message_id, is_new)
+                select @turn, n.position, n.holder, iif(n.holder = n.message_id, 1, 0)
+                from @new n;
+                delete from @new;
+                set @turn += 1;
             end;
 
             if @owns_transaction = 1
@@ -368,13 +355,23 @@ begin
             delete from @given;
             delete from @parsed;
             delete from @new;
-            delete from @joining;
+            delete from @bound;
+            delete from @stored;
         end catch;
     end;
 
-    select n.position, n.holder as message_id,
-           iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
-    from @new n
-    order by n.position;
+    if @is_published = 0
+        select n.position, n.holder as message_id,
+               iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
+        from @new n
+        order by n.position;
+    else
+        select s.position,
+               cast(json_value(q.value, N'$.queue_name') as nvarchar(200)) as queue_name,
+               s.message_id, iif(s.is_new = 1, N'enqueued', N'duplicate') as outcome
+        from openjson(@queues) q
+        inner join @stored s on s.turn = cast(q.[key] as int)
+        order by s.turn, s.position
+        option (loop join, force order, maxdop 1);
 end
 go

@@ -25,6 +25,7 @@ begin
     declare @schedule_key varbinary(402) = 0x;
     declare @next_key varbinary(402);
     declare @is_due bit;
+    declare @is_late bit = 0;
     declare @error nvarchar(4000);
 
     while 1 = 1
@@ -43,13 +44,17 @@ begin
             set transaction isolation level read committed;
 
             -- Look first, because the lock below would stay on rows that are not due, too. A guest
-            -- must not wait for others, as it holds the part until its caller's transaction ends.
+            -- must not wait for others, as it holds the part until its caller's transaction ends,
+            -- and a call of its own waits for a producer once.
             select top (1) @next_key = s.schedule_key
             from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
             where s.part_id = @part_id
               and s.schedule_key > @schedule_key
               and s.next_run_at <= @now
-              and (@owns_transaction = 1 or s.overlap = 1 and s.group_key is null)
+              and (
+                  @owns_transaction = 1 and @is_late = 0
+                  or s.overlap = 1 and s.group_key is null
+              )
             order by s.schedule_key
             option (maxdop 1, keepfixed plan);
             if @next_key is null
@@ -67,7 +72,10 @@ begin
             where s.part_id = @part_id
               and s.schedule_key = @schedule_key
               and s.next_run_at <= @now
-              and (@owns_transaction = 1 or s.overlap = 1 and s.group_key is null)
+              and (
+                  @owns_transaction = 1 and @is_late = 0
+                  or s.overlap = 1 and s.group_key is null
+              )
             option (maxdop 1, keepfixed plan);
             if @is_due = 1
             begin
@@ -92,6 +100,8 @@ begin
                 or @owns_transaction = 0 and xact_state() <> 1
                 throw;
 
+            if error_number() = 1222
+                set @is_late = 1;
             -- What comes of locks (1205, 1222) or of the server's state is tried again by the next
             -- call. What would be refused again is noted, and its tick is given up.
             if error_number() <> 1222 and error_severity() between 14 and 16

@@ -90,6 +90,7 @@ begin
             );
             if @@rowcount = 0
             begin
+                -- It is null where the schedule was dropped a moment ago.
                 set @outcome = N'exists';
                 set @next_run_at = null;
                 select @next_run_at = s.next_run_at

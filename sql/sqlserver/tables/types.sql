@@ -6,7 +6,8 @@
 -- batch, also those that are not added: holder is the unfinished message that has the dedup key,
 -- this one or one with the same key; key_bytes and group_key are bytes and a dot. given_list has a
 -- row for each key of each message of a batch: value is cut to 402 UTF-16 units, and size counts
--- characters, or bytes of a binary body.
+-- characters, or bytes of a binary body. parsed_list has the messages of a batch with what is short
+-- of them; key_place counts those with the same dedup key.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -39,8 +40,7 @@ create type rowq.new_list as table (
     due_at     datetime2(6) null,
     holder     bigint null,
     group_key  varbinary(802) null,
-    on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null,
-    is_waiting bit null
+    on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null
 );
 go
 if type_id(N'rowq.given_list') is null
@@ -52,5 +52,19 @@ create type rowq.given_list as table (
     size      bigint null,
     is_base64 bit not null,
     moment    datetime2(6) null
+);
+go
+if type_id(N'rowq.parsed_list') is null
+create type rowq.parsed_list as table (
+    position      int not null primary key clustered,
+    lane          smallint not null,
+    delay_seconds float null,
+    run_at        datetime2(6) null,
+    message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    key_place     int not null,
+    max_attempts  smallint null,
+    group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    on_dead       nvarchar(20) collate Latin1_General_100_BIN2 null
 );
 go

@@ -33,7 +33,7 @@ _READS = """
     where v.sid = :place and n.name = 'session logical reads'
     """
 
-SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE", "ROWQ_SCHEDULE"})
+SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE", "ROWQ_SCHEDULE", "ROWQ_TOPIC_BINDING"})
 """Tables of a few rows; any plan will do."""
 
 _WHOLE = {"FULL SCAN", "FAST FULL SCAN", "SKIP SCAN", "FULL SCAN DESCENDING"}

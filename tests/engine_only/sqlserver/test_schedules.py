@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from time import monotonic
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -230,6 +231,24 @@ def test_a_tick_that_has_to_wait_is_left_for_the_next_call_without_a_note(
         assert value(connection, "select @@trancount") == 0
     call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue, 10)) == ["held"]
+
+
+@pytest.mark.promise("P30")
+def test_a_call_waits_for_a_producer_once(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer = connect()
+    names = [f"held {number}" for number in range(100)]
+    make_due(connection, queue, *names, group_key="g")
+    make_due(connection, queue, "plain")
+    with rolled_back(producer):
+        enqueue(producer, queue, "first", group_key="g")
+        began = monotonic()
+        call(connection, "maintain", queue_name=queue)
+        assert monotonic() - began < 1
+        assert bodies(dequeue(connection, queue, 10)) == ["plain"]
+    call(connection, "maintain", queue_name=queue)
+    assert listed(connection, queue)["held 99"].last_message_id is not None
 
 
 @pytest.mark.promise("P15", "P30")

@@ -10,7 +10,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.contract import Parameter, Routine
+from rowq.contract import Parameter, Routine, load_contract
 from tests.engines.oracle.catalog import OracleCatalog, type_of
 from tests.engines.oracle.session import number_of, spelled
 from tests.engines.oracle.tables import OracleTables
@@ -110,6 +110,23 @@ class OracleDialect(OracleCatalog, OracleTables):
         """End the statement that another session is executing, and not that session."""
         del connection
         other.cancel()
+
+    def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
+        """Return topics with the queues that are bound to them: messages went there, until now.
+
+        The helper is private to the package.
+        """
+        routine = load_contract().of("oracle")["publish_batch"]
+        messages = [{"topic": topic} for topic in topics]
+        self.begin(connection)
+        try:
+            columns, rows = self.call(connection, routine, {"messages": messages})
+        finally:
+            self.rollback(connection)
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        pairs = [(topics[row["position"] - 1], row["queue_name"]) for row in found]
+        assert len(set(pairs)) == len(pairs)
+        return set(pairs)
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a branch of a distributed transaction."""

@@ -74,7 +74,7 @@ class OracleServer(ControlledServer):
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
         self.capabilities = self._capabilities(
-            "databases", "waits", "genuine", "groups", "limits", "predecessors"
+            "databases", "waits", "genuine", "groups", "limits", "predecessors", "topics"
         )
         self._make_roles()
 

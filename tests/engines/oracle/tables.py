@@ -9,7 +9,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
-    "grouped", "message_group", "recheck", "blocked", "successor", "started",
+    "grouped", "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 

@@ -1,5 +1,6 @@
 """SQL Server, as the engine-neutral tests see it: calls, errors, transactions."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -58,6 +59,22 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
             while cursor.nextset():
                 pass
         return Rows(rows)
+
+    def bound_queues(self, connection: Connection, topics: Sequence[str]) -> set[tuple[str, str]]:
+        """Return topics with the queues that are bound to them, by one call of the helper."""
+        messages = json.dumps([{"topic": topic} for topic in topics])
+        statement = (
+            "set nocount on; declare @queues nvarchar(max);"
+            " exec rowq.InternalBoundQueues %s, @queues output; select @queues"
+        )
+        [(queues,)] = self.execute(connection, statement, [messages]).fetchall()
+        found = [
+            (topics[place - 1], str(queue["queue_name"]))
+            for queue in json.loads(queues)
+            for place in queue["places"]
+        ]
+        assert len(set(found)) == len(found)
+        return set(found)
 
     def make_table(self, connection: Connection, name: str, columns: str) -> None:
         """Make a table of the tests' own unless it is there."""

@@ -9,7 +9,7 @@ Connection = Any
 
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
-    "message_group", "recheck", "blocked", "successor", "started",
+    "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""

@@ -1,0 +1,56 @@
+procedure bind_topic(
+    p_queue_name    in varchar2,
+    p_topic_pattern in varchar2,
+    p_rows          out sys_refcursor
+)
+is
+-- routine   bind_topic
+-- version   1
+-- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- promise   P15 P35
+-- locks     the table of bindings against drop_queue; a new topic_binding row; waits for a session
+--           that is binding the same
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    -- ORA-02291 (parent key not found): the queue was dropped since a serializable transaction
+    -- began.
+    e_no_queue exception;
+    pragma exception_init(e_no_queue, -2291);
+    v_fault         varchar2(32767);
+    v_queue         t_queue;
+    v_head          varchar2(200 char);
+    v_shape         varchar2(100 char);
+    v_key           raw(200);
+    v_head_key      raw(200);
+    v_outcome       varchar2(20 char) := 'bound';
+    v_has_savepoint boolean;
+begin
+    internal_begin_work(v_has_savepoint);
+    v_fault := internal_topic_fault('topic_pattern', p_topic_pattern, true);
+    if v_fault is not null then
+        internal_refuse(v_fault);
+    end if;
+    v_queue := internal_lock_bindings(p_queue_name);
+    internal_read_pattern(p_topic_pattern, v_head, v_shape);
+    v_key := utl_raw.cast_to_raw(p_topic_pattern);
+    v_head_key := internal_head_key(v_head);
+
+    begin
+        insert into rowq_topic_binding (part_id, pattern_key, topic_pattern, head_key, shape)
+        values (v_queue.part_id, v_key, p_topic_pattern, v_head_key, v_shape);
+    exception
+        when e_no_queue then
+            internal_refuse_queue(p_queue_name);
+        when dup_val_on_index then
+            v_outcome := 'exists';
+    end;
+
+    open p_rows for
+        select p_queue_name as queue_name, p_topic_pattern as topic_pattern, v_outcome as outcome
+        from dual;
+exception
+    when others then
+        internal_roll_back(v_has_savepoint);
+        raise;
+end bind_topic;

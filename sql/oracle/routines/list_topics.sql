@@ -1,0 +1,27 @@
+procedure list_topics(
+    p_queue_name in varchar2 default null,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   list_topics
+-- version   1
+-- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- promise   P35
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+    v_queue t_queue;
+begin
+    if p_queue_name is not null then
+        v_queue := internal_require_queue(p_queue_name);
+    end if;
+
+    open p_rows for
+        select q.queue_name, b.topic_pattern
+        from rowq_queue q
+        join rowq_topic_binding b on b.part_id = q.part_id
+        where v_queue.part_id is null
+           or q.part_id = v_queue.part_id
+        order by q.queue_key, b.pattern_key;
+end list_topics;

@@ -1,0 +1,120 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalStoreBatch
+    @part_id int,
+    @group_limit int,
+    @messages nvarchar(max),
+    @has_waiting bit,
+    @now datetime2(6),
+    @parsed rowq.parsed_list readonly,
+    @new rowq.new_list readonly
+as
+begin
+-- routine   InternalStoreBatch
+-- purpose   Keep the messages of a batch that have their numbers and keys; those whose key another one holds are left out.
+-- promise   P01 P05 P11 P20 P21 P25 P26 P27
+-- locks     new rows; with group keys, waits as enqueue does, in the order of the keys; as
+--           InternalBlockBatch
+-- differs   elsewhere it parses the batch, too, which here must be done before the call writes
+    set nocount on;
+    declare @lane smallint = -1;
+    declare @waiting table (
+        message_id bigint not null primary key
+    );
+    declare @joining rowq.message_list;
+
+    insert into rowq.message with (rowlock) (
+        part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
+        headers, body, body_binary, group_key
+    )
+    select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
+           n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary,
+           p.group_key
+    from openjson(@messages) e
+    inner join @new n on n.position = cast(e.[key] as int) + 1
+    inner join @parsed p on p.position = n.position
+    outer apply (
+        select top (1) j.value as headers
+        from openjson(e.value) j
+        where j.[key] = N'headers'
+          and j.[type] <> 0
+    ) h
+    outer apply (
+        select top (1) j.value as body
+        from openjson(e.value) j
+        where j.[key] = N'body'
+          and j.[type] <> 0
+    ) t
+    outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
+    where n.holder = n.message_id
+    option (loop join, force order, maxdop 1);
+
+    while @lane is not null
+    begin
+        select @lane = min(n.lane)
+        from @new n
+        inner join rowq.lane l with (readuncommitted, forceseek)
+            on l.part_id = @part_id
+           and l.lane = n.lane
+           and l.is_open = 0
+        where n.lane > @lane
+        option (loop join, force order, maxdop 1);
+        if @lane is not null
+            exec rowq.InternalOpenLanes @part_id, @lane;
+    end;
+
+    if @has_waiting = 1
+    begin
+        exec rowq.InternalBlockBatch @part_id, @messages, @new;
+        insert into @waiting (message_id)
+        select n.message_id
+        from @new n
+        where n.holder = n.message_id
+          and (
+              exists (
+                  select 1
+                  from rowq.blocked b with (forceseek)
+                  where b.part_id = @part_id
+                    and b.message_id = n.message_id
+              )
+              or exists (
+                  select 1
+                  from rowq.dead d with (forceseek)
+                  where d.part_id = @part_id
+                    and d.message_id = n.message_id
+              )
+          )
+        option (loop join, maxdop 1);
+    end;
+
+    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+    select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
+           n.message_id
+    from @new n
+    where n.holder = n.message_id
+      and n.due_at is null
+      and n.group_key is null
+      and not exists (select 1 from @waiting w where w.message_id = n.message_id)
+    option (maxdop 1);
+    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
+    select @part_id, n.due_at, n.message_id, n.lane, n.group_key
+    from @new n
+    where n.holder = n.message_id
+      and n.due_at is not null
+      and not exists (select 1 from @waiting w where w.message_id = n.message_id)
+    option (maxdop 1);
+    if exists (select 1 from @new n where n.group_key is not null)
+    begin
+        insert into @joining (message_id, lane, place, attempt, group_key)
+        select n.message_id, n.lane,
+               datediff_big(microsecond, '19700101', @now) + n.position, 0, n.group_key
+        from @new n
+        where n.holder = n.message_id
+          and n.due_at is null
+          and n.group_key is not null
+          and not exists (select 1 from @waiting w where w.message_id = n.message_id);
+        exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
+    end;
+end
+go

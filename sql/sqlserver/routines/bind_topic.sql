@@ -1,0 +1,115 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.BindTopic
+    @queue_name nvarchar(max),
+    @topic_pattern nvarchar(max)
+as
+begin
+-- routine   BindTopic
+-- version   1
+-- purpose   Let a queue get what is published under the topics that a pattern matches.
+-- promise   P15 P35
+-- locks     the part, shared; the new topic_binding row; waits for another session that adds it
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @pattern nvarchar(200);
+    declare @fault nvarchar(200);
+    declare @outcome nvarchar(20);
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            exec rowq.InternalTopicFault N'topic_pattern', @topic_pattern, 1, @fault output;
+            if @fault is not null
+                exec rowq.InternalRefuse @fault;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            set @pattern = @topic_pattern;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            -- If another session has added the pattern meanwhile, this inserts no row and raises no
+            -- error (ignore_dup_key).
+            insert into rowq.topic_binding with (rowlock) (
+                part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern
+            )
+            select @part_id, w.pattern,
+                   iif(w.words = N'', 0, len(w.words) - len(replace(w.words, N'.', N'')) + 1),
+                   iif(right(w.pattern, 1) = N'#', 1, 0),
+                   case
+                       when charindex(N'*', w.words) = 0 then w.words
+                       when charindex(N'*', w.words) > 2
+                           then left(w.words, charindex(N'*', w.words) - 2)
+                       else N''
+                   end,
+                   iif(
+                       charindex(N'*', w.words) = 0, null,
+                       replace(replace(w.words, N'_', N'!_'), N'*', N'%')
+                   )
+            from (
+                -- words is the pattern without its #. The collation compares the bytes.
+                select p.pattern,
+                       case
+                           when p.pattern = N'#' then N''
+                           when right(p.pattern, 1) = N'#' then left(p.pattern, len(p.pattern) - 2)
+                           else p.pattern
+                       end as words
+                from (select @pattern collate Latin1_General_100_BIN2 as pattern) p
+            ) w
+            where not exists (
+                select 1
+                from rowq.topic_binding b with (rowlock, readcommittedlock, forceseek)
+                where b.part_id = @part_id
+                  and b.topic_pattern = @pattern
+            )
+            option (loop join, maxdop 1);
+            set @outcome = iif(@@rowcount = 1, N'bound', N'exists');
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select cast(@queue_name as nvarchar(200)) as queue_name,
+           cast(@topic_pattern as nvarchar(200)) as topic_pattern, @outcome as outcome;
+end
+go

@@ -1,0 +1,44 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ListTopics
+    @queue_name nvarchar(max) = null
+as
+begin
+-- routine   ListTopics
+-- version   1
+-- purpose   The patterns of one queue or all, in the order of the queues' names.
+-- promise   P35
+-- locks     rows, shared while they are read; none with row versions
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+
+    begin try
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        if @queue_name is not null
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        select q.queue_name, b.topic_pattern
+        from rowq.queue q
+        inner join rowq.topic_binding b on b.part_id = q.part_id
+        where @part_id is null
+           or q.part_id = @part_id
+        order by q.queue_name, b.topic_pattern
+        option (loop join, maxdop 1, recompile);
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go

@@ -1,0 +1,21 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.PublishBatch
+    @messages nvarchar(max)
+as
+begin
+-- routine   PublishBatch
+-- version   1
+-- purpose   Do what publish does with many messages in one call, queue by queue: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- locks     as InternalBoundQueues; as enqueue_batch, queue by queue in the order of their names
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    exec rowq.InternalEnqueueBatch null, @messages, @is_published = 1;
+end
+go
