@@ -35,6 +35,7 @@ from (
         (N'procedure', N'Release', N'', N'Give messages back to the front of their priority without spending the attempt.'),
         (N'procedure', N'ExtendLease', N'', N'Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.'),
         (N'procedure', N'Cancel', N'', N'Withdraw messages that no worker holds, dead ones too.'),
+        (N'procedure', N'CancelMany', N'', N'Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.'),
         (N'procedure', N'Reset', N'', N'Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.'),
         (N'procedure', N'CreateSchedule', N'', N'Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.'),
         (N'procedure', N'AlterSchedule', N'', N'Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.'),

@@ -177,6 +177,7 @@ go
 :r routines/release.sql
 :r routines/extend_lease.sql
 :r routines/cancel.sql
+:r routines/cancel_many.sql
 :r routines/reset.sql
 :r routines/create_schedule.sql
 :r routines/alter_schedule.sql

@@ -17,6 +17,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set textsize 2147483647;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
