@@ -61,7 +61,7 @@ begin
                 or charindex(N'\', @header_name) > 0
                 or left(@header_name, 1) = N'-'
                 exec rowq.InternalRefuse
-                    N'header_name must have 1 to 200 printable ASCII characters, no ", \, leading -';
+                    N'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -';
             if @message_type is null and @group_key is null and @header_name is null
                 and @enqueued_before is null
                 exec rowq.InternalRefuse
