@@ -10,7 +10,7 @@ begin
 -- routine   InternalNoteCancels
 -- purpose   Note of leased messages that they were cancelled; @noted_ids are those noted, null where there is none.
 -- promise   P34
--- locks     claim rows, passing over locked ones; then rows of leased
+-- locks     claim rows, then rows of leased, passing over locked ones
     set nocount on;
     declare @ids table (message_id bigint not null primary key);
     declare @found table (
@@ -37,8 +37,8 @@ begin
     if @@rowcount = 0
         return;
 
-    -- Whoever takes messages out of a claim locks its row first. So behind that lock nobody else is
-    -- at rows of leased, and those that are still there can be changed without a wait.
+    -- Whoever takes messages out of a claim locks its row first. So behind that lock nobody else
+    -- changes rows of leased; one that a reader keeps locked is passed over, too.
     update c
     set has_cancels = 1
     output inserted.claim_id into @claims (claim_id)
@@ -52,7 +52,7 @@ begin
     output inserted.message_id into @noted (message_id)
     from @claims c
     inner join @found f on f.claim_id = c.claim_id
-    inner join rowq.leased l with (rowlock, xlock, forceseek)
+    inner join rowq.leased l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         on l.part_id = @part_id
        and l.claim_id = f.claim_id
        and l.lane = f.lane
