@@ -71,8 +71,7 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
     if engines := entry.get("engines_so_far"):
         yield f"- So far only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
-        words = [word + _only_on("outcome", word, entry) for word in outcomes]
-        yield f"- Outcomes: {', '.join(words)}"
+        yield f"- Outcomes: {', '.join(outcomes)}"
     errors = [_error(number, entry, contract) for number in entry["errors"]]
     yield f"- Errors: {', '.join(errors) or 'none'}"
     yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
@@ -81,19 +80,17 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
 
 
 def _error(number: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
-    return f"{number} {contract['errors'][number]['name']}" + _only_on("error", number, entry)
-
-
-def _only_on(kind: str, name: str, entry: Mapping[str, Any]) -> str:
-    engines = entry.get(f"{kind}_engines", {}).get(name)
-    return f" (so far only on: {', '.join(engines)})" if engines else ""
+    engines = entry.get("error_engines", {}).get(number)
+    return f"{number} {contract['errors'][number]['name']}" + (
+        f" (so far only on: {', '.join(engines)})" if engines else ""
+    )
 
 
 def _parameter(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str, ...]:
     meaning = known[given["name"]]
     default = f"`{given['default']}`" if "default" in given else "required"
     kind = f"{meaning['type']}, in and out" if "direction" in given else meaning["type"]
-    return f"`{given['name']}`", kind, default, _meaning({**meaning, **given})
+    return f"`{given['name']}`", kind, default, _meaning(meaning)
 
 
 def _meaning(entry: Mapping[str, Any]) -> str:

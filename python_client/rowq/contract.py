@@ -52,7 +52,6 @@ class Routine:
     repeatable: whether a call may be made again when its answer was lost. short_form_of: the
     routine that this one calls, None for one that stands for itself. error_engines: by number, the
     engines where the routine may raise an error, of an error that not all of them have.
-    outcome_engines: the same of its outcomes, by word.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Routine:
     short_form_of: str | None
     overloads: tuple[Overload, ...]
     error_engines: Mapping[str, tuple[str, ...]]
-    outcome_engines: Mapping[str, tuple[str, ...]]
 
     def on(self, engine: str) -> "Routine":
         """Return the routine as an engine has it, without what it lacks."""
@@ -78,11 +76,6 @@ class Routine:
             self,
             parameters=tuple(one for one in self.parameters if _is_on(engine, one)),
             columns=tuple(one for one in self.columns if _is_on(engine, one)),
-            outcomes=tuple(
-                word
-                for word in self.outcomes
-                if engine in self.outcome_engines.get(word, (engine,))
-            ),
             errors=tuple(
                 number
                 for number in self.errors
@@ -179,13 +172,10 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
             for parameter, types in parameters.items()
             for type_ in types
         ),
-        error_engines=_engines_of("error", entry),
-        outcome_engines=_engines_of("outcome", entry),
+        error_engines={
+            number: tuple(engines) for number, engines in entry.get("error_engines", {}).items()
+        },
     )
-
-
-def _engines_of(kind: str, entry: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(engines) for name, engines in entry.get(f"{kind}_engines", {}).items()}
 
 
 def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
@@ -195,7 +185,7 @@ def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
         type=known["type"],
         default=entry.get("default"),
         direction=entry.get("direction", "in"),
-        engines=tuple(entry.get("engines", known.get("engines", ()))),
+        engines=tuple(known.get("engines", ())),
     )
 
 

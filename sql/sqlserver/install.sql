@@ -78,6 +78,7 @@ go
 :r internal/delete_queue.sql
 :r internal/dequeue.sql
 :r internal/drop_days.sql
+:r internal/end_cancelled.sql
 :r internal/enqueue_batch.sql
 :r internal/enter_group.sql
 :r internal/enter_queue.sql
@@ -109,6 +110,7 @@ go
 :r internal/next_cron_local.sql
 :r internal/next_message_id.sql
 :r internal/next_tick.sql
+:r internal/note_cancels.sql
 :r internal/note_error.sql
 :r internal/offset_change.sql
 :r internal/open_days.sql
@@ -150,8 +152,10 @@ go
 :r internal/try_join_group.sql
 :r internal/try_unblock.sql
 :r internal/unblock.sql
+:r internal/unknown_of.sql
 :r internal/widen_group.sql
 :r internal/windows_zone.sql
+:r internal/withdraw.sql
 :r routines/create_queue.sql
 :r routines/alter_queue.sql
 :r routines/drop_queue.sql
@@ -173,6 +177,7 @@ go
 :r routines/release.sql
 :r routines/extend_lease.sql
 :r routines/cancel.sql
+:r routines/cancel_many.sql
 :r routines/reset.sql
 :r routines/create_schedule.sql
 :r routines/alter_schedule.sql

@@ -88,15 +88,10 @@ def routines_of(engine: str) -> dict[str, dict[str, Any]]:
             "parameters": [
                 given
                 for given in entry["parameters"]
-                if _is_on(engine, CONTRACT["parameters"][given["name"]] | given)
+                if _is_on(engine, CONTRACT["parameters"][given["name"]])
             ],
             "columns": [
                 column for column in entry["columns"] if _is_on(engine, CONTRACT["columns"][column])
-            ],
-            "outcomes": [
-                word
-                for word in entry.get("outcomes", ())
-                if engine in entry.get("outcome_engines", {}).get(word, [engine])
             ],
             "errors": [
                 number

@@ -10,10 +10,11 @@ create or alter procedure rowq.InternalGiveUpMessages
 as
 begin
 -- routine   InternalGiveUpMessages
--- purpose   Take messages from a claim and make them dead or released, as @outcome says; returns the rows.
--- promise   P08 P10
+-- purpose   Take messages from a claim, end those that were cancelled, and make the others dead or released, as @outcome says; returns the rows.
+-- promise   P08 P10 P34
 -- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
---           rows of groups and of messages that wait, tried only
+--           for cancelled messages as complete; rows of groups and of messages that wait, tried
+--           only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   no such helper elsewhere: only here both routines need a transaction of their own
@@ -24,12 +25,14 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
+    declare @has_cancels bit;
     declare @asked table (
         message_id bigint not null,
         place      int not null,
         primary key (message_id, place)
     );
     declare @taken rowq.message_list;
+    declare @ended rowq.message_list;
 
     -- A refusal must not doom the caller's transaction.
     if @owns_transaction = 0
@@ -53,14 +56,16 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue @queue_name, @part_id output;
-            exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
+            exec rowq.InternalLockClaim
+                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             delete l
-            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
-            into @taken (message_id, lane, place, attempt)
+            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
+                   deleted.is_cancelled
+            into @taken (message_id, lane, place, attempt, is_cancelled)
             from rowq.leased l with (rowlock, forceseek)
             where l.part_id = @part_id
               and l.claim_id = @claim_id
@@ -73,6 +78,15 @@ begin
                 exec rowq.InternalDeleteClaim @part_id, @claim_id;
             else
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @has_cancels = 1
+            begin
+                delete j
+                output deleted.message_id, deleted.lane, deleted.place, deleted.attempt
+                into @ended (message_id, lane, place, attempt)
+                from @taken j
+                where j.is_cancelled = 1;
+                exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            end;
             if @outcome = N'dead'
                 exec rowq.InternalPushDead @part_id, @taken, @error, @owns_transaction;
             else
@@ -101,18 +115,31 @@ begin
                 throw;
             delete from @asked;
             delete from @taken;
+            delete from @ended;
         end catch;
     end;
 
     -- All that the claim held, in the order of delivery; or what was asked for, in that order.
     if @message_ids is null
-        select j.message_id, @outcome as outcome
-        from @taken j
+        select j.message_id, j.outcome
+        from (
+            select t.message_id, t.lane, t.place, @outcome as outcome
+            from @taken t
+            union all
+            select e.message_id, e.lane, e.place, N'cancelled'
+            from @ended e
+        ) j
         order by j.lane, j.place, j.message_id;
     else
-        select a.message_id, iif(j.message_id is null, N'stale', @outcome) as outcome
+        select a.message_id,
+               case
+                   when j.message_id is not null then @outcome
+                   when e.message_id is not null then N'cancelled'
+                   else N'stale'
+               end as outcome
         from @asked a
         left join @taken j on j.message_id = a.message_id
+        left join @ended e on e.message_id = a.message_id
         order by a.place;
 end
 go

@@ -5,7 +5,8 @@ create or alter procedure rowq.InternalLockClaim
     @part_id int,
     @claim_id bigint,
     @message_ids nvarchar(max),
-    @held_until datetime2(6) = null output
+    @held_until datetime2(6) = null output,
+    @has_cancels bit = null output
 as
 begin
 -- routine   InternalLockClaim
@@ -18,8 +19,9 @@ begin
         N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
     );
     set @held_until = null;
+    set @has_cancels = null;
 
-    select @held_until = c.lease_until
+    select @held_until = c.lease_until, @has_cancels = c.has_cancels
     from rowq.claim c with (rowlock, updlock, forceseek)
     where c.part_id = @part_id
       and c.claim_id = @claim_id;

@@ -12,15 +12,20 @@ as
 begin
 -- routine   InternalReap
 -- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
--- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead
+-- promise   P03 P09 P34
+-- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead;
+--           for cancelled messages as InternalFinish
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint;
     declare @worker_name nvarchar(400);
     declare @error nvarchar(500);
+    declare @has_cancels bit;
+    declare @locked int;
+    declare @count int = 0;
     declare @expired table (claim_id bigint not null primary key);
     declare @taken rowq.message_list;
+    declare @ended rowq.message_list;
     declare @alive rowq.message_list;
     declare @worn rowq.message_list;
     set @reaped = 0;
@@ -41,7 +46,7 @@ begin
     order by c.claim_id
     option (maxdop 1, keepfixed plan);
 
-    while @reaped + @died < @limit
+    while @reaped + @died + @count < @limit
     begin
         set @claim_id = null;
         select top (1) @claim_id = e.claim_id from @expired e order by e.claim_id;
@@ -52,7 +57,7 @@ begin
         -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
         -- its row is locked or gone.
         set @worker_name = null;
-        select @worker_name = c.worker_name
+        select @worker_name = c.worker_name, @has_cancels = c.has_cancels
         from rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where c.part_id = @part_id
           and c.claim_id = @claim_id
@@ -60,14 +65,44 @@ begin
         if @@rowcount = 0
             continue;
 
+        if @has_cancels = 1
+        begin
+            -- Leave the claim alone while a producer is adding a message that waits for one of the
+            -- cancelled ones, because the end of a message would wait for that transaction.
+            select @locked = count(*)
+            from rowq.leased l with (forceseek)
+            left join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = l.message_id
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and l.is_cancelled = 1
+              and m.message_id is null
+            option (loop join, force order, maxdop 1, keepfixed plan);
+            if @locked > 0
+                continue;
+        end;
+
         delete l
-        output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
-        into @taken (message_id, lane, place, attempt)
+        output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
+               deleted.is_cancelled
+        into @taken (message_id, lane, place, attempt, is_cancelled)
         from rowq.leased l with (rowlock, forceseek)
         where l.part_id = @part_id
           and l.claim_id = @claim_id
         option (maxdop 1, keepfixed plan);
         exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+        if @has_cancels = 1
+        begin
+            delete j
+            output deleted.message_id, deleted.lane, deleted.place, deleted.attempt
+            into @ended (message_id, lane, place, attempt)
+            from @taken j
+            where j.is_cancelled = 1;
+            set @count += @@rowcount;
+            exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            delete from @ended;
+        end;
 
         insert into @alive (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt

@@ -3,15 +3,17 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.Cancel
     @queue_name nvarchar(max),
-    @message_ids nvarchar(max)
+    @message_ids nvarchar(max),
+    @leased bit = 0
 as
 begin
 -- routine   Cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
--- promise   P15
--- locks     the part, shared; blocked, delayed, dead, grouped and ready rows, passing over locked
---           ones; a token of each group, tried; then as complete
+-- promise   P15 P34
+-- locks     the part, shared; claim rows, if leased, and then those of leased; blocked, delayed,
+--           dead, grouped and ready rows; locked ones are passed over; a token of each group,
+--           tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -25,27 +27,19 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @archive_days int;
-    declare @may_close bit;
-    declare @count int;
+    declare @noted_ids nvarchar(max);
+    declare @rest_ids nvarchar(max);
+    declare @cancelled_ids nvarchar(max);
+    declare @unknown_ids nvarchar(max);
     declare @asked table (
         message_id bigint not null,
         place      int not null,
         primary key (message_id, place)
     );
-    declare @ids table (message_id bigint not null primary key);
-    declare @held table (message_id bigint not null primary key);
-    declare @unknown table (message_id bigint not null primary key);
-    declare @groups table (
-        group_key    varbinary(802) not null primary key,
-        is_exclusive bit null
+    declare @outcomes table (
+        message_id bigint not null primary key,
+        outcome    nvarchar(20) not null
     );
-    declare @ready table (
-        lane       smallint not null,
-        seq        bigint not null,
-        message_id bigint not null,
-        primary key (lane, seq, message_id)
-    );
-    declare @taken rowq.message_list;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -66,8 +60,6 @@ begin
             insert into @asked (place, message_id)
             select cast(j.[key] as int), cast(j.value as bigint)
             from openjson(@message_ids) j;
-            insert into @ids (message_id)
-            select distinct a.message_id from @asked a;
 
             if @owns_transaction = 1
                 begin transaction;
@@ -77,192 +69,38 @@ begin
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            set @may_close = @owns_transaction;
-            -- A message that waits for others goes to each of the other places from there, so look
-            -- for it first.
-            delete b
-            output deleted.message_id, deleted.lane, 0, 0, 1
-            into @taken (message_id, lane, place, attempt, is_tokenless)
-            from @ids j
-            inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                on b.part_id = @part_id
-               and b.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
-            delete d
-            output deleted.message_id, deleted.lane, 0, deleted.attempt,
-                   iif(deleted.holds_group = 1, 0, 1)
-            into @taken (message_id, lane, place, attempt, is_tokenless)
-            from @ids j
-            inner join rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-                on d.part_id = @part_id
-               and d.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
-
-            -- Find a delayed message by message.due_at, which is its place in delayed.
-            delete d
-            output deleted.message_id, deleted.lane, 0, deleted.attempt,
-                   iif(deleted.group_key is null, 0, 1)
-            into @taken (message_id, lane, place, attempt, is_tokenless)
-            from @ids j
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-                on m.part_id = @part_id
-               and m.message_id = j.message_id
-            inner join rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-                on d.part_id = @part_id
-               and d.due_at = m.due_at
-               and d.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
-
-            -- A message that was never given back is in the tail lane of its priority, where its
-            -- seq is the moment of its enqueued_at. The others that have a body are looked for
-            -- among all ready messages.
-            insert into @ready (lane, seq, message_id)
-            select r.lane, r.seq, r.message_id
-            from @ids j
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-                on m.part_id = @part_id
-               and m.message_id = j.message_id
-            inner join rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-                on r.part_id = @part_id
-               and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
-               and r.seq = datediff_big(microsecond, '19700101', m.enqueued_at)
-               and r.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
-            delete j
-            from @ids j
-            where exists (select 1 from @taken t where t.message_id = j.message_id)
-               or exists (select 1 from @ready r where r.message_id = j.message_id)
-               or not exists (
-                    select 1
-                    from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-                    where m.part_id = @part_id
-                      and m.message_id = j.message_id
-                );
-            if exists (select 1 from @ids)
+            set @noted_ids = null;
+            set @cancelled_ids = null;
+            set @rest_ids = @message_ids;
+            if @leased = 1
             begin
-                -- A message goes from its group to the ready ones, so look for it there first.
-                insert into @groups (group_key)
-                select distinct x.group_key
-                from @ids j
-                inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-                    on m.part_id = @part_id
-                   and m.message_id = j.message_id
-                   and m.group_key is not null
-                inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-                    on x.part_id = @part_id
-                   and x.group_key = convert(varbinary(802), m.group_key + N'.')
-                   and x.message_id = j.message_id
-                option (loop join, force order, maxdop 1);
-                set @count = @@rowcount;
-                -- Before it is taken out, hold a token of its group, so that nobody passes over it
-                -- meanwhile. A transaction of its own locks that exclusively where it can, because
-                -- below it may have to give back the token of another message. A group of which no
-                -- token can be had is left alone, and its message counts as leased.
-                if @count > 0 and @owns_transaction = 1
-                    update g
-                    set is_exclusive = 1
-                    from @groups g
-                    cross apply (
-                        select top (1) t.token_no
-                        from rowq.message_group t
-                            with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                        where t.part_id = @part_id
-                          and t.group_key = g.group_key
-                        order by t.token_no
-                    ) t
-                    option (loop join, force order, maxdop 1);
-                if @count > 0
-                begin
-                    update g
-                    set is_exclusive = 0
-                    from @groups g
-                    cross apply (
-                        select top (1) t.token_no
-                        from rowq.message_group t
-                            with (rowlock, updlock, readpast, readcommittedlock, forceseek)
-                        where t.part_id = @part_id
-                          and t.group_key = g.group_key
-                        order by t.token_no
-                    ) t
-                    where g.is_exclusive is null
-                    option (loop join, force order, maxdop 1);
-                    if @@rowcount > 0
-                        set @may_close = 0;
-                    delete x
-                    output deleted.message_id, deleted.lane, 0, 0, 1
-                    into @taken (message_id, lane, place, attempt, is_tokenless)
-                    from @ids j
-                    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-                        on m.part_id = @part_id
-                       and m.message_id = j.message_id
-                    inner join @groups g
-                        on g.group_key = convert(varbinary(802), m.group_key + N'.')
-                       and g.is_exclusive is not null
-                    inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-                        on x.part_id = @part_id
-                       and x.group_key = g.group_key
-                       and x.message_id = j.message_id
-                    option (loop join, force order, maxdop 1);
-                    delete j
-                    from @ids j
-                    where exists (select 1 from @taken t where t.message_id = j.message_id);
-                end;
-                -- No key leads from a message to its claim, so read what is leased once for all.
-                insert into @held (message_id)
-                select distinct l.message_id
-                from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
-                inner join @ids j on j.message_id = l.message_id
-                where l.part_id = @part_id
-                option (hash join, force order, maxdop 1);
+                -- Look into the claims first: what is noted there is not looked for among the ready
+                -- messages.
+                exec rowq.InternalNoteCancels @part_id, @message_ids, @noted_ids output;
+                insert into @outcomes (message_id, outcome)
+                select cast(j.value as bigint), N'requested' from openjson(@noted_ids) j;
+                select @rest_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
+                       + N']'
+                from @asked a
+                where not exists (select 1 from @outcomes o where o.message_id = a.message_id);
             end;
-            delete j
-            from @ids j
-            where exists (select 1 from @held h where h.message_id = j.message_id);
-            if exists (select 1 from @ids)
-                insert into @ready (lane, seq, message_id)
-                select r.lane, r.seq, r.message_id
-                from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-                inner join @ids j on j.message_id = r.message_id
-                where r.part_id = @part_id
-                option (hash join, force order, maxdop 1);
-            delete r
-            output deleted.message_id, deleted.lane, 0, deleted.attempt
-            into @taken (message_id, lane, place, attempt)
-            from @ready j
-            inner join rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-                on r.part_id = @part_id
-               and r.lane = j.lane
-               and r.seq = j.seq
-               and r.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            if @rest_ids is not null
+                exec rowq.InternalWithdraw
+                    @part_id, @archive_days, @rest_ids, @owns_transaction, @cancelled_ids output;
+            insert into @outcomes (message_id, outcome)
+            select cast(j.value as bigint), N'cancelled' from openjson(@cancelled_ids) j;
 
             -- A message without a body is unknown, and so is one that is finished and not yet
-            -- archived. The reads are dirty, so that one that another session has locked does not
-            -- count as unknown.
-            insert into @unknown (message_id)
-            select distinct a.message_id
+            -- archived. Every other one that is left is in a worker's hands.
+            select @rest_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
             from @asked a
-            where not exists (
-                    select 1
-                    from rowq.message m with (readuncommitted, forceseek)
-                    where m.part_id = @part_id
-                      and m.message_id = a.message_id
-                );
-            delete from @ids;
-            insert into @ids (message_id)
-            select distinct a.message_id
-            from @asked a
-            where not exists (select 1 from @taken t where t.message_id = a.message_id)
-              and not exists (select 1 from @unknown u where u.message_id = a.message_id);
-            if exists (select 1 from @ids)
-                insert into @unknown (message_id)
-                select distinct f.message_id
-                from rowq.finished f with (readuncommitted, forceseek)
-                inner join @ids j on j.message_id = f.message_id
-                where f.part_id = @part_id
-                option (hash join, force order, maxdop 1);
-            exec rowq.InternalFinish
-                @part_id, @archive_days, @taken, N'cancelled', @may_close;
+            where not exists (select 1 from @outcomes o where o.message_id = a.message_id);
+            if @rest_ids is not null
+            begin
+                exec rowq.InternalUnknownOf @part_id, @rest_ids, @unknown_ids output;
+                insert into @outcomes (message_id, outcome)
+                select cast(j.value as bigint), N'not_found' from openjson(@unknown_ids) j;
+            end;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -288,24 +126,13 @@ begin
             if @tries_left = 0
                 throw;
             delete from @asked;
-            delete from @ids;
-            delete from @held;
-            delete from @unknown;
-            delete from @ready;
-            delete from @groups;
-            delete from @taken;
+            delete from @outcomes;
         end catch;
     end;
 
-    select a.message_id,
-           case
-               when exists (select 1 from @taken j where j.message_id = a.message_id)
-                   then N'cancelled'
-               when exists (select 1 from @unknown u where u.message_id = a.message_id)
-                   then N'not_found'
-               else N'leased'
-           end as outcome
+    select a.message_id, coalesce(o.outcome, N'leased') as outcome
     from @asked a
+    left join @outcomes o on o.message_id = a.message_id
     order by a.place;
 end
 go

@@ -10,13 +10,14 @@ begin
 -- routine   ExtendLease
 -- version   1
 -- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
--- promise   P08
+-- promise   P08 P34
 -- locks     the claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set textsize 2147483647;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -27,6 +28,8 @@ begin
     declare @default_seconds int;
     declare @held_until datetime2(6);
     declare @lease_until datetime2(6);
+    declare @has_cancels bit;
+    declare @cancel_ids nvarchar(max);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -50,7 +53,8 @@ begin
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @lease_seconds = @default_seconds output;
-            exec rowq.InternalLockClaim @part_id, @claim_id, null, @held_until output;
+            exec rowq.InternalLockClaim
+                @part_id, @claim_id, null, @held_until output, @has_cancels output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -65,6 +69,20 @@ begin
             from rowq.claim c with (rowlock, forceseek)
             where c.part_id = @part_id
               and c.claim_id = @claim_id;
+            -- What a part of the claim has taken along with it is noted no more, so read the rows.
+            set @cancel_ids = null;
+            if @has_cancels = 1
+                select @cancel_ids = iif(
+                           count(*) = 0, null,
+                           concat(
+                               N'[', string_agg(cast(l.message_id as nvarchar(max)), N','), N']'
+                           )
+                       )
+                from rowq.leased l with (forceseek)
+                where l.part_id = @part_id
+                  and l.claim_id = @claim_id
+                  and l.is_cancelled = 1
+                option (maxdop 1, keepfixed plan);
 
             if @owns_transaction = 1
                 commit transaction;
@@ -86,6 +104,6 @@ begin
         end catch;
     end;
 
-    select @claim_id as claim_id, @lease_until as lease_until;
+    select @claim_id as claim_id, @lease_until as lease_until, @cancel_ids as cancel_ids;
 end
 go

@@ -9,9 +9,9 @@ begin
 -- routine   Reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows; rows of
---           groups, tried only
+-- promise   P03 P09 P34
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows, those of
+--           cancelled messages tried only; rows of groups, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -4,7 +4,9 @@ go
 create or alter procedure rowq.Reset
     @queue_name nvarchar(max),
     @message_ids nvarchar(max) = null,
-    @max_messages int = 1000
+    @max_messages int = 1000,
+    @message_type nvarchar(max) = null,
+    @died_before datetime2(6) = null
 as
 begin
 -- routine   Reset
@@ -38,6 +40,7 @@ begin
         key_bytes  varbinary(802) not null,
         holder     bigint null
     );
+    declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -56,6 +59,10 @@ begin
             exec rowq.InternalCheckIds @message_ids;
             exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
             if @message_ids is not null
+                and (@message_type is not null or @died_before is not null)
+                exec rowq.InternalRefuse
+                    N'message_type and died_before go together with no message_ids';
+            if @message_ids is not null
                 insert into @asked (place, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
                 from openjson(@message_ids) j;
@@ -68,38 +75,50 @@ begin
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
+            -- Find dead messages with locks that do not last, because a lock that is to last would
+            -- stay on those that do not match, too. Equal texts may differ in trailing blanks, so
+            -- compare their lengths, too.
             if @message_ids is null
-            begin
-                -- A message that has kept the token of its group goes on as if it had no group. Its
-                -- row stays locked shared to the end of the transaction (repeatableread), so that
-                -- nobody decides meanwhile that it is dead no more.
-                insert into @dead (message_id, lane, place, attempt, group_key)
-                select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0,
-                       iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
-                from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                inner join rowq.message m with (rowlock, repeatableread, forceseek)
-                    on m.part_id = @part_id
-                   and m.message_id = d.message_id
+                insert into @wanted (message_id)
+                select top (@max_messages) d.message_id
+                from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
                 where d.part_id = @part_id
+                  and (@died_before is null or d.died_at < @died_before)
+                  and (
+                      @message_type is null
+                      or exists (
+                          select 1
+                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          where m.part_id = @part_id
+                            and m.message_id = d.message_id
+                            and m.message_type = @message_type
+                            and datalength(m.message_type) = datalength(@message_type)
+                      )
+                  )
                 order by d.message_id
-                option (loop join, force order, maxdop 1);
+                option (loop join, maxdop 1);
+            else
+                insert into @wanted (message_id)
+                select distinct a.message_id from @asked a;
+
+            -- A message that has kept the token of its group goes on as if it had no group. Its row
+            -- stays locked shared to the end of the transaction (repeatableread), so that nobody
+            -- decides meanwhile that it is dead no more.
+            insert into @dead (message_id, lane, place, attempt, group_key)
+            select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
+                   iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
+            from @wanted j
+            inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                on d.part_id = @part_id
+               and d.message_id = j.message_id
+            inner join rowq.message m with (rowlock, repeatableread, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = j.message_id
+            option (loop join, force order, maxdop 1);
+            if @message_ids is null
                 insert into @asked (place, message_id)
                 select row_number() over (order by d.message_id), d.message_id
                 from @dead d;
-            end;
-            else
-                insert into @dead (message_id, lane, place, attempt, group_key)
-                select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
-                       iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
-                from (select distinct a.message_id from @asked a) j
-                inner join rowq.dead d
-                    with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                    on d.part_id = @part_id
-                   and d.message_id = j.message_id
-                inner join rowq.message m with (rowlock, repeatableread, forceseek)
-                    on m.part_id = @part_id
-                   and m.message_id = j.message_id
-                option (loop join, force order, maxdop 1);
 
             -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
             -- Insert all keys at once, in key order, so that two batches with the same keys cannot
@@ -188,6 +207,7 @@ begin
                 throw;
             delete from @asked;
             delete from @keys;
+            delete from @wanted;
             delete from @dead;
         end catch;
     end;

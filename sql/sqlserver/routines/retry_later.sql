@@ -12,9 +12,9 @@ begin
 -- routine   RetryLater
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10
--- locks     the part, shared; the claim row; then message, delayed, ready or dead rows; rows of
---           groups and of messages that wait, tried only
+-- promise   P08 P10 P34
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows, and for
+--           cancelled messages as complete; rows of groups and of messages that wait, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -27,6 +27,7 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
+    declare @has_cancels bit;
     declare @max_attempts int;
     declare @now datetime2(6);
     declare @asked table (
@@ -35,6 +36,7 @@ begin
         primary key (message_id, place)
     );
     declare @taken rowq.message_list;
+    declare @ended rowq.message_list;
     declare @alive rowq.message_list;
     declare @worn rowq.message_list;
 
@@ -65,14 +67,16 @@ begin
                 begin transaction;
             exec rowq.InternalEnterQueue
                 @queue_name, @part_id output, @max_attempts = @max_attempts output;
-            exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
+            exec rowq.InternalLockClaim
+                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             delete l
-            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
-            into @taken (message_id, lane, place, attempt)
+            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
+                   deleted.is_cancelled
+            into @taken (message_id, lane, place, attempt, is_cancelled)
             from rowq.leased l with (rowlock, forceseek)
             where l.part_id = @part_id
               and l.claim_id = @claim_id
@@ -85,6 +89,15 @@ begin
                 exec rowq.InternalDeleteClaim @part_id, @claim_id;
             else
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @has_cancels = 1
+            begin
+                delete j
+                output deleted.message_id, deleted.lane, deleted.place, deleted.attempt
+                into @ended (message_id, lane, place, attempt)
+                from @taken j
+                where j.is_cancelled = 1;
+                exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            end;
 
             -- A hash gives each message its own share of the jitter, and the same share each time
             -- the engine computes it: rand() would be one number for all rows, and newid() a new
@@ -155,6 +168,7 @@ begin
                 throw;
             delete from @asked;
             delete from @taken;
+            delete from @ended;
             delete from @alive;
             delete from @worn;
         end catch;
@@ -163,8 +177,20 @@ begin
     -- The result is all that the claim held, in the order of delivery, or the messages that were
     -- asked for, in the order of the list.
     if @message_ids is null
-        select j.message_id, iif(r.message_id is null, N'dead', N'retrying') as outcome, r.due_at
-        from @taken j
+        select j.message_id,
+               case
+                   when j.is_ended = 1 then N'cancelled'
+                   when r.message_id is null then N'dead'
+                   else N'retrying'
+               end as outcome,
+               r.due_at
+        from (
+            select t.message_id, t.lane, t.place, 0 as is_ended
+            from @taken t
+            union all
+            select e.message_id, e.lane, e.place, 1
+            from @ended e
+        ) j
         left join @alive r on r.message_id = j.message_id
         order by j.lane, j.place, j.message_id;
     else
@@ -172,12 +198,14 @@ begin
                case
                    when r.message_id is not null then N'retrying'
                    when j.message_id is not null then N'dead'
+                   when e.message_id is not null then N'cancelled'
                    else N'stale'
                end as outcome,
                r.due_at
         from @asked a
         left join @taken j on j.message_id = a.message_id
         left join @alive r on r.message_id = a.message_id
+        left join @ended e on e.message_id = a.message_id
         order by a.place;
 end
 go

@@ -1,13 +1,14 @@
 -- Internal procedures hand these lists to each other: no table stores them, and callers never see
 -- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
 -- is of a message that joins a group or leaves it; is_tokenless is 1 for one that has no token of
--- its group. A row of tie_list is what the end of a message has to free: its dedup key, its token
--- of a group, and what waits for it (is_awaited is 1, or null). new_list has the messages of a
--- batch, also those that are not added: holder is the unfinished message that has the dedup key,
--- this one or one with the same key; key_bytes and group_key are bytes and a dot. given_list has a
--- row for each key of each message of a batch: value is cut to 402 UTF-16 units, and size counts
--- characters, or bytes of a binary body. parsed_list has the messages of a batch with what is short
--- of them; key_place counts those with the same dedup key.
+-- its group, and is_cancelled for one of a claim that was cancelled there. A row of tie_list is
+-- what the end of a message has to free: its dedup key, its token of a group, and what waits for it
+-- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
+-- holder is the unfinished message that has the dedup key, this one or one with the same key;
+-- key_bytes and group_key are bytes and a dot. given_list has a row for each key of each message of
+-- a batch: value is cut to 402 UTF-16 units, and size counts characters, or bytes of a binary body.
+-- parsed_list has the messages of a batch with what is short of them; key_place counts those with
+-- the same dedup key.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -19,7 +20,8 @@ create type rowq.message_list as table (
     attempt      smallint not null,
     due_at       datetime2(6) null,
     group_key    varbinary(802) null,
-    is_tokenless bit null
+    is_tokenless bit null,
+    is_cancelled bit null
 );
 go
 if type_id(N'rowq.tie_list') is null

@@ -36,6 +36,7 @@ _FAMILIES: dict[str, type] = {
     "boolean": bool,
     "int32": int,
     "int64": int,
+    "int64s": str,
     "float": float,
     "text": str,
     "json": str,

@@ -80,7 +80,7 @@ class SqlserverServer(ControlledServer):
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
         self.capabilities = self._capabilities(
-            "databases", "days", "groups", "limits", "predecessors", "topics", *genuine
+            *("cancel", "databases", "days", "groups", "limits", "predecessors", "topics"), *genuine
         )
 
     def fresh_database(self) -> str:

@@ -1,0 +1,168 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.CancelMany
+    @queue_name nvarchar(max),
+    @message_type nvarchar(max) = null,
+    @group_key nvarchar(max) = null,
+    @header_name nvarchar(max) = null,
+    @header_value nvarchar(max) = null,
+    @enqueued_before datetime2(6) = null,
+    @after_message_id bigint = 0,
+    @max_messages int = 1000
+as
+begin
+-- routine   CancelMany
+-- version   1
+-- purpose   Look at up to max_messages messages, in the order of their ids, and withdraw those that match every filter given and that no worker holds, dead ones too. At least one filter is required.
+-- promise   P15
+-- locks     message rows, shared while they are read, passing over locked ones; as cancel
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @archive_days int;
+    declare @last_id bigint;
+    declare @message_ids nvarchar(max);
+    declare @cancelled_ids nvarchar(max);
+    declare @cancelled int;
+    declare @seen table (
+        message_id bigint not null primary key,
+        is_wanted  bit not null
+    );
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
+            if iif(@header_name is null, 0, 1) <> iif(@header_value is null, 0, 1)
+                exec rowq.InternalRefuse N'header_name and header_value are given together';
+            if datalength(@header_name) not between 2 and 400
+                or @header_name collate Latin1_General_100_BIN2 like N'%[^ -~]%'
+                or charindex(N'"', @header_name) > 0
+                or charindex(N'\', @header_name) > 0
+                or left(@header_name, 1) = N'-'
+                exec rowq.InternalRefuse
+                    N'header_name must be 1 to 200 printable ASCII characters, no ", \, leading -';
+            if @message_type is null and @group_key is null and @header_name is null
+                and @enqueued_before is null
+                exec rowq.InternalRefuse
+                    N'a filter is missing: a type, a group, a header with its value, or a moment';
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue
+                @queue_name, @part_id output, @archive_days = @archive_days output;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            -- Equal texts may differ in trailing blanks, so compare their lengths, too. Openjson
+            -- says of a value what it is: 1 is a string, 2 a number, 3 true or false.
+            insert into @seen (message_id, is_wanted)
+            select top (@max_messages) m.message_id,
+                   iif(
+                       (
+                           @message_type is null
+                           or m.message_type = @message_type
+                              and datalength(m.message_type) = datalength(@message_type)
+                       )
+                       and (
+                           @group_key is null
+                           or m.group_key = @group_key
+                              and datalength(m.group_key) = datalength(@group_key)
+                       )
+                       and (@enqueued_before is null or m.enqueued_at < @enqueued_before)
+                       and (
+                           @header_name is null
+                           or exists (
+                               select 1
+                               from openjson(m.headers) h
+                               where h.[key] = @header_name
+                                 and datalength(h.[key]) = datalength(@header_name)
+                                 and h.value collate Latin1_General_100_BIN2 = @header_value
+                                 and datalength(h.value) = datalength(@header_value)
+                                 and (
+                                     h.[type] in (1, 3)
+                                     or h.[type] = 2 and h.value not like N'%[^-0-9]%'
+                                 )
+                           )
+                       ),
+                       1, 0
+                   )
+            from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            where m.part_id = @part_id
+              and m.message_id > coalesce(@after_message_id, 0)
+            order by m.message_id
+            option (loop join, maxdop 1, keepfixed plan);
+            select @last_id = iif(count(*) = @max_messages, max(s.message_id), null)
+            from @seen s;
+            delete from @seen where is_wanted = 0;
+
+            -- What is finished and not yet archived would be looked for among all ready messages.
+            if exists (select 1 from @seen)
+                delete s
+                from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join @seen s on s.message_id = f.message_id
+                where f.part_id = @part_id
+                option (hash join, force order, maxdop 1);
+            set @cancelled_ids = null;
+            if exists (select 1 from @seen)
+            begin
+                select @message_ids = N'[' + string_agg(cast(s.message_id as nvarchar(max)), N',')
+                       + N']'
+                from @seen s;
+                exec rowq.InternalWithdraw
+                    @part_id, @archive_days, @message_ids, @owns_transaction,
+                    @cancelled_ids output;
+            end;
+            select @cancelled = count(*) from openjson(@cancelled_ids);
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again. So does one that came to a group at the same moment as a producer.
+            set @tries_left = iif(
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+            delete from @seen;
+        end catch;
+    end;
+
+    select @cancelled as cancelled, @last_id as after_message_id;
+end
+go
