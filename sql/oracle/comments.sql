@@ -81,7 +81,7 @@ begin
     describe('rowq_claim', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
     describe('rowq_claim', 'worker_name', 'Who holds the lease.');
-    describe('rowq_claim', 'has_cancels', 'Whether messages of the batch were cancelled while the worker had them; null for no.');
+    describe('rowq_claim', 'has_cancels', 'Whether messages of the batch were cancelled while the worker had them; null or 0 for no.');
     describe('rowq_dead', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_dead', 'message_id', 'The message.');
     describe('rowq_dead', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
@@ -123,7 +123,7 @@ begin
     describe('rowq_leased', 'message_id', 'The message.');
     describe('rowq_leased', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_leased', 'attempt', 'How many times the message has been leased.');
-    describe('rowq_leased', 'is_cancelled', 'Whether the message was cancelled while its worker had it; null for no.');
+    describe('rowq_leased', 'is_cancelled', 'Whether the message was cancelled while its worker had it; null or 0 for no.');
     describe('rowq_message', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_message', 'message_id', 'The message.');
     describe('rowq_message', 'max_attempts', 'Leases before a message is dead; of a message: null for the queue''s setting.');
