@@ -10,6 +10,10 @@ BATCHES = (1, 50)
 """Messages of a call; each feature is measured with either."""
 
 
+SCHEDULES = BATCHES[-1]
+"""Schedules that fall due at once, where rowq stands beside other queues."""
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A feature, switched on for a queue of its own.
@@ -38,9 +42,7 @@ RESULTS = "results"
 
 FEATURES = (
     Feature(PLAIN, "a text body and nothing else"),
-    Feature(
-        "dedup_key", "each message has its own", message=lambda n: {"dedup_key": f"order {n}"}
-    ),
+    Feature("dedup_key", "each message has its own", message=lambda n: {"dedup_key": f"order {n}"}),
     Feature("archive_days", "1: maintain moves what is finished", {"archive_days": 1}),
     Feature(
         "group_key",
@@ -51,8 +53,6 @@ FEATURES = (
     Feature("max_leased", "10,000, of which a batch is used", {"max_leased": 10_000}),
     Feature("rate_limit", "10,000 a second, not reached", {"rate_limit": 10_000}),
     Feature("topic, 1 queue", "published to a topic that a queue is bound to", by="publish"),
-    Feature(
-        "topic, 3 queues", "the same for three; each delivery counts", by="publish", queues=3
-    ),
+    Feature("topic, 3 queues", "the same for three; each delivery counts", by="publish", queues=3),
     Feature(SCHEDULE, "maintain makes the messages of due schedules", by="maintain"),
 )

@@ -14,14 +14,16 @@ SETTINGS = {
     "pg_stat_statements.max": "10000",
     "synchronous_commit": "off",
     "autovacuum": "off",
+    "max_connections": "200",
 }
-"""The server's settings, besides the benchmarks' own: nobody else works, none waits for the disk."""
+"""The server's settings besides the benchmarks' own: nobody else works, none waits for the disk."""
 
 FIGURES = ("statements", "buffers", "wal_bytes", "cpu_us")
 _COUNTED = """
-    select coalesce(sum(s.calls) filter (where s.toplevel), 0)::bigint,
-           coalesce(sum(s.calls), 0)::bigint,
-           coalesce(sum(s.shared_blks_hit + s.shared_blks_read) filter (where s.toplevel), 0)::bigint
+    select coalesce(sum(s.calls), 0)::bigint,
+           coalesce(
+               sum(s.shared_blks_hit + s.shared_blks_read) filter (where s.toplevel), 0
+           )::bigint
     from pg_stat_statements s
     where s.dbid = (select oid from pg_database where datname = current_database())
       and s.query not like 'set %'
@@ -31,17 +33,21 @@ _RESET = """
         0, (select oid from pg_database where datname = current_database()), 0
     )
 """
-TRACK = {True: "set pg_stat_statements.track = 'all'", False: "set pg_stat_statements.track = 'none'"}
+TRACK = {
+    True: "set pg_stat_statements.track = 'all'",
+    False: "set pg_stat_statements.track = 'none'",
+}
 """What the measured session runs so that its statements are counted, or are not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What calls cost: calls of the client, statements with these and all inside them, buffers hit
-    or read, bytes of the log, and µs of the server process on a processor.
+    """The cost of calls.
+
+    statements: the calls and all inside them. buffers: hit or read. wal_bytes: written to the log.
+    cpu_us: microseconds that the server process has had a processor.
     """
 
-    calls: float
     statements: float
     buffers: float
     wal_bytes: float
@@ -82,11 +88,11 @@ class Meter:
         """Return the bytes of the log and the µs so far."""
         return self._wal, self._cpu * 1e6
 
-    def counted(self) -> tuple[int, int, int]:
-        """Return calls, statements and buffers since the start, while the session was tracked."""
+    def counted(self) -> tuple[int, int]:
+        """Return the statements and buffers since the start, while the session was tracked."""
         row = self._connection.execute(_COUNTED).fetchone()
         assert row is not None
-        return row[0], row[1], row[2]
+        return row[0], row[1]
 
     def _log(self) -> int:
         row = self._connection.execute(

@@ -49,8 +49,10 @@ class RowqCourse(SessionCourse):
         return [(PUT, put), (TAKE, self._take), (KEEP, lambda _: self._keep())]
 
     def _statements(self) -> dict[str, str]:
-        keys = ["predecessor_ids"] if self._feature.pairs else list(self._feature.message(0))
-        more = "".join(f", p_{key} => ${place}" for place, key in enumerate(keys, 3))
+        keys = enumerate(self._feature.message(0), 3)
+        more = "".join(f", p_{key} => ${place}" for place, key in keys)
+        if self._feature.pairs:
+            more = ", p_predecessor_ids => nullif($3::bigint[], '{}')"
         put = {
             "enqueue": (
                 f"select message_id from rowq.enqueue($1::text, $2::text{more})",
@@ -84,7 +86,7 @@ class RowqCourse(SessionCourse):
         place = self._topic if self._feature.by == "publish" else self._queues[0]
         values = [str(value).encode() for value in self._feature.message(number).values()]
         if self._feature.pairs:
-            values = [b"{%s}" % self._last_id if number % 2 else None]
+            values = [b"{%s}" % self._last_id if number % 2 else b"{}"]
         result = self.session.call("put", [place.encode(), body(number), *values])
         self._last_id = result.get_value(0, 0) or b""
 
