@@ -44,7 +44,7 @@ scripts: .venv/.stamp ## Write the scripts that rowq sql prints, for who has no 
 release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
 	@$(BIN)/python -m generate release
 
-bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
+bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers features,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 	@$(BIN)/python -m generate

@@ -14,12 +14,12 @@ export function versionOf(name) {
 
 const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-async function nextOrder() {
+export async function nextOrder() {
     const { value, done } = await orders.next();
     return done ? { stop: true } : JSON.parse(value);
 }
 
-function say(words) {
+export function say(words) {
     process.stdout.write(JSON.stringify(words) + "\n");
 }
 

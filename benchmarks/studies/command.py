@@ -16,11 +16,11 @@ from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
 from benchmarks.studies.seeds import all_seeds
 
-_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements")
+_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements", "features")
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs; "
-    "floor: what rows alone cost; statements: how many a call runs"
+    "floor: what rows alone cost; statements: how many a call runs; features: what each costs"
 )
 _AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
@@ -40,6 +40,7 @@ def main(words: list[str] | None = None) -> None:
         "profile": _profile_set,
         "floor": _floor_set,
         "statements": _statements_set,
+        "features": _features_set,
     }
     if asked.set in others:
         others[asked.set](asked)
@@ -124,6 +125,21 @@ def _statements_set(asked: argparse.Namespace) -> None:
         quick=asked.quick,
         to=asked.to or (SCRATCH if asked.quick else COMMITTED),
         home=SCRATCH / "statements",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+
+
+def _features_set(asked: argparse.Namespace) -> None:
+    """Measure what each feature costs, which has its own page."""
+    from benchmarks.studies.features.command import features_set
+
+    features_set(
+        asked.engine,
+        quick=asked.quick,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "features",
         root=ROOT,
         command=_command(asked),
         note=asked.note,

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.harness.drawing import Plots, save_plots
 from benchmarks.harness.results import read_results
+from benchmarks.studies.features import report as features_report
 from benchmarks.studies.floor import report as floor_report
 from benchmarks.studies.peers import plots as peers_plots
 from benchmarks.studies.peers import report as peers_report
@@ -63,10 +64,11 @@ PROFILE = Page(
     "RESULTS-profile.md", ("profile",), lambda found: profile_report.render(found["profile"])
 )
 FLOOR = Page("RESULTS-floor.md", ("floor",), lambda found: floor_report.render(found["floor"]))
+FEATURES = Page("RESULTS-features.md", tuple(features_report.SOURCES), features_report.render)
 SEEDS = Page(
     "RESULTS-seeds.md",
     tuple(_SEEDS),
     lambda found: seeds_report.render({_SEEDS[name]: data for name, data in found.items()}),
 )
 STATEMENTS = Page("README.md", tuple(statements_report.SOURCES), statements_report.render)
-PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, SEEDS, STATEMENTS)
+PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, FEATURES, SEEDS, STATEMENTS)

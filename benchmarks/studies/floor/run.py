@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.engines.postgres.lab import SETTINGS, open_lab
 from benchmarks.engines.postgres.session import Libpq
 from benchmarks.harness.bodies import body
+from benchmarks.harness.host import running_seconds
 from benchmarks.harness.runner import run_facts
 from benchmarks.harness.scenarios import turned
 from benchmarks.studies.floor.forms import BATCH, Form, bodies, forms
@@ -105,4 +106,4 @@ class _Session(Libpq):
 
     def _cpu(self) -> float:
         """Return the µs that the server process has had a processor."""
-        return int(Path(f"/proc/{self.backend}/schedstat").read_text("ascii").split()[0]) / 1e3
+        return running_seconds(self.backend) * 1e6

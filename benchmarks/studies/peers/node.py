@@ -23,7 +23,7 @@ _PROGRAMS = Path("benchmarks/peers_node")
 _PACKAGES = Path(__file__).resolve().parents[2] / "peers_node" / "package.json"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _NODE = FOLDER / "node_modules" / f"node-linux-{_MACHINES.get(platform.machine())}" / "bin/node"
-_FETCH = "apt-get install npm, then python -m benchmarks.studies.peers.node"
+FETCH = "apt-get install npm, then python -m benchmarks.studies.peers.node"
 
 
 def _program(name: str) -> tuple[str, ...]:
@@ -39,9 +39,9 @@ def _find(package: str) -> Callable[[], str]:
         try:
             text = (FOLDER / "node_modules" / package / "package.json").read_text("utf-8")
         except FileNotFoundError:
-            raise AbsentError(f"the packages of npm are not installed: {_FETCH}") from None
+            raise AbsentError(f"the packages of npm are not installed: {FETCH}") from None
         if not _NODE.exists():
-            raise AbsentError(f"npm left the Node.js of package.json out: {_FETCH}")
+            raise AbsentError(f"npm left the Node.js of package.json out: {FETCH}")
         return str(json.loads(text)["version"])
 
     return find

@@ -4,12 +4,12 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from psycopg.pq.abc import PGresult
 
 from benchmarks.engines.postgres.session import Libpq, checked
+from benchmarks.harness.host import running_seconds
 from benchmarks.studies.profile.actions import Action, Course, Parameters
 
 _Found = TypeVar("_Found")
@@ -89,8 +89,5 @@ class Session(Libpq):
         return str(row[0])
 
     def _cpu(self) -> float:
-        """Return the server process's seconds on a processor, to the microsecond if it can."""
-        try:
-            return int(Path(f"/proc/{self.backend}/schedstat").read_text("ascii").split()[0]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return self.server_cpu
+        """Return the seconds that the server process has had a processor."""
+        return running_seconds(self.backend)
