@@ -106,6 +106,8 @@ class BrokenCall:
         for message_id, then, later in places:
             if later != then and then not in {"completed", "cancelled"}:
                 yield message_id, words.get(later, later)
+            elif later == "leased" and self.caller.routine.name == "cancel":
+                yield message_id, "requested"
 
 
 def _drain(connection: Connection, prepared: Prepared) -> None:

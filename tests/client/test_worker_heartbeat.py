@@ -191,7 +191,7 @@ def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_aga
         assert not engine.is_connection_lost(met.value)
         assert time.monotonic() - began_at < 5
     blocker.rollback()
-    ((claim_id, _),) = engine.call_briefly(own, "extend_lease", arguments)
+    ((claim_id, *_),) = engine.call_briefly(own, "extend_lease", arguments)
     assert claim_id == message.claim_id
     engine.close(own)
 

@@ -88,6 +88,22 @@ def test_where_the_queue_keeps_none_the_message_is_completed_and_the_log_says_so
     assert "result_seconds" in caplog.text
 
 
+def test_a_result_that_is_too_long_is_lost_alone(
+    queue: WorkerQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = queue.fill(5)
+
+    def handle(messages: Sequence[rowq.worker.HeldMessage]) -> None:
+        for message in messages:
+            message.keep_result("x" * (2_000_000 if message.data == 2 else 1))
+
+    with caplog.at_level(logging.ERROR, "rowq"):
+        stats = queue.drain(handle, per="batch", batch_size=5)
+    assert stats.processed == 5
+    assert results(queue, ids) == ["x", "x", None, "x", "x"]
+    assert f"the result of message {ids[2]} is lost" in caplog.text
+
+
 def test_what_is_no_json_value_is_refused_in_the_handler(queue: WorkerQueue) -> None:
     (message_id,) = queue.fill(1)
 

@@ -426,3 +426,12 @@ def test_a_result_is_the_same_for_who_waits_for_a_lock(
         )
     assert waiting.result(20)[0].outcome == "completed"
     assert end_of(keeping, message) == ("completed", "second", None)
+
+
+@pytest.mark.promise("P32", "P36")
+@pytest.mark.requires("expiry")
+def test_an_expired_message_has_a_row_without_a_result(keeping: CheckedQueue) -> None:
+    (message,) = keeping.enqueue("a", expire_seconds=1)
+    keeping.pass_seconds(2)
+    assert keeping.call_one("maintain").expired == 1
+    assert end_of(keeping, message) == ("expired", None, None)

@@ -227,6 +227,23 @@ def test_reap_leaves_a_cancelled_message_while_a_producer_names_it(
     assert everything(reaper, queue) == ([waiting] if ending == "commit" else [])
 
 
+@pytest.mark.promise("P06")
+def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
+    sessions: Open, queue: str
+) -> None:
+    producer, reaper = sessions(2)
+    held, (message_id,) = claim_of(reaper, queue, 1)
+    other, (next_id,) = claim_of(reaper, queue, 1)
+    cancel(reaper, queue, [message_id])
+    for claim in (held, other):
+        expire_claim(reaper.connection, claim)
+    producer.begin()
+    producer.queue.enqueue(queue, 0, predecessor_ids=[message_id])
+    assert reaper.queue.reap(queue, 1).reaped == 1
+    assert states(reaper, queue, [message_id, next_id]) == {"leased", "ready"}
+    producer.end("rollback")
+
+
 @each_ending
 @pytest.mark.promise("P06")
 def test_cancel_many_passes_over_what_is_being_taken(

@@ -80,7 +80,7 @@ def complete(
     message_ids: list[int],
     results: Mapping[int, Any],
 ) -> list[Outcome]:
-    """Complete messages with their results; without them where the queue does not take these.
+    """Complete messages with their results; one whose result the queue does not take, without it.
 
     What a handler has done counts all the same, and would be done twice if it were tried again.
     """
@@ -89,7 +89,14 @@ def complete(
         try:
             return queue.complete(queue_name, claim_id, message_ids, results=kept)
         except InvalidArgument as error:
-            log.error("results of messages %s are lost: %s", message_ids, error)
+            middle = len(message_ids) // 2
+            if middle:
+                return [
+                    outcome
+                    for half in (message_ids[:middle], message_ids[middle:])
+                    for outcome in complete(queue, queue_name, claim_id, half, results)
+                ]
+            log.error("the result of message %d is lost: %s", message_ids[0], error)
     return queue.complete(queue_name, claim_id, message_ids)
 
 
@@ -337,15 +344,19 @@ class LiveClaim:
     def _extend_lease(self, queue: Queue) -> Lease:
         """Call extend_lease, with what a handler has said of its progress since the last call."""
         seconds, progress = self.lease.seconds, self.lease.progress
-        if progress is not None:
+        if progress is None:
+            return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
+        try:
+            told = queue.extend_lease(
+                self._name, self.claim_id, lease_seconds=seconds, progress=progress
+            )
+        except InvalidArgument as error:
+            log.error("the progress of claim %d is lost: %s", self.claim_id, error)
+            told = queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
+        # A handler may have said more meanwhile.
+        if self.lease.progress == progress:
             self.lease.progress = None
-            try:
-                return queue.extend_lease(
-                    self._name, self.claim_id, lease_seconds=seconds, progress=progress
-                )
-            except InvalidArgument as error:
-                log.error("the progress of claim %d is lost: %s", self.claim_id, error)
-        return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
+        return told
 
     def is_held(self, queue: Queue) -> bool:
         """Whether the claim is still ours; asks the database when the lease may have run out."""

@@ -13,18 +13,19 @@ as $$
 -- promise   P13 P36
 -- locks     expiry rows, passing over locked ones; as internal_pop_expired; then as complete
 declare
-    c_steps     constant integer := 10;
-    c_long_walk constant interval := interval '20 milliseconds';
+    c_steps        constant integer := 10;
+    c_long_walk    constant interval := interval '20 milliseconds';
     -- The moment is a constant, so that the scan stops at the last row that is due.
-    v_now       constant timestamp with time zone := clock_timestamp();
-    v_from      timestamp with time zone;
-    v_from_id   bigint := 0;
-    v_due       record;
-    v_popped    record;
-    v_seen      integer := 0;
-    v_kept      bigint[];
-    v_kept_from timestamp with time zone;
-    v_expired   integer := 0;
+    v_now          constant timestamp with time zone := clock_timestamp();
+    v_from         timestamp with time zone;
+    v_from_id      bigint := 0;
+    v_due          record;
+    v_popped       record;
+    v_seen         integer := 0;
+    v_row          record;
+    v_kept         bigint[];
+    v_kept_moments timestamp with time zone[];
+    v_expired      integer := 0;
 begin
     -- A message that an old snapshot does not show where it is now would be taken for one that has
     -- ended.
@@ -35,7 +36,6 @@ begin
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_part_id, -7::smallint)
     );
-    v_kept_from := v_from;
     for v_step in 1 .. c_steps loop
         exit when v_expired >= p_limit;
 
@@ -111,17 +111,25 @@ begin
         end if;
 
         -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again.
-        delete from rowq.expiry e
-        using unnest(v_due.ids, v_due.message_ids, v_due.places) u (expiry_id, message_id, place)
-        where e.part_id = p_part_id
-          and e.expires_at between v_from and v_due.last_at
-          and e.expiry_id = u.expiry_id
-          and (u.place is null or u.message_id = any (v_popped.o_message_ids));
-        select v_kept || array_agg(u.expiry_id) into v_kept
-        from unnest(v_due.ids, v_due.message_ids, v_due.places) u (expiry_id, message_id, place)
-        where u.place is not null
-          and u.message_id <> all (v_popped.o_message_ids);
+        -- back adds a row. One that another session holds now is looked for again. Delete the rows
+        -- one by one, because many are of one moment, and the planner may make a filter over all
+        -- that are due of any other way.
+        for v_row in
+            select u.expires_at, u.expiry_id,
+                   u.place is null or u.message_id = any (v_popped.o_message_ids) as is_done
+            from unnest(v_due.moments, v_due.ids, v_due.message_ids, v_due.places)
+                u (expires_at, expiry_id, message_id, place)
+        loop
+            if v_row.is_done then
+                delete from rowq.expiry e
+                where e.part_id = p_part_id
+                  and e.expires_at = v_row.expires_at
+                  and e.expiry_id = v_row.expiry_id;
+            else
+                v_kept := v_kept || v_row.expiry_id;
+                v_kept_moments := v_kept_moments || v_row.expires_at;
+            end if;
+        end loop;
 
         select v_due.last_at, max(u.expiry_id) into v_from, v_from_id
         from unnest(v_due.ids, v_due.moments) u (expiry_id, expires_at)
@@ -134,11 +142,16 @@ begin
     if v_kept is not null and (
         v_seen >= c_steps * p_limit or clock_timestamp() - v_now > c_long_walk
     ) then
-        update rowq.expiry e
-        set expires_at = v_now
-        where e.part_id = p_part_id
-          and e.expires_at between v_kept_from and v_from
-          and e.expiry_id = any (v_kept);
+        for v_row in
+            select u.expires_at, u.expiry_id
+            from unnest(v_kept_moments, v_kept) u (expires_at, expiry_id)
+        loop
+            update rowq.expiry e
+            set expires_at = v_now
+            where e.part_id = p_part_id
+              and e.expires_at = v_row.expires_at
+              and e.expiry_id = v_row.expiry_id;
+        end loop;
     end if;
     -- The rows were deleted just now, and safe follows only with a row of the ledger.
     if v_seen > 0 then

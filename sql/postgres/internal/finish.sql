@@ -15,16 +15,12 @@ as $$
 -- promise   P04 P12 P22 P32
 -- locks     message rows; as internal_cut_ties; result rows
 declare
+    v_all constant bigint[] := p_message_ids;
     v_ties text[];
 begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
         values (p_part_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
-    end if;
-
-    -- What was completed has results of its own, which complete keeps.
-    if p_state <> 'completed' then
-        perform rowq.internal_push_result(p_part_id, p_message_ids, p_state);
     end if;
 
     if p_tokenless is not null then
@@ -48,6 +44,11 @@ begin
     end;
     if v_ties is not null then
         perform rowq.internal_cut_ties(p_part_id, v_ties, p_message_ids, true);
+    end if;
+
+    -- What was completed has results of its own, which complete keeps.
+    if p_state <> 'completed' then
+        perform rowq.internal_push_result(p_part_id, v_all, p_state);
     end if;
 end;
 $$;

@@ -148,8 +148,8 @@ begin
         end;
     end if;
 
-    -- A queue without a rate_limit or result_seconds may have rows from a time when it had one, so
-    -- look for them once a minute.
+    -- A queue without a rate_limit may have notes from a time when it had one, so look for them
+    -- once a minute.
     if p_queue.rate_limit > 0 or v_may_sweep then
         perform rowq.internal_purge_started(
             p_queue.part_id,
@@ -158,7 +158,9 @@ begin
         );
     end if;
 
-    if p_queue.result_seconds > 0 or v_may_sweep then
+    -- The same holds for results, but that they have this lane once some were purged.
+    if p_queue.result_seconds > 0 or v_may_sweep
+       or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5) then
         perform rowq.internal_purge_results(
             p_queue.part_id, p_queue.result_seconds, 10 * p_batch_size, p_frontiers[3], v_writers
         );

@@ -16,15 +16,15 @@ declare
     v_before constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_seconds);
     v_from   timestamp with time zone;
-    v_last   timestamp with time zone;
-    v_ids    bigint[];
+    v_row    record;
+    v_purged boolean := false;
 begin
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_part_id, -5::smallint)
     );
-    select array_agg(h.message_id), max(h.finished_at) into v_ids, v_last
-    from (
-        select r.message_id, r.finished_at
+    -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
+    for v_row in
+        select r.message_id
         from rowq.result r
         where r.part_id = p_part_id
           and r.finished_at >= v_from
@@ -32,14 +32,14 @@ begin
         order by r.part_id, r.finished_at
         limit p_limit
         for update skip locked
-    ) h;
-
-    if v_ids is not null then
+    loop
         delete from rowq.result r
         where r.part_id = p_part_id
-          and r.finished_at between v_from and v_last
-          and r.message_id = any (v_ids);
-    else
+          and r.message_id = v_row.message_id;
+        v_purged := true;
+    end loop;
+
+    if not v_purged then
         -- A queue that has purged no result yet needs no floor.
         perform 1
         from rowq.floor f
@@ -51,7 +51,7 @@ begin
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -5::smallint, v_ids is not null, true, p_frontier, p_writers
+        p_part_id, -5::smallint, v_purged, true, p_frontier, p_writers
     );
 end;
 $$;

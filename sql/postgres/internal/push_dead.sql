@@ -43,13 +43,13 @@ begin
                end
         from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
             u (lane, message_id, attempt, last_error);
-        perform rowq.internal_push_result(p_part_id, p_message_ids, 'dead', p_errors);
 
         if v_ties is not null then
             perform rowq.internal_cut_ties(
                 p_part_id, v_ties, p_message_ids, p_have_tokens and not v_holds, false
             );
         end if;
+        perform rowq.internal_push_result(p_part_id, p_message_ids, 'dead', p_errors);
 
         -- A long tree dies in steps, so that no transaction grows without end.
         v_count := v_count + cardinality(p_message_ids);

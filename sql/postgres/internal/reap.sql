@@ -35,7 +35,6 @@ begin
           and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
           and c.lease_until <= clock_timestamp()
         order by c.part_id, c.claim_id
-        limit p_limit
         for update skip locked
     loop
         exit when o_reaped + o_died + v_ended >= p_limit;
