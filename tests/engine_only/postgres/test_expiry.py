@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
-from tests.engine_only.postgres.test_plans import Plan, Watched, faults
+from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.stored_times import pass_seconds
@@ -59,6 +59,30 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
     assert len(plans) > 10
     assert faults(plans) == set(), "after analyze"
     assert faults(only_of_expiry(Watched(open_owner()).run(cycle))) == set(), "in a new session"
+
+
+@pytest.mark.promise("P13", "P32", "P36")
+def test_many_of_one_moment_are_not_compared_with_each_other(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE, result_seconds=60)
+    watched = Watched(open_owner())
+    fill(owner, 5000)
+    pass_seconds(owner, QUEUE, 61)
+    withdrawn = watched.run(maintain)
+    pass_seconds(owner, QUEUE, 61)
+    removed = max(thrown_away(plan) for plan in [*withdrawn, *watched.run(maintain)])
+    assert removed <= 1000
+
+
+def thrown_away(plan: Plan) -> int:
+    """Return how many rows, or pairs of rows, the nodes of a plan looked at for nothing."""
+    kinds = ("Rows Removed by Filter", "Rows Removed by Join Filter")
+    return sum(
+        int(node.get(kind, 0) * node["Actual Loops"])
+        for node in nodes(plan["Plan"])
+        for kind in kinds
+    )
 
 
 def only_of_expiry(plans: list[Plan]) -> list[Plan]:
