@@ -245,6 +245,24 @@ def test_a_claim_that_reap_leaves_takes_no_room_from_the_next_one(
 
 
 @each_ending
+@pytest.mark.promise("P12", "P34")
+def test_reap_leaves_a_cancelled_message_while_a_producer_is_told_of_a_duplicate(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    producer, reaper = sessions(2)
+    ids = [reaper.queue.enqueue(queue, 0, dedup_key="a").message_id]
+    claim = reaper.queue.dequeue_fast(queue)[0].claim_id
+    cancel(reaper, queue, ids)
+    expire_claim(reaper.connection, claim)
+    assert producer.begin().queue.enqueue(queue, 0, dedup_key="a").outcome == "duplicate"
+    assert reaper.queue.reap(queue).reaped == 0
+    assert states(reaper, queue, ids) == {"leased"}
+    producer.end(ending)
+    keep_house(reaper, queue)
+    assert states(reaper, queue, ids) == {None}
+
+
+@each_ending
 @pytest.mark.promise("P06")
 def test_cancel_many_passes_over_what_is_being_taken(
     sessions: Open, queue: str, ending: str

@@ -187,6 +187,22 @@ def test_maintain_does_not_wait_for_who_has_just_named_it_as_a_predecessor(
 
 
 @each_end
+@pytest.mark.promise("P36", "P12")
+def test_maintain_does_not_wait_for_who_was_told_of_a_duplicate(
+    sessions: Open, queue: str, end: str
+) -> None:
+    producer, keeper = sessions(2)
+    [held] = late(producer, queue, dedup_key="held")
+    late(producer, queue, dedup_key="free")
+    late(producer, queue)
+    assert producer.begin().queue.enqueue(queue, 1, dedup_key="held").message_id == held
+    assert expired(keeper, queue) == 2
+    producer.end(end)
+    assert expired(keeper, queue) == 1
+    assert everything(keeper, queue) == []
+
+
+@each_end
 @pytest.mark.promise("P36", "P24")
 def test_a_group_goes_on_after_its_producer_when_its_last_one_expires(
     sessions: Open, queue: str, end: str
