@@ -10,7 +10,7 @@ from rowq.arguments import Default, check_argument, json_text
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, MessageResult, NewMessage
 
-_ENDS = frozenset({"completed", "cancelled", "dead"})
+_ENDS = frozenset({"completed", "cancelled", "expired", "dead"})
 
 
 def bodies(

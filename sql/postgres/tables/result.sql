@@ -8,7 +8,7 @@ create table if not exists rowq.result (
     result      jsonb,
     last_error  text,
     constraint result_pk primary key (part_id, message_id),
-    constraint result_state_ck check (state in ('completed', 'cancelled', 'dead'))
+    constraint result_state_ck check (state in ('completed', 'cancelled', 'expired', 'dead'))
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,
