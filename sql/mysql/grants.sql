@@ -42,13 +42,13 @@ begin
                     'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
                     'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
-                    'purge_archive,queue_stats,get_message,list_dead,list_topics,',
-                    'health,version,put'
+                    'purge_archive,queue_stats,get_message,get_result,wait_for_result,',
+                    'list_dead,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
                     'enqueue,enqueue_batch,publish,publish_batch,cancel,cancel_many,',
-                    'next_ticks,version,put'
+                    'next_ticks,get_result,wait_for_result,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(

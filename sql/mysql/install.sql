@@ -37,6 +37,7 @@ deallocate prepare rowq_check;
 -- source tables/recheck.sql
 -- source tables/started.sql
 -- source tables/expiry.sql
+-- source tables/result.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- source tables/schedule.sql
@@ -58,6 +59,7 @@ deallocate prepare rowq_check;
 -- source internal/check_ids.sql
 -- source internal/check_name.sql
 -- source internal/check_range.sql
+-- source internal/check_results.sql
 -- source internal/check_schedule.sql
 -- source internal/check_settings.sql
 -- source internal/check_text.sql
@@ -78,6 +80,7 @@ deallocate prepare rowq_check;
 -- source internal/enter_group.sql
 -- source internal/expand_range.sql
 -- source internal/expire.sql
+-- source internal/find_outside_strings.sql
 -- source internal/finish.sql
 -- source internal/finished_of.sql
 -- source internal/first_key.sql
@@ -85,13 +88,14 @@ deallocate prepare rowq_check;
 -- source internal/follow_deaths.sql
 -- source internal/free_successors.sql
 -- source internal/has_late_claim.sql
--- source internal/header_fault.sql
 -- source internal/health_queue.sql
 -- source internal/health_server.sql
 -- source internal/hint_groups.sql
 -- source internal/idle_parts.sql
 -- source internal/is_id_list.sql
 -- source internal/join_groups.sql
+-- source internal/json_fault.sql
+-- source internal/json_length.sql
 -- source internal/leave_groups.sql
 -- source internal/let_go.sql
 -- source internal/locate_messages.sql
@@ -130,6 +134,7 @@ deallocate prepare rowq_check;
 -- source internal/pass_group.sql
 -- source internal/pick_messages.sql
 -- source internal/pin_session.sql
+-- source internal/poll_result.sql
 -- source internal/pop_blocked.sql
 -- source internal/pop_claimed.sql
 -- source internal/pop_expired.sql
@@ -142,12 +147,15 @@ deallocate prepare rowq_check;
 -- source internal/purge_blocked.sql
 -- source internal/purge_grouped.sql
 -- source internal/purge_ready.sql
+-- source internal/purge_results.sql
 -- source internal/purge_started.sql
 -- source internal/purge_waiting.sql
 -- source internal/push_claim.sql
 -- source internal/push_dead.sql
 -- source internal/push_delayed.sql
 -- source internal/push_ready.sql
+-- source internal/push_result.sql
+-- source internal/read_result.sql
 -- source internal/read_ties.sql
 -- source internal/reap.sql
 -- source internal/recheck.sql
@@ -222,6 +230,8 @@ deallocate prepare rowq_check;
 -- source routines/purge_archive.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
+-- source routines/get_result.sql
+-- source routines/wait_for_result.sql
 -- source routines/list_dead.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql

@@ -84,7 +84,7 @@ def extends_its_lease(message: rowq.Message, own: Connection) -> None:
     """Lock the claim for as long as the transaction is open, in SQL that nobody refuses."""
     calls = {
         "postgres": "select * from rowq.extend_lease(%s, %s)",
-        "mysql": "call rowq.extend_lease(%s, %s, null)",
+        "mysql": "call rowq.extend_lease(%s, %s, null, null)",
     }
     statement = calls[engine_for_connection(own).name]
     dialect_of(own).execute(own, statement, [QUEUE, message.claim_id])

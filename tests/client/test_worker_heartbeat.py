@@ -35,7 +35,7 @@ def lease_of(queue: WorkerQueue, message_id: int) -> datetime | None:
 
 STATEMENTS = {
     "postgres": "select * from rowq.extend_lease(%s, %s)",
-    "mysql": "call rowq.extend_lease(%s, %s, null)",
+    "mysql": "call rowq.extend_lease(%s, %s, null, null)",
 }
 """Plain SQL that locks a claim until the transaction ends, and that nobody can refuse."""
 

@@ -189,7 +189,9 @@ def plain_sql_completes(own: Connection, queue_name: str, message: rowq.Message)
     else:
         with own.cursor() as cursor:
             ids = f"[{message.message_id}]"
-            cursor.execute("call rowq.complete(%s, %s, %s)", [queue_name, message.claim_id, ids])
+            cursor.execute(
+                "call rowq.complete(%s, %s, %s, null)", [queue_name, message.claim_id, ids]
+            )
 
 
 @pytest.mark.requires("genuine")

@@ -28,7 +28,7 @@ REMEDIES = {
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
-    "results": "--engine postgres18",
+    "results": "--engine postgres18,mariadb",
     "topics": "--engine postgres18,mariadb",
     "cancel": "--engine postgres18,mariadb",
     "expiry": "--engine postgres18,mariadb",

@@ -129,7 +129,7 @@ class Rowq(Client):
         return self._run(f"call rowq.dequeue_fast('{QUEUE}', {batch}, 'bench', {LEASE_SECONDS})")
 
     def _finish(self, taken: Rows) -> None:
-        self._run(f"call rowq.complete('{QUEUE}', {_text(taken[0][0])}, null)")
+        self._run(f"call rowq.complete('{QUEUE}', {_text(taken[0][0])}, null, null)")
 
 
 class _OneTable(Client):

@@ -19,8 +19,8 @@ modifies sql data
 begin
 -- routine   internal_block
 -- purpose   Let a new message wait for its predecessors: waiting, unsure, failed with one, or free where all have ended. The caller frees the dedup key of one that has failed. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
--- promise   P15 P25 P26 P27
--- locks     as internal_await_predecessor; new blocked and dead rows
+-- promise   P15 P25 P26 P27 P32
+-- locks     as internal_await_predecessor; new blocked, dead and result rows
 -- errors    RQ711
     declare v_ids, v_rest_ids longtext;
     declare v_newest_id, v_predecessor_id bigint;
@@ -67,6 +67,9 @@ begin
         update rowq.message m force index (primary)
         set m.last_error = concat('predecessor ', v_predecessor_id, ' is dead')
         where m.message_id = p_message_id;
+        call rowq.internal_push_result(
+            p_part_id, json_array(json_array(p_message_id + 0)), 'dead', null, null, null
+        );
     elseif p_state <> 'free' then
         insert into rowq.blocked (
             part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids

@@ -55,7 +55,7 @@ begin
     end if;
     if v_fault is null then
         call rowq.internal_tick_headers(p_schedule_name, p_headers, v_now, v_merged);
-        call rowq.internal_header_fault(v_merged, v_fault);
+        call rowq.internal_json_fault('headers', v_merged, 'OBJECT', 20, 65536, v_fault);
     end if;
     if v_fault is not null then
         call rowq.internal_refuse(v_fault);

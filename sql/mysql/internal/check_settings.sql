@@ -16,7 +16,8 @@ create procedure rowq.internal_check_settings(
     p_group_pause_seconds double,
     p_max_leased int,
     p_rate_limit int,
-    p_rate_seconds double
+    p_rate_seconds double,
+    p_result_seconds double
 )
 sql security definer
 modifies sql data
@@ -46,5 +47,6 @@ begin
     call rowq.internal_check_range('max_leased', p_max_leased, 0, 100000);
     call rowq.internal_check_range('rate_limit', p_rate_limit, 0, 100000);
     call rowq.internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
+    call rowq.internal_check_range('result_seconds', p_result_seconds, 0, 31536000);
 end//
 delimiter ;

@@ -15,8 +15,8 @@ modifies sql data
 begin
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, and those in p_tokenless have no token of their group.
--- promise   P04 P12 P22 P26
--- locks     message rows; dedup rows, in key order; as internal_cut_ties
+-- promise   P04 P12 P22 P26 P32
+-- locks     message rows; dedup rows, in key order; result rows; as internal_cut_ties
     declare v_message_id bigint;
     declare v_ties longtext;
 
@@ -65,6 +65,10 @@ begin
                and k.dedup_key = m.dedup_key
                and k.message_id = j.message_id;
         end if;
+    end if;
+    -- What was completed has results of its own, which complete keeps.
+    if p_state <> 'completed' then
+        call rowq.internal_push_result(p_part_id, p_messages, p_state, null, null, null);
     end if;
     if v_ties is not null then
         call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);

@@ -61,6 +61,15 @@ begin
             order by e.part_id, e.expires_at, e.expiry_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
+        when -9 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select r.finished_at, r.state = 'dead' into v_due_at, v_attempt
+            from rowq.result r force index (result_finished_ix)
+            where r.part_id = p_part_id
+              and r.finished_at >= v_since
+            order by r.part_id, r.finished_at
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -6 then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select s.started_at, s.messages into v_due_at, v_attempt

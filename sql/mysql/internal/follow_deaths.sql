@@ -12,9 +12,9 @@ modifies sql data
 begin
 -- routine   internal_follow_deaths
 -- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first.
--- promise   P10 P12 P27
--- locks     message rows, tried only; new dead rows; dedup rows; as internal_follow_death; new
---           recheck rows
+-- promise   P10 P12 P27 P32
+-- locks     message rows, tried only; new dead and result rows; dedup rows; as
+--           internal_follow_death; new recheck rows
     declare c_most int default 1000;
     declare v_count int default 0;
     declare v_dead longtext default p_dead;
@@ -35,6 +35,7 @@ begin
             ) j
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id
             set m.last_error = concat('predecessor ', j.dead_id, ' is dead');
+            call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
             call rowq.internal_read_ties(v_failed, null, true, false, v_ties);
             if v_ties is not null then
                 call rowq.internal_release_dedup_keys(p_part_id, v_ties);

@@ -9,12 +9,14 @@ begin
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
+    declare v_finished_at datetime(6);
+    declare v_result_seconds double;
     declare v_attempt smallint;
     declare v_is_hint boolean;
     declare v_dead, v_waiting, v_failed bigint;
     set p_checks = null;
 
-    select q.paused_at into v_paused_at
+    select q.paused_at, q.result_seconds into v_paused_at, v_result_seconds
     from rowq.queue q
     where q.part_id = p_part_id;
     call rowq.internal_oldest_ready(p_part_id, v_oldest);
@@ -90,6 +92,23 @@ begin
         'overdue_groups', p_part_id,
         coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    ));
+
+    select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint
+    from rowq.result r force index (result_finished_ix)
+    where r.part_id = p_part_id
+      and r.finished_at <= v_now
+    order by r.part_id, r.finished_at
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_results', p_part_id,
+        greatest(
+            coalesce(timestampdiff(microsecond, v_finished_at, v_now) / 1e6, 0) - v_result_seconds,
+            0
+        ),
+        300, 3600,
+        'seconds that the oldest result has been kept beyond result_seconds; call maintain '
+        'every second'
     ));
 
     select min(if(s.next_run_at <= v_now, s.next_run_at, null)), count(s.last_error)

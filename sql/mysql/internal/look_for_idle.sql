@@ -86,6 +86,20 @@ begin
                            order by s.part_id, s.started_at, s.claim_id
                            limit 1
                        ), true)
+                   )
+                   and (
+                       not q.has_results
+                       or coalesce((
+                           select r.finished_at > v_now - interval round(
+                                      q.result_seconds * 1000000
+                                  ) microsecond
+                                  or r.state is null
+                           from rowq.result r force index (result_finished_ix)
+                           where r.part_id = l.part_id
+                             and r.message_id > 0
+                           order by r.part_id, r.finished_at
+                           limit 1
+                       ), true)
                    ),
                    sysdate(6)
                )

@@ -78,7 +78,7 @@ begin
         set p_fault = 'body, message_type, headers or a key has half of a surrogate pair';
     end if;
     if p_headers is not null and p_fault is null then
-        call rowq.internal_header_fault(p_headers, p_fault);
+        call rowq.internal_json_fault('headers', p_headers, 'OBJECT', 20, 65536, p_fault);
     end if;
 
     -- The length has a procedure of its own, because the engine spends time even on the words of a

@@ -13,8 +13,8 @@ modifies sql data
 begin
 -- routine   internal_push_dead
 -- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_is_waiting is that of internal_note_error.
--- promise   P10 P12 P21 P27
--- locks     new dead rows; message rows; dedup rows; as internal_leave_groups and
+-- promise   P10 P12 P21 P27 P32
+-- locks     new dead rows; message rows; new result rows; dedup rows; as internal_leave_groups and
 --           internal_follow_deaths
     declare v_is_held boolean;
     declare v_is_awaited boolean default not p_is_waiting;
@@ -32,6 +32,7 @@ begin
     ) j;
 
     call rowq.internal_note_error(p_messages, p_error, p_is_waiting);
+    call rowq.internal_push_result(p_part_id, p_messages, 'dead', p_error, null, null);
     -- In a transaction of its own the call sees every message without a lock, and keys never
     -- change. Where the errors are noted, the rows are locked, too, and nobody comes to wait.
     call rowq.internal_read_ties(p_messages, null, true, not p_owns_transaction, v_ties);

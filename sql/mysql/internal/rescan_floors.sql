@@ -1,12 +1,16 @@
 drop procedure if exists rowq.internal_rescan_floors;
 
 delimiter //
-create procedure rowq.internal_rescan_floors(p_part_id int, p_has_started boolean)
+create procedure rowq.internal_rescan_floors(
+    p_part_id int,
+    p_has_started boolean,
+    p_has_results boolean
+)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start, that of started only if there may be one; put floors right, and open lanes.
+-- purpose   Look for the first live row of every lane from its very start, those of started and result only if there may be one; put floors right, and open lanes.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
@@ -17,7 +21,11 @@ begin
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
-    declare v_lane smallint default if(p_has_started, -7, -6);
+    declare v_lane smallint default case
+        when p_has_results then -10
+        when p_has_started then -7
+        else -6
+    end;
     declare v_next smallint;
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
@@ -38,7 +46,8 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
           and l.lane > v_lane
-          and l.lane <> -4
+          and l.lane not in (-4, -7, -8)
+          and (p_has_started or l.lane <> -6)
           and l.check_after <= utc_timestamp(6)
         order by l.part_id, l.lane
         limit 1;
@@ -124,7 +133,7 @@ begin
     select l.lane into v_next
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and (l.lane > -7 or l.lane = -8)
+      and (l.lane > -7 or l.lane in (-8, -9))
       and l.check_after > utc_timestamp(6)
     limit 1;
     if v_is_hidden or v_next is not null then

@@ -1,7 +1,12 @@
 drop procedure if exists rowq.complete;
 
 delimiter //
-create procedure rowq.complete(p_queue_name longtext, p_claim_id bigint, p_message_ids longtext)
+create procedure rowq.complete(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_results longtext
+)
 sql security definer
 modifies sql data
 comment 'Finish messages: they are gone, or in the archive, and never delivered again.'
@@ -9,24 +14,25 @@ begin
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32
 -- locks     with an archive the part, shared; the claim row; then message and dedup rows, waiting
 --           for who has just named one of the messages as a predecessor; rows of groups and of
---           messages that wait, tried only
+--           messages that wait, tried only; new result rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days int;
+    declare v_result_seconds double;
     declare v_first_id, v_last_id bigint;
     declare v_is_keyed boolean;
     declare v_is_done boolean default false;
     declare v_messages, v_cancel_ids longtext;
 
-    -- Most calls go this short way: a transaction of their own, the whole claim, no key and no
-    -- archive. For everything else, every error included, it changes nothing, and the loop below
-    -- does it all.
+    -- Most calls go this short way: a transaction of their own, the whole claim, no key, no archive
+    -- and no results. For everything else, every error included, it changes nothing, and the loop
+    -- below does it all.
     short_way: begin
         -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
         -- (1317) or ran out of its time (1969, 3024).
@@ -43,7 +49,7 @@ begin
             set v_is_done = false;
         end;
 
-        if p_message_ids is not null or p_claim_id is null then
+        if p_message_ids is not null or p_claim_id is null or p_results is not null then
             leave short_way;
         end if;
         call rowq.internal_begin_work(v_owns_transaction);
@@ -59,6 +65,7 @@ begin
            and c.claim_id = p_claim_id
         where q.queue_name = cast(p_queue_name as binary)
           and q.archive_days = 0
+          and q.result_seconds = 0
           and c.claim_id > 0
           and not c.is_keyed;
         if v_part_id is not null then
@@ -126,13 +133,19 @@ begin
             end if;
 
             set v_part_id = null;
-            select q.part_id, q.archive_days into v_part_id, v_archive_days
+            select q.part_id, q.archive_days, q.result_seconds
+            into v_part_id, v_archive_days, v_result_seconds
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
+            if p_results is not null then
+                call rowq.internal_check_results(
+                    p_results, coalesce(json_length(p_message_ids), 1), v_result_seconds
+                );
+            end if;
             if v_archive_days > 0 then
                 call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             end if;
@@ -140,11 +153,22 @@ begin
                 v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
                 v_cancel_ids
             );
+            if p_results is not null and p_message_ids is null and json_length(v_messages) > 1 then
+                call rowq.internal_refuse(
+                    'results without message_ids are of a claim of one message'
+                );
+            end if;
             if v_messages is not null then
                 call rowq.internal_finish(
                     v_part_id, v_archive_days, v_is_keyed, v_messages, null, v_owns_transaction,
                     'completed'
                 );
+                if v_result_seconds > 0 then
+                    call rowq.internal_push_result(
+                        v_part_id, v_messages, 'completed', null, p_results,
+                        coalesce(p_message_ids, json_extract(v_messages, '$[*][0]'))
+                    );
+                end if;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

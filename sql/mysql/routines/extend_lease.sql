@@ -1,7 +1,12 @@
 drop procedure if exists rowq.extend_lease;
 
 delimiter //
-create procedure rowq.extend_lease(p_queue_name longtext, p_claim_id bigint, p_lease_seconds int)
+create procedure rowq.extend_lease(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_lease_seconds int,
+    p_progress longtext
+)
 sql security definer
 modifies sql data
 comment 'Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.'
@@ -38,6 +43,9 @@ begin
                 call rowq.internal_refuse('claim_id is missing');
             end if;
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+            if locate(x'ED', cast(p_progress as binary)) > 0 then
+                call rowq.internal_check_text('progress', p_progress);
+            end if;
 
             set v_part_id = null, v_lease_until = null, v_claim_id = p_claim_id;
             select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
@@ -64,7 +72,8 @@ begin
                 v_lease_until, utc_timestamp(6) + interval v_lease_seconds second
             );
             update rowq.claim c force index (primary)
-            set c.lease_until = v_lease_until
+            set c.lease_until = v_lease_until,
+                c.progress = coalesce(left(p_progress, 2000), c.progress)
             where c.part_id = v_part_id
               and c.claim_id = p_claim_id;
 

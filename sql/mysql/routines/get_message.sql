@@ -21,6 +21,7 @@ begin
     declare v_lane, v_attempt smallint;
     declare v_claim_id, v_waits_for bigint;
     declare v_group_key varbinary(800);
+    declare v_progress varchar(2000);
     declare exit handler for sqlexception
     begin
         call rowq.internal_unpin_session();
@@ -41,7 +42,8 @@ begin
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
             v_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
-            v_attempt, v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for
+            v_attempt, v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for,
+            v_progress
         );
         select m.message_id, v_state as state, v_lane div 2 as priority, v_attempt as attempt,
                coalesce(m.max_attempts, q.max_attempts) as max_attempts, m.message_type,
@@ -50,7 +52,7 @@ begin
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
                convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
-               m.expires_at
+               m.expires_at, v_progress as progress
         from rowq.message m force index (primary)
         straight_join rowq.queue q on q.part_id = m.part_id
         where m.message_id = p_message_id
@@ -62,7 +64,7 @@ begin
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error,
                convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
-               cast(null as datetime(6)) as expires_at
+               cast(null as datetime(6)) as expires_at, v_progress as progress
         from rowq.archive a force index (archive_message_ix)
         where a.part_id = v_part_id
           and a.message_id = p_message_id;

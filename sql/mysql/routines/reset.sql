@@ -15,9 +15,9 @@ begin
 -- routine   reset
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
--- promise   P10 P12
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows;
---           groups as enqueue
+-- promise   P10 P12 P32
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; result rows; new
+--           ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -25,7 +25,7 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id int;
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
-    declare v_seen, v_dead, v_taken, v_reset, v_joining, v_waiting, v_ready longtext;
+    declare v_seen, v_dead, v_taken, v_reset, v_ended, v_joining, v_waiting, v_ready longtext;
 
     attempt: loop
         begin
@@ -140,6 +140,19 @@ begin
                 straight_join rowq.dead d force index (primary)
                     on d.part_id = v_part_id
                    and d.message_id = j.message_id;
+                -- A message that is alive again has not ended.
+                select json_arrayagg(r.message_id) into v_ended
+                from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
+                straight_join rowq.result r force index (primary)
+                    on r.part_id = v_part_id
+                   and r.message_id = j.message_id;
+                if v_ended is not null then
+                    delete r
+                    from json_table(v_ended, '$[*]' columns (message_id bigint path '$')) j
+                    straight_join rowq.result r force index (primary)
+                        on r.part_id = v_part_id
+                       and r.message_id = j.message_id;
+                end if;
                 -- One that has kept the token of its group goes on as if it had none.
                 select json_arrayagg(json_array(j.message_id, j.lane, 0, hex(m.group_key)))
                 into v_joining

@@ -10,7 +10,7 @@
 -- is false where no message has a key. A part begins with two fence rows (claim_id -2 and
 -- -1): a scan that passes the end of the part before stops there, and not after all dead rows. So
 -- readers say "claim_id > 0". cancel_ids is a JSON array of ids, null but where messages were
--- cancelled while the worker had them.
+-- cancelled while the worker had them. progress is null until a heartbeat says it.
 create table if not exists rowq.claim (
     part_id     int not null comment 'The queue; never used again for another one.',
     claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
@@ -23,6 +23,7 @@ create table if not exists rowq.claim (
     last_id     bigint null comment 'Last message of a batch whose ids follow each other; null for any other.',
     messages    longtext null comment 'The batch as arrays of message_id, lane and attempt, as JSON; null where first_id to last_id say it.',
     cancel_ids  longtext null comment 'Messages of the batch that were cancelled while the worker had them; null where there is none.',
+    progress    varchar(2000) null comment 'How far the work is, as the worker said last.',
     primary key (part_id, claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One successful dequeue each: the lease of a batch.'

@@ -5,18 +5,17 @@
 -- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
 -- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
 -- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -5 recheck
--- (due_at, too), -6 started (started_at, too), -7 the claims once more, for those who count
--- them: its floor never passes a claim that may yet be committed, and -8 expiry (expires_at, too).
--- A lock on one of these rows
--- elects one session: on -1 for maintain, on -3 for its archive part, and on -4, which stands for
--- no table, for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed
--- lane, and where only one is open, it takes a short way. The tail of the default priority (11) is
--- always open; another lane is opened by the first message that is put there, and maintain closes
--- an empty front lane again, not before its sweep_at. While an open transaction holds the row of a
--- closed lane, so that others cannot open it, is_open of a lane below 0 has dequeue look into
--- closed lanes too: maintain sets it of lane -1, others leave a mark, a row of a random lane that
--- is below -1000, which maintain deletes. maintain passes over an idle queue until the
--- sweep_at of lane -1.
+-- (due_at, too), -6 started (started_at, too), -7 the claims once more, for those who count them:
+-- its floor never passes a claim that may yet be committed, -8 expiry (expires_at, too), and -9
+-- result (finished_at, too). A lock on one of these rows elects one session: on -1 for maintain,
+-- on -3 for its archive part, and on -4, which stands for no table, for the waiter of dequeue_wait
+-- that looks for all. Dequeue does not look into a closed lane, and where only one is open, it
+-- takes a short way. The tail of the default priority (11) is always open; another lane is opened
+-- by the first message that is put there, and maintain closes an empty front lane again, not
+-- before its sweep_at. While an open transaction holds the row of a closed lane, so that others
+-- cannot open it, is_open of a lane below 0 has dequeue look into closed lanes too: maintain sets
+-- it of lane -1, others leave a mark, a row of a random lane that is below -1000, which maintain
+-- deletes. maintain passes over an idle queue until the sweep_at of lane -1.
 create table if not exists rowq.lane (
     part_id     int not null comment 'The queue; never used again for another one.',
     lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',

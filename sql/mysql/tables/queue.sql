@@ -18,7 +18,9 @@ create table if not exists rowq.queue (
     max_leased           int not null default 0 comment 'Setting: most messages leased at a time; 0 is no limit.',
     rate_limit           int not null default 0 comment 'Setting: most deliveries begun within rate_seconds; 0 is no limit.',
     rate_seconds         double not null default 1 comment 'Setting: the time that rate_limit is about.',
+    result_seconds       double not null default 0 comment 'Setting: how long results are kept; 0 is not at all.',
     has_started          boolean not null default false comment 'Whether there ever was a rate_limit, so that there may be rows in started.',
+    has_results          boolean not null default false comment 'Whether there ever were result_seconds, so that there may be rows in result.',
     paused_at            datetime(6) null comment 'Since when dequeue is stopped; null while it is not.',
     created_at           datetime(6) not null comment 'When the queue was created.',
     primary key (part_id),
@@ -36,6 +38,7 @@ create table if not exists rowq.queue (
     constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
-    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400)
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400),
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Queues and their settings.';

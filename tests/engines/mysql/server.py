@@ -102,6 +102,7 @@ class MysqlServer(ControlledServer):
                 "groups",
                 "limits",
                 "predecessors",
+                "results",
                 "topics",
                 "waits",
             ),

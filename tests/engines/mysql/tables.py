@@ -11,7 +11,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
-    "expiry",
+    "expiry", "result",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -19,7 +19,7 @@ _PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)
 # Fence rows are no messages.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
 _LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
-_LIVE |= {"started": "claim_id > 0", "expiry": "expiry_id > 0"}
+_LIVE |= {"started": "claim_id > 0", "expiry": "expiry_id > 0", "result": "message_id > 0"}
 
 _IN_A_CLAIM = (
     "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
@@ -69,6 +69,12 @@ _SHIFTS = (
         "expiry_id > 0",
         f"t.expires_at = t.expires_at {_BACK}, t.seq = t.seq {_MICROSECONDS}",
     ),
+    (
+        "result",
+        "part_id, message_id",
+        "message_id > 0",
+        f"t.finished_at = t.finished_at {_BACK}",
+    ),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     (
         "schedule",
@@ -89,7 +95,7 @@ _SHIFTS = (
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane in (-2, -5, -6, -8)",
+        "lane >= 0 or lane in (-2, -5, -6, -8, -9)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )

@@ -2,7 +2,8 @@
 
 -- name: create
 call rowq.create_queue(
-    'bench', null, null, null, null, null, null, null, null, null, null, null, null, null, null
+    'bench', null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+    null
 )
 
 -- name: enqueue
@@ -26,10 +27,10 @@ call rowq.enqueue_batch('bench', :messages)
 call rowq.dequeue_fast('bench', :batch, 'bench', 600)
 
 -- name: complete
-call rowq.complete('bench', :claim, null)
+call rowq.complete('bench', :claim, null, null)
 
 -- name: complete_one
-call rowq.complete('bench', :claim, json_array(:message))
+call rowq.complete('bench', :claim, json_array(:message), null)
 
 -- name: maintain
 call rowq.maintain(null, null)

@@ -1,0 +1,44 @@
+drop procedure if exists rowq.get_result;
+
+delimiter //
+create procedure rowq.get_result(p_queue_name longtext, p_message_id bigint)
+sql security definer
+modifies sql data
+comment 'How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.'
+begin
+-- routine   get_result
+-- version   1
+-- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- promise   P32
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_part_id int;
+    declare v_state varchar(20);
+    declare v_finished_at datetime(6);
+    declare v_result longtext;
+    declare v_last_error varchar(2000);
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin_session();
+        resignal;
+    end;
+
+    call rowq.internal_pin_session(@@timestamp);
+    if p_message_id is null then
+        call rowq.internal_refuse('message_id is missing');
+    end if;
+    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_read_result(
+        v_part_id, p_message_id, v_state, v_finished_at, v_result, v_last_error
+    );
+
+    select p_message_id as message_id, v_state as state, v_finished_at as finished_at,
+           json_extract(v_result, '$') as result, v_last_error as last_error
+    from dual
+    where v_state is not null;
+
+    call rowq.internal_unpin_session();
+end//
+delimiter ;
