@@ -17,7 +17,10 @@ begin
     -- Times are in microseconds, and those of internal_rescan_floors.
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
-    declare c_steps int default 10;
+    -- The engine cuts an array of more than a megabyte, and the keys of as many messages, written in
+    -- hex, must fit into one.
+    declare v_step_size int default least(p_limit, 250);
+    declare v_most_seen bigint default 10 * p_limit;
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_latest bigint default timestampdiff(microsecond, '1970-01-01', v_now) - 500000;
@@ -26,7 +29,7 @@ begin
     declare v_since datetime(6);
     declare v_after bigint default 0;
     declare v_due, v_messages, v_tokenless, v_gone, v_some, v_kept longtext;
-    declare v_step, v_seen, v_count int default 0;
+    declare v_seen, v_count int default 0;
     set p_expired = 0;
 
     -- Put the floor right first, so that what was committed late is found.
@@ -51,8 +54,7 @@ begin
         set v_floor = v_first;
     end if;
 
-    steps: while v_since <= v_now and v_step < c_steps and p_expired < p_limit do
-        set v_step = v_step + 1;
+    steps: while v_since <= v_now and v_seen < v_most_seen and p_expired < p_limit do
         -- One statement looks for the message in all places, so that none is missed on its way from
         -- one to another. A note may be there of a message that does not expire yet, or not at all:
         -- its writer could not see it.
@@ -67,7 +69,7 @@ begin
                        when g.message_id is not null then 'grouped'
                    end,
                    e.expiry_id, timestampdiff(microsecond, '1970-01-01', e.expires_at),
-                   hex(m.group_key), timestampdiff(microsecond, '1970-01-01', m.due_at),
+                   timestampdiff(microsecond, '1970-01-01', m.due_at),
                    timestampdiff(microsecond, '1970-01-01', m.expires_at)
                ))
         into v_due
@@ -79,7 +81,7 @@ begin
               and x.expires_at <= v_now
               and (x.expires_at > v_since or x.expiry_id > v_after)
             order by x.part_id, x.expires_at, x.expiry_id
-            limit p_limit
+            limit v_step_size
         ) e
         left join rowq.message m force index (primary) on m.message_id = e.message_id
         left join rowq.ready r force index (primary)
@@ -150,7 +152,7 @@ begin
                     place varchar(20) path '$[3]',
                     expiry_id bigint path '$[4]',
                     expires_at bigint path '$[5]',
-                    later bigint path '$[8]'
+                    later bigint path '$[7]'
                 )
             ) j
             straight_join rowq.expiry e force index (primary)
@@ -164,14 +166,14 @@ begin
             v_since = v_epoch
                 + interval json_extract(v_due, concat('$[', v_count - 1, '][5]')) microsecond,
             v_after = json_extract(v_due, concat('$[', v_count - 1, '][4]'));
-        if v_count < p_limit then
+        if v_count < v_step_size then
             leave steps;
         end if;
     end while;
 
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
-    if v_seen >= c_steps * p_limit
+    if v_seen >= v_most_seen
        or v_seen > 0 and timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_long_walk then
         update json_table(
             v_kept, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')

@@ -21,11 +21,11 @@ begin
     set p_messages = null, p_tokenless = '[]';
 
     -- Several notes may say the same of one message.
-    select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.group_key, h.due_at))
+    select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.due_at))
     into v_seen
     from (
         select j.message_id, max(j.lane) as lane, max(j.seq) as seq, max(j.place) as place,
-               max(j.group_key) as group_key, max(j.due_at) as due_at
+               max(j.due_at) as due_at
         from json_table(
             p_due,
             '$[*]' columns (
@@ -33,8 +33,7 @@ begin
                 lane smallint path '$[1]',
                 seq bigint path '$[2]',
                 place varchar(20) path '$[3]',
-                group_key varchar(1600) path '$[6]',
-                due_at bigint path '$[7]'
+                due_at bigint path '$[6]'
             )
         ) j
         where j.place <> 'later'
@@ -44,14 +43,12 @@ begin
     -- maintain must not.
     if v_seen is not null then
         select json_arrayagg(
-                   json_array(
-                       h.message_id, h.lane, h.seq, h.place, h.group_key, h.due_at, h.is_keyed
-                   )
+                   json_array(h.message_id, h.lane, h.seq, h.place, h.due_at, h.is_keyed)
                ),
                sum(h.is_keyed)
         into v_free, v_keyed
         from (
-            select j.message_id, j.lane, j.seq, j.place, j.group_key, j.due_at,
+            select j.message_id, j.lane, j.seq, j.place, j.due_at,
                    m.dedup_key is not null as is_keyed
             from json_table(
                 v_seen,
@@ -60,8 +57,7 @@ begin
                     lane smallint path '$[1]',
                     seq bigint path '$[2]',
                     place varchar(20) path '$[3]',
-                    group_key varchar(1600) path '$[4]',
-                    due_at bigint path '$[5]'
+                    due_at bigint path '$[4]'
                 )
             ) j
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id
@@ -76,7 +72,7 @@ begin
         from (
             select k.message_id
             from json_table(
-                v_free, '$[*]' columns (message_id bigint path '$[0]', is_keyed int path '$[6]')
+                v_free, '$[*]' columns (message_id bigint path '$[0]', is_keyed int path '$[5]')
             ) j
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id
             straight_join rowq.dedup k force index (primary)
@@ -87,7 +83,7 @@ begin
         ) h;
         if coalesce(json_length(v_some), 0) < v_keyed then
             select json_arrayagg(
-                       json_array(j.message_id, j.lane, j.seq, j.place, j.group_key, j.due_at)
+                       json_array(j.message_id, j.lane, j.seq, j.place, j.due_at)
                    )
             into v_more
             from json_table(
@@ -97,9 +93,8 @@ begin
                     lane smallint path '$[1]',
                     seq bigint path '$[2]',
                     place varchar(20) path '$[3]',
-                    group_key varchar(1600) path '$[4]',
-                    due_at bigint path '$[5]',
-                    is_keyed int path '$[6]'
+                    due_at bigint path '$[4]',
+                    is_keyed int path '$[5]'
                 )
             ) j
             left join (
@@ -135,7 +130,7 @@ begin
                 '$[*]' columns (
                     message_id bigint path '$[0]',
                     place varchar(20) path '$[3]',
-                    due_at bigint path '$[5]'
+                    due_at bigint path '$[4]'
                 )
             ) j
             straight_join rowq.delayed d force index (primary)
@@ -158,15 +153,12 @@ begin
     end if;
 
     if locate('"grouped"', v_free) > 0 then
-        select json_arrayagg(json_array(j.message_id, 0, 0, j.group_key)) into v_seen
+        select json_arrayagg(json_array(j.message_id, 0, 0, hex(m.group_key))) into v_seen
         from json_table(
             v_free,
-            '$[*]' columns (
-                message_id bigint path '$[0]',
-                place varchar(20) path '$[3]',
-                group_key varchar(1600) path '$[4]'
-            )
+            '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where j.place = 'grouped';
         call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),

@@ -62,6 +62,27 @@ def test_notes_that_are_gone_cost_maintain_next_to_nothing(
     assert rows(connection, lambda: maintain(connection, queue)) <= 1.2 * few
 
 
+@pytest.mark.promise("P36")
+def test_many_are_withdrawn_by_one_call_and_so_are_those_with_the_longest_keys(
+    connection: Connection, queue: str
+) -> None:
+    fill(connection, queue, 9000)
+    assert call_one(connection, "maintain", queue_name=queue, batch_size=10000).expired == 9000
+    for place in range(0, 700, 100):
+        messages = [
+            {
+                "body": "x",
+                "expire_seconds": 0.001,
+                "group_key": f"{number // 2:04}" + "\U0001f680" * 196,
+                "dedup_key": f"{number:04}" + "\U0001f680" * 196,
+            }
+            for number in range(place, place + 100)
+        ]
+        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    found = [call_one(connection, "maintain", queue_name=queue, batch_size=10000) for _ in range(2)]
+    assert sum(row.expired for row in found) == 700
+
+
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that maintain looks at to withdraw one message, between its rescans.
 
