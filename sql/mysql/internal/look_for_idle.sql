@@ -90,14 +90,14 @@ begin
                    and (
                        not q.has_results
                        or coalesce((
-                           select r.finished_at > v_now - interval round(
+                           select k.finished_at > v_now - interval round(
                                       q.result_seconds * 1000000
                                   ) microsecond
-                                  or r.state is null
-                           from rowq.result r force index (result_finished_ix)
-                           where r.part_id = l.part_id
-                             and r.message_id > 0
-                           order by r.part_id, r.finished_at
+                                  or k.state is null
+                           from rowq.result k force index (result_finished_ix)
+                           where k.part_id = l.part_id
+                             and k.message_id > 0
+                           order by k.part_id, k.finished_at
                            limit 1
                        ), true)
                    ),

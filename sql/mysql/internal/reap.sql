@@ -16,7 +16,7 @@ begin
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09 P34
 -- locks     expired claim rows, passing over locked ones; message rows, waited for in the caller's
---           transaction only; message and dedup rows of cancelled messages, tried only; for these as
+--           transaction only; message and dedup rows of cancelled messages, tried only; for them as
 --           internal_finish
     declare v_expired, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);

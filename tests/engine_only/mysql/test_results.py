@@ -1,0 +1,276 @@
+"""Results on MariaDB and MySQL: statements and plans, with and without them, and their purge."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from tests.engine_only.mysql.costs import pages, part_of, until_quiet
+from tests.engine_only.mysql.statements import Access, accesses, run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue, make_dead, refused
+from tests.helpers.queues import Connect
+
+LONG_DIGITS = "1" * 101
+"""One digit more than a number may have."""
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name, max_attempts=1)
+    return queue_name
+
+
+@pytest.fixture
+def kept(connection: Connection, queue: str) -> str:
+    """Return a queue that keeps results."""
+    call(connection, "alter_queue", queue_name=queue, result_seconds=600)
+    return queue
+
+
+def complete(session: Connection, queue: str, size: int, **given: Any) -> list[int]:
+    """Lease and complete messages; return their ids."""
+    rows = dequeue(session, queue, size)
+    call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id, **given)
+    return [row.message_id for row in rows]
+
+
+def cycle(session: Connection, queue: str, is_open: bool) -> None:
+    """End messages in every way, look at their results, and keep house."""
+    for size in (1, 3):
+        enqueue(session, queue, *"x" * size)
+        complete(session, queue, size)
+    enqueue(session, queue, "x")
+    (message,) = complete(session, queue, 1, results=[{"a": 1}])
+    dead, revived = make_dead(session, queue, "x", "y")
+    call(session, "cancel", queue_name=queue, message_ids=[dead])
+    call(session, "reset", queue_name=queue, message_ids=[revived])
+    complete(session, queue, 1)
+    for one in (message, dead):
+        call(session, "get_result", queue_name=queue, message_id=one)
+    if not is_open:
+        call(session, "wait_for_result", queue_name=queue, message_id=dead, wait_seconds=0)
+    call(session, "maintain", queue_name=queue)
+    call(session, "health")
+
+
+def check(access: Access) -> None:
+    """Hold a plan that reads results to what the sources promise."""
+    assert "filesort" not in access.extra, access
+    if access.statement.lstrip().startswith("insert"):
+        assert access.type == "ALL"  # explain's word for a table that is written
+    elif access.key == "PRIMARY":
+        assert access.type in {"const", "eq_ref"}, access
+    else:
+        assert access.key == "result_finished_ix", access
+        assert "Using index;" not in f"{access.extra};", access
+        # The look for idle queues reads from the start of each, and measures how long that takes.
+        looks_for_idle = "sysdate(6)" in access.statement
+        assert access.type == "range" or (looks_for_idle and access.type == "ref"), access
+
+
+@pytest.mark.promise("P13", "P32")
+@pytest.mark.parametrize("level", [None, "repeatable read"])
+def test_no_statement_scans_results_or_sorts_them(
+    connection: Connection, connect: Connect, kept: str, level: str | None
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        if level is not None:
+            session.execute(f"set transaction isolation level {level}")
+            session.execute("begin")
+        cycle(session, kept, is_open=level is not None)
+        session.commit()
+
+    enqueue(connection, kept, *"x" * 20)
+    complete(connection, kept, 20)
+    connection.execute(
+        "update rowq.result set finished_at = finished_at - interval 1 day where message_id > 0"
+    )
+    connection.execute("use rowq")
+    statements = [text for text in run_by(connection, session, work) if "rowq.result" in text]
+    found = [
+        access
+        for statement in statements
+        for access in accesses(connection, statement)
+        if access.table == "result"
+    ]
+    keys = {access.key for access in found}
+    assert "result_finished_ix" in keys
+    # MySQL's statements come without their values, and a key that is not there has no plan.
+    assert "PRIMARY" in keys or "mariadb" not in connection.server_version.lower()
+    for access in found:
+        check(access)
+
+
+@pytest.mark.promise("P32")
+def test_who_does_not_use_them_runs_no_statement_for_them(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        enqueue(session, queue, *"abcdef")
+        for size in (1, 3):
+            complete(session, queue, size)
+        claim = dequeue(session, queue, 2)[0].claim_id
+        call(session, "extend_lease", queue_name=queue, claim_id=claim)
+        call(session, "release", queue_name=queue, claim_id=claim)
+        call(session, "maintain", queue_name=queue)
+
+    connection.execute("use rowq")
+    statements = run_by(connection, session, work)
+    assert len(statements) > 20
+    # Only the look for idle queues names the table.
+    assert not [text for text in statements if "rowq.result" in text and "sysdate" not in text]
+
+
+@pytest.mark.promise("P32")
+def test_only_a_queue_that_keeps_results_leaves_the_short_way(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+    connection.execute("use rowq")
+
+    def count(**given: Any) -> int:
+        enqueue(connection, queue, "x")
+        claim = dequeue(session, queue)[0].claim_id
+        ran = run_by(
+            connection,
+            session,
+            lambda: call(session, "complete", queue_name=queue, claim_id=claim, **given),
+        )
+        return len(ran)
+
+    count()
+    without = count()
+    call(connection, "alter_queue", queue_name=queue, result_seconds=60)
+    assert count() > without
+    assert count(results=[1]) > without
+    call(connection, "alter_queue", queue_name=queue, result_seconds=0)
+    assert count() == without
+
+
+@pytest.mark.promise("P32")
+@pytest.mark.parametrize("backlog", [0, 3000])
+def test_a_look_reads_the_result_by_its_key_and_nothing_else(
+    connection: Connection, connect: Connect, kept: str, backlog: int
+) -> None:
+    """So fifty waiters cost no more than fifty such looks each quarter of a second."""
+    (message,) = enqueue(connection, kept, "x")
+    if backlog:
+        messages = [{"body": "x"}] * backlog
+        call(connection, "enqueue_batch", queue_name=kept, messages=messages)
+    session = connect()
+    connection.execute("use rowq")
+    ran = run_by(
+        connection,
+        session,
+        lambda: call_one(
+            session, "wait_for_result", queue_name=kept, message_id=message, wait_seconds=2
+        ),
+    )
+    read = [re.findall(r"(?:from|join) rowq\.(\w+)", text) for text in ran]
+    tables = [names for names in read if names]
+    looks = tables.count(["queue", "result"])
+    assert 7 <= looks <= 14
+    # The first look and the last one ask where the message is, and none of the others does.
+    others = [names for names in tables if names != ["queue", "result"]]
+    assert len(others) <= 2 * 12
+    assert tables[1:-1].count(["message"]) <= 2
+
+
+def fill(connection: Connection, queue: str, count: int) -> None:
+    """Let messages end whose results are overdue at once."""
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
+    complete(connection, queue, count)
+    time.sleep(0.005)
+
+
+def cost(connection: Connection, queue: str) -> int:
+    """Return the pages that it takes to purge one result, between the rescans of maintain."""
+    part = part_of(connection, queue)
+
+    def purge() -> None:
+        connection.execute("call rowq.internal_purge_results(%s, 0.001, 10000)", [part])
+
+    time.sleep(0.6)  # A floor stays half a second behind now.
+    found = []
+    for _ in range(5):
+        fill(connection, queue, 1)
+        until_quiet(connection)
+        found.append(pages(connection, purge))
+        assert results(connection, queue) == 0
+    return min(found)
+
+
+def results(connection: Connection, queue: str) -> int:
+    """Return how many results are kept."""
+    ((count,),) = connection.execute(
+        "select count(*) from rowq.result where message_id > 0 and part_id = %s",
+        [part_of(connection, queue)],
+    ).fetchall()
+    return int(count)
+
+
+@pytest.mark.promise("P13", "P32")
+def test_an_old_view_does_not_make_a_purge_dearer(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, result_seconds=0.001)
+    reader = connect()
+    reader.execute("set session transaction isolation level repeatable read")
+    reader.execute("start transaction with consistent snapshot")
+    reader.execute("select count(*) from rowq.ready where part_id = -1")
+    costs = []
+    for rounds in (5, 15):
+        for _ in range(rounds):
+            fill(connection, queue, 1000)
+            call(connection, "maintain", queue_name=queue)
+        assert results(connection, queue) == 0
+        costs.append(cost(connection, queue))
+    reader.rollback()
+    first, last = costs
+    assert last <= 1.2 * first + 10, f"{first} pages beside 5,000 dead rows, {last} beside 20,000"
+
+
+@pytest.mark.promise("P15", "P32")
+@pytest.mark.parametrize(
+    ("text", "is_good"),
+    [
+        (json.dumps(["x" * 70000 + LONG_DIGITS]), True),
+        (json.dumps(['\\"' * 40000 + LONG_DIGITS]), True),
+        (json.dumps(["x" * 9990 + "\\" * 5, LONG_DIGITS, "y" * 70000]), True),
+        (f"[[{','.join(['123.5'] * 20000)}]]", True),
+        (f"[[{','.join(['123.5'] * 20000)},{LONG_DIGITS}]]", False),
+        (f"[[{json.dumps('x' * 70000)},1e250]]", False),
+        (f"[[{' ' * 9950}{LONG_DIGITS}, {json.dumps('x' * 70000)}]]", False),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_digits_of_long_results_are_counted_outside_of_strings(
+    connection: Connection, kept: str, text: str, is_good: bool
+) -> None:
+    enqueue(connection, kept, "x", "y", "z")
+    results = json.loads(text)
+    rows = dequeue(connection, kept, len(results))
+    arguments = {
+        "queue_name": kept,
+        "claim_id": rows[0].claim_id,
+        "message_ids": [row.message_id for row in rows],
+    }
+    ids = json.dumps(arguments["message_ids"])
+    if is_good:
+        connection.execute(
+            "call rowq.complete(%s, %s, %s, %s)", [kept, rows[0].claim_id, ids, text]
+        )
+        found = [
+            call_one(connection, "get_result", queue_name=kept, message_id=row.message_id).result
+            for row in rows
+        ]
+        assert found == results
+    else:
+        assert "digits" in refused(connection, "RQ711", "complete", **arguments, results=results)
