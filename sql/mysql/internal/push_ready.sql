@@ -13,11 +13,11 @@ begin
     declare v_lane smallint default -1;
     declare v_expiring int;
 
-    -- One look finds the lanes that are closed, and whether messages expire, or may, because an old
-    -- snapshot does not show them.
+    -- One look finds the lanes that are closed, and the first one whether messages expire, or may,
+    -- because an old snapshot does not show them.
     lanes: loop
         select min(if(j.lane > v_lane and not l.is_open, j.lane, null)),
-               sum(m.expires_at is not null or m.message_id is null)
+               coalesce(v_expiring, sum(m.expires_at is not null or m.message_id is null))
         into v_lane, v_expiring
         from json_table(
             p_messages,
@@ -26,7 +26,9 @@ begin
         straight_join rowq.lane l force index (primary)
             on l.part_id = p_part_id
            and l.lane = j.lane
-        left join rowq.message m force index (primary) on m.message_id = j.message_id;
+        left join rowq.message m force index (primary)
+            on m.message_id = j.message_id
+           and v_expiring is null;
         if v_lane is null then
             leave lanes;
         end if;
