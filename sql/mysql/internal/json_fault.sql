@@ -20,8 +20,8 @@ begin
         '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';
     declare c_short int default 65536;
     declare v_found boolean;
-    -- MySQL raises 3157 for JSON that is nested more than 100 deep.
-    declare exit handler for 3157
+    -- MySQL raises 3157 for JSON that is nested more than 100 deep, MariaDB 4040 for more than 31.
+    declare exit handler for 3157, 4040
         set p_fault = concat(
             p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep'
         );
