@@ -17,7 +17,7 @@ begin
     -- Times are in microseconds, and those of internal_rescan_floors.
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
-    -- The engine cuts an array of more than a megabyte, and the keys of as many messages, written in
+    -- The engine cuts an array of more than a megabyte, and keys of as many messages, written in
     -- hex, must fit into one.
     declare v_step_size int default least(p_limit, 250);
     declare v_most_seen bigint default 10 * p_limit;

@@ -13,6 +13,15 @@ as $$
 -- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only;
 --           for these as internal_finish
 declare
+    -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
+    v_expired cursor for
+        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.cancel_ids
+        from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
+          and c.lease_until <= clock_timestamp()
+        order by c.part_id, c.claim_id
+        for update skip locked;
     v_claim      record;
     v_rest       record;
     v_ended      integer := 0;
@@ -28,16 +37,10 @@ begin
     o_died := 0;
     -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or its
     -- row is locked or gone.
-    for v_claim in
-        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.cancel_ids
-        from rowq.claim c
-        where c.part_id = p_part_id
-          and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
-          and c.lease_until <= clock_timestamp()
-        order by c.part_id, c.claim_id
-        for update skip locked
-    loop
-        exit when o_reaped + o_died + v_ended >= p_limit;
+    open v_expired;
+    while o_reaped + o_died + v_ended < p_limit loop
+        fetch v_expired into v_claim;
+        exit when not found;
 
         if v_claim.cancel_ids is not null then
             -- Leave the claim alone while a producer is adding a message that waits for one of
@@ -93,5 +96,6 @@ begin
             o_died := o_died + cardinality(v_dead_ids);
         end if;
     end loop;
+    close v_expired;
 end;
 $$;

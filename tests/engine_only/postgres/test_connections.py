@@ -199,12 +199,12 @@ def test_a_brief_call_limits_no_other_wait_on_its_connection_and_ends_its_transa
     queue.enqueue(queue_name, 1)
     (message,) = queue.dequeue_fast(queue_name)
     own = ENGINE.connect(database_url)
-    arguments = {"queue_name": queue_name, "lease_seconds": 60}
+    arguments = {"queue_name": queue_name, "lease_seconds": 60, "progress": None}
 
     def extend(claim_id: int) -> list[Any]:
         return ENGINE.call_briefly(own, "extend_lease", {**arguments, "claim_id": claim_id})
 
-    ((claim_id, lease_until),) = extend(message.claim_id)
+    ((claim_id, lease_until, _),) = extend(message.claim_id)
     assert (claim_id, lease_until > message.lease_until) == (message.claim_id, True)
     with pytest.raises(rowq.StaleClaim):
         extend(message.claim_id + 1)

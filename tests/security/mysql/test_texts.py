@@ -20,11 +20,11 @@ def _nulls(count: int) -> str:
 
 
 PRODUCER = [
-    f"enqueue('{{queue}}', {{text}}{_nulls(11)})",
-    f"enqueue('{{queue}}', 'a', null, {{text}}{_nulls(9)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(2)}, concat('{{{{\"a\":\"', {{text}}, '\"}}}}'){_nulls(8)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(6)}, {{text}}{_nulls(4)})",
-    f"enqueue('{{queue}}', 'a'{_nulls(8)}, {{text}}{_nulls(2)})",
+    f"enqueue('{{queue}}', {{text}}{_nulls(12)})",
+    f"enqueue('{{queue}}', 'a', null, {{text}}{_nulls(10)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(2)}, concat('{{{{\"a\":\"', {{text}}, '\"}}}}'){_nulls(9)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(6)}, {{text}}{_nulls(5)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(8)}, {{text}}{_nulls(3)})",
     "enqueue_batch('{queue}', concat('[{{\"body\":\"', {text}, '\"}}]'))",
     'enqueue_batch(\'{queue}\', concat(\'[{{"body":"a", "dedup_key":"\', {text}, \'"}}]\'))',
 ]
@@ -67,7 +67,7 @@ def test_a_consumer_leaves_no_text_behind_that_others_cannot_read(
 
 
 def test_no_queue_has_a_name_that_nobody_can_read(users: Accounts) -> None:
-    words = f"create_queue({{text}}{', null' * 14})"
+    words = f"create_queue({{text}}{', null' * 15})"
     refused(users["admin"], words)
     call(users["admin"], "queue_stats")
 

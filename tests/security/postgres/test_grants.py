@@ -124,8 +124,8 @@ def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
             "grant usage on type rowq.message to {}",
             "grant execute on function rowq.internal_delete_messages to {}",
             "grant execute on function rowq.enqueue(text, text, bytea, text, jsonb, integer,"
-            " double precision, timestamptz, text, integer, text, bigint[], text) to rowq_producer"
-            " with grant option",
+            " double precision, timestamptz, text, integer, text, bigint[], text, double precision)"
+            " to rowq_producer with grant option",
         ):
             superuser.execute(sql.SQL(statement).format(carol))
         bob.execute("grant select on rowq.archive, rowq.message to dave")

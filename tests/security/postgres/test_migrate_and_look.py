@@ -431,7 +431,8 @@ CHANGED_BY_A_FORMER_MEMBER = {
         ); end $$
     """,
     "internal_require_autocommit is changed": """
-        create procedure rowq.internal_require_autocommit(p text default '') language plpgsql
+        create or replace procedure rowq.internal_require_autocommit(p_routine text)
+        language plpgsql
         as 'begin perform bait.spring(); end'
     """,
 }
@@ -439,7 +440,8 @@ CHANGED_BY_A_FORMER_MEMBER |= {
     "version is changed": "alter function rowq.version security invoker"
     " set search_path = bait, pg_catalog",
     "enqueue is changed": "alter function rowq.enqueue(text, json, bytea, text, jsonb, integer,"
-    " double precision, timestamptz, text, integer, text, bigint[], text) reset search_path",
+    " double precision, timestamptz, text, integer, text, bigint[], text, double precision)"
+    " reset search_path",
     "release is changed": "alter function rowq.release reset search_path",
     "health is changed": with_a_parameter("health", "p integer default length(bait.fold('1'))"),
     "queue_stats is changed": with_a_parameter(
