@@ -269,12 +269,12 @@ def test_cancel_many_passes_over_what_is_being_taken(
     worker, other = sessions(2)
     ids = [worker.queue.enqueue(queue, 0, message_type="mail").message_id for _ in range(3)]
     # Other queues' messages count in a table that they share.
-    mails = {"message_type": "mail", "after_message_id": ids[0] - 1}
+    before = ids[0] - 1
     worker.begin().queue.dequeue_fast(queue, 2)
-    answer = other.queue.cancel_many(queue, **mails)
+    answer = other.queue.cancel_many(queue, message_type="mail", after_message_id=before)
     assert (answer.cancelled, answer.after_message_id) == (1, None)
     worker.end(ending)
-    answer = other.queue.cancel_many(queue, **mails)
+    answer = other.queue.cancel_many(queue, message_type="mail", after_message_id=before)
     assert answer.cancelled == (0 if ending == "commit" else 2)
     assert states(other, queue, ids[:2]) == {"leased" if ending == "commit" else None}
 
