@@ -9,7 +9,7 @@ import pytest
 from rowq import QueueBusy, QueueNotFound
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Running, Session
-from tests.interleavings.work import everything
+from tests.interleavings.work import each_ending, everything
 
 
 def start_to_drop(admin: Session, holder: Session, queue: str) -> Running[Any]:
@@ -68,7 +68,7 @@ def test_drop_queue_beside_an_open_pause_says_that_the_queue_is_busy(
 
 
 @pytest.mark.promise("P01", "P15")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
     sessions: Open, queue: str, ending: str
 ) -> None:

@@ -8,13 +8,12 @@ from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.test_expiry import DONE, FINISHES, STATE, states
-from tests.interleavings.work import claim_of, everything, keep_house
+from tests.interleavings.work import claim_of, each_ending, everything, keep_house
 from tests.stored_times import expire_claim
 
 pytestmark = pytest.mark.requires("cancel", "genuine")
 
 each_finish = pytest.mark.parametrize("finish", FINISHES)
-each_ending = pytest.mark.parametrize("ending", ["commit", "rollback"])
 
 
 def cancel(session: Session, queue: str, ids: list[int]) -> list[str]:

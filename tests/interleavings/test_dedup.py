@@ -7,7 +7,7 @@ import pytest
 from rowq import NewMessage
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Step, orders, play
-from tests.interleavings.work import everything
+from tests.interleavings.work import each_ending, everything
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
@@ -62,7 +62,7 @@ def test_a_second_producer_of_a_dedup_key_waits_until_the_first_has_ended(
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel"])
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
     sessions: Open, queue: str, finish: str, ending: str
 ) -> None:

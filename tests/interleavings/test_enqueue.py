@@ -8,7 +8,7 @@ import pytest
 from rowq import NewMessage, Queue
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
-from tests.interleavings.work import everything, keep_house
+from tests.interleavings.work import each_ending, everything, keep_house
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
@@ -93,7 +93,7 @@ def look(queue: str, own: Queue) -> set[str]:
 
 
 @pytest.mark.promise("P05", "P14")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 def test_an_open_first_message_of_a_priority_hides_those_of_others_until_maintain_at_most(
     sessions: Open, queue: str, ending: str
 ) -> None:

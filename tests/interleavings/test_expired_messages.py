@@ -8,12 +8,10 @@ from rowq import RowqError
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import everything
+from tests.interleavings.work import each_ending, everything
 from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.requires("expiry")
-
-each_end = pytest.mark.parametrize("end", ["commit", "rollback"])
 
 
 def late(session: Session, queue: str, count: int = 1, **options: Any) -> list[int]:
@@ -44,18 +42,18 @@ def expired_in_a_transaction(keeper: Session, queue: str, count: int) -> bool:
     return expires
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P07")
 def test_one_that_an_open_dequeue_holds_is_left_until_it_ends(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     worker, keeper = sessions(2)
     late(worker, queue)
     [message] = worker.begin().queue.dequeue_fast(queue)
     assert expired(keeper, queue) == 0
     assert expired(keeper, queue) == 0
-    worker.end(end)
-    if end == "rollback":
+    worker.end(ending)
+    if ending == "rollback":
         assert expired(keeper, queue) == 1
         assert everything(keeper, queue) == []
         return
@@ -64,11 +62,11 @@ def test_one_that_an_open_dequeue_holds_is_left_until_it_ends(
     assert expired(keeper, queue) == 1
 
 
-@each_end
+@each_ending
 @pytest.mark.parametrize("options", [{}, {"delay_seconds": 500}, {"group_key": "a"}], ids=str)
 @pytest.mark.promise("P36", "P06")
 def test_others_pass_over_what_an_open_maintain_withdraws(
-    sessions: Open, queue: str, end: str, options: dict[str, Any]
+    sessions: Open, queue: str, ending: str, options: dict[str, Any]
 ) -> None:
     worker, keeper = sessions(2)
     [message_id] = late(worker, queue, **options)
@@ -77,33 +75,33 @@ def test_others_pass_over_what_an_open_maintain_withdraws(
     assert worker.queue.dequeue_fast(queue) == []
     [outcome] = worker.queue.cancel(queue, [message_id])
     assert outcome.outcome == "leased"
-    keeper.end(end)
-    if end == "rollback":
+    keeper.end(ending)
+    if ending == "rollback":
         assert expired(keeper, queue) == 1
     assert worker.queue.get_message(queue, message_id) is None
     assert everything(worker, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.parametrize("options", [{}, {"delay_seconds": 500}, {"group_key": "a"}], ids=str)
 @pytest.mark.promise("P36")
 def test_one_that_is_being_cancelled_is_left_to_that_session(
-    sessions: Open, queue: str, end: str, options: dict[str, Any]
+    sessions: Open, queue: str, ending: str, options: dict[str, Any]
 ) -> None:
     producer, keeper = sessions(2)
     [message_id] = late(producer, queue, **options)
     assert producer.begin().queue.cancel(queue, [message_id])[0].outcome == "cancelled"
     assert expired(keeper, queue) == 0
-    producer.end(end)
-    assert expired(keeper, queue) == (1 if end == "rollback" else 0)
+    producer.end(ending)
+    assert expired(keeper, queue) == (1 if ending == "rollback" else 0)
     assert everything(keeper, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.parametrize("give_back", ["release", "retry_later", "reap"])
 @pytest.mark.promise("P36")
 def test_one_that_comes_back_while_maintain_looks_expires_with_the_next(
-    sessions: Open, queue: str, end: str, give_back: str
+    sessions: Open, queue: str, ending: str, give_back: str
 ) -> None:
     worker, keeper = sessions(2)
     worker.queue.enqueue(queue, 0, expire_seconds=60)
@@ -117,33 +115,33 @@ def test_one_that_comes_back_while_maintain_looks_expires_with_the_next(
     else:
         assert worker.queue.reap(queue).reaped == 1
     assert expired(keeper, queue) == 0
-    worker.end(end)
-    if end == "rollback" and give_back != "reap":
+    worker.end(ending)
+    if ending == "rollback" and give_back != "reap":
         worker.queue.release(queue, message.claim_id)
     # After a rolled back reap, this maintain reaps, and the next one finds the message.
     assert sum(expired(keeper, queue) for _ in range(2)) == 1
     assert everything(keeper, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P08")
-def test_a_complete_that_is_open_is_left_alone(sessions: Open, queue: str, end: str) -> None:
+def test_a_complete_that_is_open_is_left_alone(sessions: Open, queue: str, ending: str) -> None:
     worker, keeper = sessions(2)
     worker.queue.enqueue(queue, 0, expire_seconds=60)
     [message] = worker.queue.dequeue_fast(queue, lease_seconds=900)
     pass_seconds(worker.connection, queue, 61)
     worker.begin().queue.complete(queue, message.claim_id)
     assert expired(keeper, queue) == 0
-    worker.end(end)
-    if end == "rollback":
+    worker.end(ending)
+    if ending == "rollback":
         worker.queue.release(queue, message.claim_id)
         assert expired(keeper, queue) == 1
     assert everything(keeper, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P19")
-def test_two_maintains_withdraw_each_message_once(sessions: Open, queue: str, end: str) -> None:
+def test_two_maintains_withdraw_each_message_once(sessions: Open, queue: str, ending: str) -> None:
     first, second = sessions(2)
     late(first, queue, 3)
     if not expired_in_a_transaction(first, queue, 3):
@@ -151,14 +149,14 @@ def test_two_maintains_withdraw_each_message_once(sessions: Open, queue: str, en
     [row] = second.queue.maintain(queue)
     assert not row.elected
     assert row.expired == 0
-    first.end(end)
-    assert expired(second, queue) == (3 if end == "rollback" else 0)
+    first.end(ending)
+    assert expired(second, queue) == (3 if ending == "rollback" else 0)
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P14")
 def test_one_that_is_committed_late_expires_with_the_next(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     producer, keeper = sessions(2)
     late(keeper, queue)
@@ -166,30 +164,30 @@ def test_one_that_is_committed_late_expires_with_the_next(
     assert expired(keeper, queue) == 1
     late(keeper, queue, 2)
     assert expired(keeper, queue) == 2
-    producer.end(end)
-    assert expired(keeper, queue) == (1 if end == "commit" else 0)
+    producer.end(ending)
+    assert expired(keeper, queue) == (1 if ending == "commit" else 0)
     assert everything(keeper, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P36", "P25", "P26")
 def test_maintain_does_not_wait_for_who_has_just_named_it_as_a_predecessor(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     producer, keeper = sessions(2)
     [first] = late(producer, queue)
     producer.begin().queue.enqueue(queue, 1, predecessor_ids=[first])
     assert expired(keeper, queue) == 0
-    producer.end(end)
+    producer.end(ending)
     assert expired(keeper, queue) == 1
-    assert len(everything(keeper, queue)) == (1 if end == "commit" else 0)
+    assert len(everything(keeper, queue)) == (1 if ending == "commit" else 0)
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P12")
 def test_maintain_does_not_wait_for_who_was_told_of_a_duplicate(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     producer, keeper = sessions(2)
     [held] = late(producer, queue, dedup_key="held")
@@ -198,38 +196,38 @@ def test_maintain_does_not_wait_for_who_was_told_of_a_duplicate(
     assert producer.begin().queue.enqueue(queue, 1, dedup_key="held").message_id == held
     first = expired(keeper, queue)
     assert first >= 2
-    producer.end(end)
+    producer.end(ending)
     assert expired(keeper, queue) == 3 - first
     assert everything(keeper, queue) == []
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36", "P24")
 def test_a_group_goes_on_after_its_producer_when_its_last_one_expires(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     producer, keeper = sessions(2)
     late(producer, queue, group_key="a")
     producer.begin().queue.enqueue(queue, 1, group_key="a")
     assert expired(keeper, queue) == 1
-    producer.end(end)
+    producer.end(ending)
     keeper.queue.maintain(queue)
     pass_seconds(keeper.connection, queue, 1)
     keeper.queue.maintain(queue)
-    assert len(everything(keeper, queue)) == (1 if end == "commit" else 0)
+    assert len(everything(keeper, queue)) == (1 if ending == "commit" else 0)
 
 
-@each_end
+@each_ending
 @pytest.mark.promise("P36")
 def test_one_that_is_being_promoted_is_withdrawn_when_that_has_ended(
-    sessions: Open, queue: str, end: str
+    sessions: Open, queue: str, ending: str
 ) -> None:
     other, keeper = sessions(2)
     other.queue.enqueue(queue, 0, expire_seconds=60, delay_seconds=30)
     pass_seconds(other.connection, queue, 61)
     assert other.begin().queue.promote(queue).promoted == 1
     assert expired(keeper, queue) == 0
-    other.end(end)
+    other.end(ending)
     assert expired(keeper, queue) == 1
     assert everything(keeper, queue) == []
 

@@ -5,7 +5,7 @@ import pytest
 from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
 from tests.interleavings.test_expiry import DONE, FINISHES, STATE, expired_claim, states
-from tests.interleavings.work import claim_of
+from tests.interleavings.work import claim_of, each_ending
 
 
 def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict[int, str]:
@@ -14,7 +14,7 @@ def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict
 
 
 @pytest.mark.promise("P04", "P08")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 @pytest.mark.parametrize(
     ("first_part", "second_part"),
     [
@@ -101,7 +101,7 @@ def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
 
 
 @pytest.mark.promise("P08")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 @pytest.mark.parametrize("second_part", [None, [1, 2]], ids=["everything", "a part"])
 @pytest.mark.parametrize("first_part", [None, [0, 1]], ids=["everything", "a part"])
 @pytest.mark.parametrize(

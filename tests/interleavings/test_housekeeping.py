@@ -5,7 +5,7 @@ import pytest
 from rowq import NewMessage
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import everything
+from tests.interleavings.work import each_ending, everything
 from tests.stored_times import pass_seconds
 
 
@@ -150,7 +150,7 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
 
 
 @pytest.mark.promise("P19")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 @pytest.mark.requires("days")
 def test_two_archivers_of_a_new_day_make_its_room_once(sessions_apart: Open, ending: str) -> None:
     first, second = sessions_apart(2)

@@ -11,7 +11,7 @@ from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.interleavings.work import everything, keep_house
+from tests.interleavings.work import each_ending, everything, keep_house
 from tests.stored_times import pass_seconds
 
 BATCH = [NewMessage(data=0)] * 1000
@@ -73,7 +73,7 @@ def test_a_message_that_commits_between_two_maintains_of_an_empty_queue_is_deliv
 
 
 @pytest.mark.promise("P14", "P13")
-@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@each_ending
 def test_an_idle_writer_through_many_maintains_loses_nothing(
     sessions: Open, queue: str, ending: str
 ) -> None:

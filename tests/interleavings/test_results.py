@@ -5,11 +5,10 @@ import pytest
 from rowq import MessageResult
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import SECONDS, Session
+from tests.interleavings.work import claim_of, each_ending
 from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.requires("results")
-
-endings = pytest.mark.parametrize("ending", ["commit", "rollback"])
 
 KEPT_SECONDS = 600
 
@@ -22,13 +21,6 @@ def kept(sessions: Open, queue: str) -> str:
     return queue
 
 
-def leased(session: Session, queue: str) -> tuple[int, int]:
-    """Enqueue a message and lease it; return it and its claim."""
-    message_id = session.queue.enqueue(queue, 1).message_id
-    (message,) = session.queue.dequeue_fast(queue)
-    return message_id, message.claim_id
-
-
 def end_of(session: Session, queue: str, message_id: int) -> tuple[str, object] | None:
     """Return state and result of a message."""
     return told(session.queue.get_result(queue, message_id))
@@ -39,14 +31,14 @@ def told(found: MessageResult | None) -> tuple[str, object] | None:
 
 
 @pytest.mark.promise("P32")
-@endings
+@each_ending
 @pytest.mark.parametrize("end", ["complete", "fail_now", "cancel", "purge_queue"])
 def test_who_waits_is_told_of_an_end_when_it_is_committed(
     sessions: Open, kept: str, end: str, ending: str
 ) -> None:
     worker, asker = sessions(2)
     if end in {"complete", "fail_now"}:
-        message_id, claim_id = leased(worker, kept)
+        claim_id, (message_id,) = claim_of(worker, kept, 1)
         before = ("leased", None)
     else:
         message_id, claim_id = worker.queue.enqueue(kept, 1).message_id, 0
@@ -80,12 +72,12 @@ def test_who_waits_is_told_of_an_end_when_it_is_committed(
 
 
 @pytest.mark.promise("P32")
-@endings
+@each_ending
 def test_who_waits_beside_a_reset_is_told_of_the_next_end(
     sessions: Open, kept: str, ending: str
 ) -> None:
     admin, asker = sessions(2)
-    message_id, claim_id = leased(admin, kept)
+    claim_id, (message_id,) = claim_of(admin, kept, 1)
     admin.queue.fail_now(kept, claim_id)
     admin.begin().queue.reset(kept, [message_id])
     # As long as the reset is open, the message is dead to everybody else.
@@ -101,12 +93,12 @@ def test_who_waits_beside_a_reset_is_told_of_the_next_end(
 
 
 @pytest.mark.promise("P08", "P32")
-@endings
+@each_ending
 def test_of_two_that_complete_a_claim_one_keeps_its_result(
     sessions: Open, kept: str, ending: str
 ) -> None:
     first, second = sessions(2)
-    message_id, claim_id = leased(first, kept)
+    claim_id, (message_id,) = claim_of(first, kept, 1)
     first.begin().queue.complete(kept, claim_id, [message_id], results=["first"])
     running = second.start(
         lambda own: own.complete(kept, claim_id, [message_id], results=["second"])
@@ -126,7 +118,7 @@ def overdue(session: Session, queue: str) -> list[int]:
     """Let two messages die, so long ago that their results are to be purged; return them."""
     ids = []
     for _ in range(2):
-        message_id, claim_id = leased(session, queue)
+        claim_id, (message_id,) = claim_of(session, queue, 1)
         session.queue.fail_now(queue, claim_id)
         ids.append(message_id)
     pass_seconds(session.connection, queue, KEPT_SECONDS + 60)
@@ -143,7 +135,7 @@ def kept_rows(session: Session, queue: str) -> int:
 
 
 @pytest.mark.promise("P19", "P32")
-@endings
+@each_ending
 @pytest.mark.parametrize("end", ["cancel", "reset"])
 def test_a_purge_passes_over_the_result_of_a_dead_message_that_is_in_work(
     sessions: Open, kept: str, end: str, ending: str
@@ -167,13 +159,13 @@ def test_a_purge_passes_over_the_result_of_a_dead_message_that_is_in_work(
 
 
 @pytest.mark.promise("P32")
-@endings
+@each_ending
 def test_a_purge_that_is_open_holds_up_no_completion(
     sessions: Open, kept: str, ending: str
 ) -> None:
     keeper, worker = sessions(2)
     overdue(keeper, kept)
-    message_id, claim_id = leased(worker, kept)
+    claim_id, (message_id,) = claim_of(worker, kept, 1)
     keeper.begin().queue.maintain(kept)
     worker.queue.complete(kept, claim_id, results=["beside"])
     assert end_of(worker, kept, message_id) == ("completed", "beside")
@@ -187,7 +179,7 @@ def test_a_purge_that_is_open_holds_up_no_completion(
 def test_a_result_that_is_committed_late_is_purged_in_its_time(sessions: Open, kept: str) -> None:
     slow, keeper = sessions(2)
     overdue(keeper, kept)
-    message_id, claim_id = leased(slow, kept)
+    claim_id, (message_id,) = claim_of(slow, kept, 1)
     slow.begin().queue.complete(kept, claim_id, results=["late"])
     # The floor moves up to now, and passes the result that is not committed yet.
     keeper.queue.maintain(kept)

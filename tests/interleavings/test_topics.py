@@ -11,13 +11,11 @@ from tests.helpers.topics import word
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import SECONDS, Session
 from tests.interleavings.test_admin import start_to_drop
-from tests.interleavings.work import everything
+from tests.interleavings.work import each_ending, everything
 
 __all__ = ["word"]
 
 pytestmark = pytest.mark.requires("topics")
-
-endings = pytest.mark.parametrize("ending", ["commit", "rollback"])
 
 
 def publishing(topic: str, **arguments: Any) -> Callable[[Queue], list[str]]:
@@ -59,7 +57,7 @@ def found(session: Session, *queues: str) -> list[int]:
 
 
 @pytest.mark.promise("P35")
-@endings
+@each_ending
 def test_a_binding_counts_once_it_is_committed_and_nobody_waits_for_it(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
@@ -73,7 +71,7 @@ def test_a_binding_counts_once_it_is_committed_and_nobody_waits_for_it(
 
 
 @pytest.mark.promise("P35")
-@endings
+@each_ending
 def test_a_queue_is_bound_until_its_unbind_is_committed(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
@@ -99,7 +97,7 @@ def test_an_open_publish_holds_up_neither_bind_nor_unbind_nor_another_publish(
 
 
 @pytest.mark.promise("P01", "P35")
-@endings
+@each_ending
 @each_way
 def test_an_open_publish_is_in_all_queues_or_in_none(
     sessions: Open, pair: tuple[str, str], word: str, ending: str, way: Any
@@ -113,7 +111,7 @@ def test_an_open_publish_is_in_all_queues_or_in_none(
 
 
 @pytest.mark.promise("P15", "P35")
-@endings
+@each_ending
 @each_way
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_publish_waits_for_an_open_drop_and_leaves_out_what_is_gone(
@@ -152,7 +150,7 @@ def test_a_queue_that_was_dropped_since_the_snapshot_gets_nothing(
 
 
 @pytest.mark.promise("P01", "P35")
-@endings
+@each_ending
 @each_way
 @pytest.mark.parametrize("place", [0, 1])
 def test_drop_queue_gives_way_to_an_open_publish(
@@ -170,7 +168,7 @@ def test_drop_queue_gives_way_to_an_open_publish(
 
 
 @pytest.mark.promise("P15", "P35")
-@endings
+@each_ending
 @pytest.mark.parametrize("routine", ["bind_topic", "unbind_topic"])
 def test_bind_and_unbind_wait_for_an_open_drop(
     sessions: Open, pair: tuple[str, str], word: str, ending: str, routine: str
@@ -201,7 +199,7 @@ def test_drop_queue_gives_way_to_an_open_bind_or_unbind(
 
 
 @pytest.mark.promise("P35")
-@endings
+@each_ending
 def test_of_two_that_bind_the_same_one_waits_for_the_other(
     sessions: Open, queue: str, word: str, ending: str
 ) -> None:
@@ -215,7 +213,7 @@ def test_of_two_that_bind_the_same_one_waits_for_the_other(
 
 
 @pytest.mark.promise("P12", "P35")
-@endings
+@each_ending
 def test_of_two_that_publish_one_dedup_key_one_waits_for_the_other_in_all_queues(
     sessions: Open, pair: tuple[str, str], word: str, ending: str
 ) -> None:

@@ -1,8 +1,13 @@
 """What sessions of these tests do with the messages of a queue."""
 
+import pytest
+
 from rowq import NewMessage
 from tests.interleavings.sessions import Session
 from tests.stored_times import tick
+
+each_ending = pytest.mark.parametrize("ending", ["commit", "rollback"])
+"""How a transaction ends beside which another session is at work."""
 
 
 def fill(session: Session, queue: str, count: int, priority: int = 5) -> list[int]:

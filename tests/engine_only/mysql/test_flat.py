@@ -4,7 +4,7 @@ The server's pages are counted, and not its rows: a dead row costs pages and app
 figure. Without the floor, the last dequeue of a drain looks at all that was taken before it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 
 import pytest
@@ -22,17 +22,6 @@ DEAD = 200_000
 
 SMALL = 150
 """Pages of a call that finds nothing; walking so many dead rows costs some hundreds more."""
-
-
-@pytest.fixture
-def old_view(connect: Connect, queue: str) -> Iterator[None]:
-    """Hold a read view, as a backup or a long report does."""
-    session = connect()
-    session.execute("set session transaction isolation level repeatable read")
-    session.execute("start transaction with consistent snapshot")
-    session.execute("select part_id from rowq.queue where queue_name = %s", [queue])
-    yield
-    session.rollback()
 
 
 def fill(connection: Connection, queue: str, batches: int = BATCHES) -> None:

@@ -26,17 +26,6 @@ ONE_LEVEL = "set transaction isolation level"
 """For the next transaction only; no variable shows it."""
 
 
-@pytest.fixture
-def old_view(connect: Connect, queue: str) -> Iterator[None]:
-    """Hold a read view, as a backup or a long report does."""
-    session = connect()
-    session.execute("set session transaction isolation level repeatable read")
-    session.execute("start transaction with consistent snapshot")
-    session.execute("select part_id from rowq.queue where queue_name = %s", [queue])
-    yield
-    session.rollback()
-
-
 def fill(connection: Connection, queue: str, count: int) -> None:
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
 

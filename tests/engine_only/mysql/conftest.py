@@ -1,0 +1,18 @@
+"""What tests of MariaDB and MySQL share: a session that holds a read view."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helpers.queues import Connect
+
+
+@pytest.fixture
+def old_view(connect: Connect, queue: str) -> Iterator[None]:
+    """Hold a read view, as a backup or a long report does."""
+    session = connect()
+    session.execute("set session transaction isolation level repeatable read")
+    session.execute("start transaction with consistent snapshot")
+    session.execute("select part_id from rowq.queue where queue_name = %s", [queue])
+    yield
+    session.rollback()
