@@ -10,9 +10,6 @@ from rowq.arguments import Default, check_argument, json_text
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, MessageResult, NewMessage
 
-_ENDS = frozenset({"completed", "cancelled", "expired", "dead"})
-
-
 def bodies(
     data: Any, text: str | None, default: Default | None = None, name: str = "data"
 ) -> tuple[str | None, bytes | None]:
@@ -135,7 +132,7 @@ def result_from_json(entry: Mapping[str, Any]) -> MessageResult:
 
 def has_ended(entry: Mapping[str, Any] | None) -> bool:
     """Whether there is nothing to wait for: the message has ended, or is unknown."""
-    return entry is None or entry["state"] in _ENDS
+    return entry is None or entry["finished_at"] is not None
 
 
 def _utc(text: str) -> datetime:

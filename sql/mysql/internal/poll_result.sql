@@ -46,7 +46,7 @@ begin
         );
         set v_is_last = v_is_last or v_state is null;
     end if;
-    if v_is_last or v_state in ('completed', 'cancelled', 'expired', 'dead') then
+    if v_is_last or v_finished_at is not null then
         if v_state is not null then
             set p_answer = json_object(
                 'message_id', p_message_id + 0, 'state', v_state,

@@ -15,7 +15,7 @@ as $$
 -- promise   P04 P12 P22 P32
 -- locks     message rows; as internal_cut_ties; result rows
 declare
-    v_all constant bigint[] := p_message_ids;
+    v_rest bigint[] := p_message_ids;
     v_ties text[];
 begin
     if p_archive_days > 0 then
@@ -31,7 +31,7 @@ begin
         if v_ties is not null then
             perform rowq.internal_cut_ties(p_part_id, v_ties, p_tokenless, false);
         end if;
-        p_message_ids := array(
+        v_rest := array(
             select u.message_id
             from unnest(p_message_ids) u (message_id)
             where u.message_id <> all (p_tokenless)
@@ -39,16 +39,16 @@ begin
     end if;
 
     v_ties := case
-        when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, p_message_ids)
-        else rowq.internal_delete_messages(p_part_id, p_message_ids)
+        when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, v_rest)
+        else rowq.internal_delete_messages(p_part_id, v_rest)
     end;
     if v_ties is not null then
-        perform rowq.internal_cut_ties(p_part_id, v_ties, p_message_ids, true);
+        perform rowq.internal_cut_ties(p_part_id, v_ties, v_rest, true);
     end if;
 
     -- What was completed has results of its own, which complete keeps.
     if p_state <> 'completed' then
-        perform rowq.internal_push_result(p_part_id, v_all, p_state);
+        perform rowq.internal_push_result(p_part_id, p_message_ids, p_state);
     end if;
 end;
 $$;

@@ -34,7 +34,7 @@ begin
     -- The first look and the last one ask where the message is. Those between need no more than
     -- the result, which is found by its key.
     if p_pause is null or v_is_last then
-        select to_jsonb(g), g.state in ('completed', 'cancelled', 'expired', 'dead')
+        select to_jsonb(g), g.finished_at is not null
         into o_answer, v_has_ended
         from rowq.get_result(p_queue_name, p_message_id) g;
         if v_has_ended is not false or v_is_last then
