@@ -22,7 +22,7 @@ class Feature:
     enqueue has for the message of a number, besides its body. pairs: whether every second message
     waits for the one before it. by: what brings the messages in: enqueue, publish, or maintain,
     which makes them of as many due schedules as a batch has messages. queues: how many get each
-    message. complete: what the call gives besides the queue and the claim, as SQL.
+    message.
     """
 
     name: str
@@ -32,13 +32,10 @@ class Feature:
     pairs: bool = False
     by: str = "enqueue"
     queues: int = 1
-    complete: str = ""
 
 
 PLAIN = "plain"
 SCHEDULE = "schedule"
-RESULTS = "results"
-"""The feature that pg-boss's output is beside, on a version of rowq that has it."""
 
 FEATURES = (
     Feature(PLAIN, "a text body and nothing else"),

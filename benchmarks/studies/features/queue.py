@@ -67,8 +67,7 @@ class RowqCourse(SessionCourse):
         return dict(zip(("put", "put_batch"), put, strict=False)) | {
             "dequeue": "select claim_id, message_id, body from"
             f" rowq.dequeue_fast($1::text, {self.batch}, 'bench', {LEASE_SECONDS})",
-            "complete": "select message_id, outcome from"
-            f" rowq.complete($1::text, $2::bigint{self._feature.complete})",
+            "complete": "select message_id, outcome from rowq.complete($1::text, $2::bigint)",
             "maintain": "select queue_name from rowq.maintain($1::text)",
         }
 

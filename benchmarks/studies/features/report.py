@@ -14,7 +14,7 @@ from benchmarks.harness.report import (
 )
 from benchmarks.harness.targets import Target
 from benchmarks.studies.features.courses import PUT, STEPS, TAKE
-from benchmarks.studies.features.features import BATCHES, PLAIN, RESULTS, SCHEDULE, SCHEDULES
+from benchmarks.studies.features.features import BATCHES, PLAIN, SCHEDULE, SCHEDULES
 from benchmarks.studies.features.houses import AT_ONCE, EACH_SECOND, TARGET
 from benchmarks.studies.features.recurring import PG_BOSS_OUTPUT, PG_BOSS_PLAIN
 
@@ -264,16 +264,10 @@ def _tick_rows(
 
 
 def _output_rows(data: dict[str, Any]) -> Iterator[list[str]]:
-    """Return what it costs to take and complete, and rowq's own where it has results."""
-    own = [name for name in (PLAIN, RESULTS) if _turns(data, name, SCHEDULES)]
-    rows: dict[str, tuple[str, int | None]] = {
-        name: (name, None) for name in (PG_BOSS_PLAIN, PG_BOSS_OUTPUT)
-    }
-    rows |= {f"rowq, {name}": (name, SCHEDULES) for name in own} if RESULTS in own else {}
-    for shown, (name, batch) in rows.items():
-        turns = _turns(data, name, batch)
-        if turns:
-            yield [f"**{shown}**", *_cells([turn["costs"][TAKE] for turn in turns])]
+    """Return what it costs to take and complete."""
+    for name in (PG_BOSS_PLAIN, PG_BOSS_OUTPUT):
+        if turns := _turns(data, name):
+            yield [f"**{name}**", *_cells([turn["costs"][TAKE] for turn in turns])]
 
 
 def _machines(found: Mapping[str, dict[str, Any]]) -> Iterator[str]:
