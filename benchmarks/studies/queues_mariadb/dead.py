@@ -77,9 +77,9 @@ def _open_lanes(cursor: Cursor) -> None:
             f"'1', null, null, null, {priority}, null, null, null, null, null, null, null, null"
         )
         _run(cursor, f"call rowq.enqueue('{QUEUE}', {values})")
-    for routine in ("release", "complete"):
+    for routine, nulls in (("release", "null"), ("complete", "null, null")):
         claim = _run(cursor, _CALLS["dequeue_ms"])[0][0]
-        _run(cursor, f"call rowq.{routine}('{QUEUE}', {claim}, null)")
+        _run(cursor, f"call rowq.{routine}('{QUEUE}', {claim}, {nulls})")
 
 
 def _kill(cursor: Cursor, count: int) -> None:
