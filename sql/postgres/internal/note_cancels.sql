@@ -9,7 +9,7 @@ as $$
 declare
     v_claim_id bigint;
     v_ids      bigint[];
-    v_noted    bigint[] := '{}';
+    v_noted    bigint[] := '{}'::bigint[];
 begin
     -- Begin at the safe floor, because a claim that was committed late may hold one of them.
     for v_claim_id in

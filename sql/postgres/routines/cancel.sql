@@ -24,7 +24,7 @@ as $$
 #variable_conflict use_column
 declare
     v_queue   rowq.queue;
-    v_noted   bigint[] := '{}';
+    v_noted   bigint[] := '{}'::bigint[];
     v_ids     bigint[] := p_message_ids;
     v_unknown bigint[];
 begin

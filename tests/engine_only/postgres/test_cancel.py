@@ -48,6 +48,7 @@ def test_every_look_of_a_cancel_goes_by_the_key(
     entries = [{"message_type": "mail" if number % 2 else "other"} for number in range(6000)]
     sent = own_queue.call("enqueue_batch", messages=entries)
     ids = [row.message_id for row in sent]
+    own_queue.call("enqueue_batch", messages=[{"delay_seconds": 1000}] * 6000)
     for _ in range(20):
         rows = own_queue.dequeue(50)
         own_queue.call("fail_now", claim_id=rows[0].claim_id)

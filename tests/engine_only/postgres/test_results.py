@@ -61,6 +61,13 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
         " select part_id, -i, clock_timestamp() - i * interval '0.1 seconds', 'completed'"
         " from rowq.queue, generate_series(1, 20000) i"
     )
+    messages = [{"body": "x", "delay_seconds": 1000}] * 6000
+    call(kept, "enqueue_batch", queue_name=QUEUE, messages=messages)
+    kept.execute(
+        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
+        " select part_id, -i, 11, 1, clock_timestamp()"
+        " from rowq.queue, generate_series(1, 6000) i"
+    )
     assert faults(early.run(cycle)) == set(), "before analyze"
     kept.execute("analyze")
     plans = early.run(cycle)
