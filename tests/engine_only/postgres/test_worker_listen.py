@@ -255,9 +255,10 @@ def test_fifty_idle_workers_in_five_processes_make_five_calls_a_second_at_most(
         calls.made.clear()
         began_at = time.monotonic()
         wait_until(lambda: calls.made["maintain"] >= 8, "housekeeping goes on", 60)
-        seconds = time.monotonic() - began_at
+        # At their end all of the workers call something, which is none of the idle time.
+        made, seconds = calls.made.total(), time.monotonic() - began_at
     # Each of the five may be just about to call something.
-    assert calls.made.total() <= 5 * seconds + 5
+    assert made <= 5 * seconds + 5
     assert seconds < 30
 
 
