@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeVar
 
-import rowq
 from benchmarks.engines.mysql.session import MariadbSession
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.bodies import body
@@ -108,28 +107,45 @@ class Client(Closing):
 class Rowq(Client):
     """rowq's procedures."""
 
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._counts: dict[str, int] = {}
+
     def create(self) -> None:
         """Create the queue."""
-        with rowq.connect(self._session.url) as queue:
-            queue.create_queue(QUEUE)
+        self._call("create_queue", f"'{QUEUE}'")
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
-        nulls = ", ".join(["null"] * 12)
-        self._run(f"call rowq.enqueue('{QUEUE}', '{body.decode()}', {nulls})")
+        self._call("enqueue", f"'{QUEUE}'", f"'{body.decode()}'")
 
     def maintain(self) -> None:
         """Run rowq's housekeeping."""
-        self._run("call rowq.maintain(null, null)")
+        self._call("maintain")
 
     def _add(self, count: int) -> None:
-        self._run(f"call rowq.enqueue_batch('{QUEUE}', '{_json_batch(count)}')")
+        self._call("enqueue_batch", f"'{QUEUE}'", f"'{_json_batch(count)}'")
 
     def _take(self, batch: int) -> Rows:
-        return self._run(f"call rowq.dequeue_fast('{QUEUE}', {batch}, 'bench', {LEASE_SECONDS})")
+        return self._call("dequeue_fast", f"'{QUEUE}'", f"{batch}", "'bench'", f"{LEASE_SECONDS}")
 
     def _finish(self, taken: Rows) -> None:
-        self._run(f"call rowq.complete('{QUEUE}', {_text(taken[0][0])}, null, null)")
+        self._call("complete", f"'{QUEUE}'", _text(taken[0][0]))
+
+    def _call(self, routine: str, *arguments: str) -> Rows:
+        """Call a routine with these as its first arguments, and null for all others."""
+        nulls = ["null"] * (self._parameters(routine) - len(arguments))
+        return self._run(f"call rowq.{routine}({', '.join([*arguments, *nulls])})")
+
+    def _parameters(self, routine: str) -> int:
+        """Return how many a routine has: fewer in rowq of another commit."""
+        if routine not in self._counts:
+            rows = self._run(
+                "select count(*) from information_schema.parameters"
+                f" where specific_schema = 'rowq' and specific_name = '{routine}'"
+            )
+            self._counts[routine] = int(_text(rows[0][0]))
+        return self._counts[routine]
 
 
 class _OneTable(Client):
