@@ -61,14 +61,14 @@ class Checker:
 
     def _add_batch(self, name: str, text: str, batch: Any) -> None:
         """Model a batch's definitions; what else it does is judged as if a procedure did it."""
-        end = batch.StartOffset + batch.FragmentLength
-        rest = re.sub(r"\S", " ", text[: batch.StartOffset]) + text[batch.StartOffset : end]
+        start = batch.StartOffset
+        rest = text[start : start + batch.FragmentLength]
         for statement in batch.Statements:
             for definition in definitions(statement):
                 self._add_definition(name, text, definition)
-                rest = blanked(rest, definition)
+                rest = blanked(rest, definition, start)
             if kind(statement) in _UNMODELLED:
-                rest = blanked(rest, statement)
+                rest = blanked(rest, statement, start)
             fragments = walk(statement)
             self._catalog.add(fragments)
             if name in self._asked:
@@ -77,7 +77,8 @@ class Checker:
                 self._add_text(name, literal)
         self._loose += 1
         words = rest.lstrip()
-        lines = "\n" * rest[: len(rest) - len(words)].count("\n")
+        before = rest[: len(rest) - len(words)].count("\n")
+        lines = "\n" * (batch.StartLine - 1 + before)
         self._model.add(name, f"{lines}create procedure [batch{self._loose}] as {words}")
 
     def _add_text(self, name: str, literal: Any) -> None:
@@ -99,7 +100,8 @@ class Checker:
         words = text[start : start + statement.FragmentLength]
         if kind(statement).startswith("CreateOrAlter"):
             words = _OR_ALTER.sub(lambda found: re.sub(r"\S", " ", found.group()), words, count=1)
-        self._model.add(name, re.sub(r"\S", " ", text[:start]) + words)
+        place = "\n" * (statement.StartLine - 1) + " " * (statement.StartColumn - 1)
+        self._model.add(name, place + words)
 
     def _report_syntax(self, name: str, errors: list[Any], why: str) -> None:
         for error in errors:
@@ -107,9 +109,17 @@ class Checker:
             self._found.add(Found(name, error.Line, error.Column, code, why + error.Message))
 
 
-def blanked(text: str, fragment: Any, instead: str = "print 0") -> str:
-    """Return a text of the same length with a statement turned into one without meaning."""
-    start, end = fragment.StartOffset, fragment.StartOffset + fragment.FragmentLength
+def blanked(text: str, fragment: Any, origin: int, instead: str = "print 0") -> str:
+    """Return a text of the same length with a statement turned into one without meaning.
+
+    Args:
+        text: A part of a script.
+        fragment: The statement, inside that part.
+        origin: Where in the script the part begins.
+        instead: The statement without meaning.
+    """
+    start = fragment.StartOffset - origin
+    end = start + fragment.FragmentLength
     blanks = re.sub(r"\S", " ", text[start:end])
     return text[:start] + instead + blanks[len(instead) :] + text[end:]
 
