@@ -104,6 +104,7 @@ from (
         (N'table', N'claim', N'lease_until', N'When the lease runs out.'),
         (N'table', N'claim', N'worker_name', N'Who holds the lease.'),
         (N'table', N'claim', N'has_cancels', N'Whether messages of the batch were cancelled while the worker had them; null or 0 for no.'),
+        (N'table', N'claim', N'progress', N'How far the work is, as the worker said last.'),
         (N'table', N'dead', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'dead', N'message_id', N'The message.'),
         (N'table', N'dead', N'lane', N'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.'),

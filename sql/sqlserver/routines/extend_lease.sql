@@ -4,7 +4,8 @@ go
 create or alter procedure rowq.ExtendLease
     @queue_name nvarchar(max),
     @claim_id bigint,
-    @lease_seconds int = null
+    @lease_seconds int = null,
+    @progress nvarchar(max) = null
 as
 begin
 -- routine   ExtendLease
@@ -30,6 +31,8 @@ begin
     declare @lease_until datetime2(6);
     declare @has_cancels bit;
     declare @cancel_ids nvarchar(max);
+    -- The collation counts an emoji as one character.
+    declare @text nvarchar(4000) = left(@progress collate Latin1_General_100_CI_AS_SC, 2000);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -65,7 +68,8 @@ begin
             if @lease_until < @held_until
                 set @lease_until = @held_until;
             update c
-            set lease_until = @lease_until
+            set lease_until = @lease_until,
+                progress    = coalesce(@text, c.progress)
             from rowq.claim c with (rowlock, forceseek)
             where c.part_id = @part_id
               and c.claim_id = @claim_id;

@@ -32,6 +32,7 @@ begin
     declare @finished_at datetime2(6);
     declare @group_key nvarchar(400);
     declare @waits_for bigint;
+    declare @progress nvarchar(4000);
 
     begin try
         if @message_id is null
@@ -54,14 +55,14 @@ begin
             exec rowq.InternalLocateMessages
                 @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
                 @lane output, @attempt output, @claim_id output, @worker_name output,
-                @lease_until output, @finished_at output, @waits_for output;
+                @lease_until output, @finished_at output, @waits_for output, @progress output;
             select m.message_id, @state as state, cast(@lane / 2 as int) as priority,
                    cast(@attempt as int) as attempt,
                    cast(coalesce(m.max_attempts, @max_attempts) as int) as max_attempts,
                    m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    @due_at as due_at, @claim_id as claim_id, @worker_name as worker_name,
                    @lease_until as lease_until, @finished_at as finished_at, m.last_error,
-                   m.group_key, @waits_for as waits_for
+                   m.group_key, @waits_for as waits_for, @progress as progress
             from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
             where m.part_id = @part_id
               and m.message_id = @message_id;
@@ -74,7 +75,8 @@ begin
                    cast(null as nvarchar(400)) as worker_name,
                    cast(null as datetime2(6)) as lease_until, a.finished_at,
                    cast(null as nvarchar(4000)) as last_error, a.group_key,
-                   cast(null as bigint) as waits_for
+                   cast(null as bigint) as waits_for,
+                   cast(null as nvarchar(4000)) as progress
             from rowq.archived a
                 with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
             where a.part_id = @part_id
