@@ -44,6 +44,7 @@ go
 :r tables/successor.sql
 :r tables/gate.sql
 :r tables/started.sql
+:r tables/expiry.sql
 :r tables/schedule.sql
 :r tables/time_zone.sql
 :r tables/topic_binding.sql
@@ -82,6 +83,7 @@ go
 :r internal/enqueue_batch.sql
 :r internal/enter_group.sql
 :r internal/enter_queue.sql
+:r internal/expire.sql
 :r internal/finish.sql
 :r internal/first_key.sql
 :r internal/follow_death.sql
@@ -112,6 +114,7 @@ go
 :r internal/next_tick.sql
 :r internal/note_cancels.sql
 :r internal/note_error.sql
+:r internal/note_expiry.sql
 :r internal/offset_change.sql
 :r internal/open_days.sql
 :r internal/open_lanes.sql
@@ -119,6 +122,7 @@ go
 :r internal/parse_cron_field.sql
 :r internal/parse_cron_value.sql
 :r internal/pass_group.sql
+:r internal/pop_expired.sql
 :r internal/pop_ready.sql
 :r internal/promote.sql
 :r internal/promote_grouped.sql
@@ -153,6 +157,7 @@ go
 :r internal/try_unblock.sql
 :r internal/unblock.sql
 :r internal/unknown_of.sql
+:r internal/unplaced_of.sql
 :r internal/widen_group.sql
 :r internal/windows_zone.sql
 :r internal/withdraw.sql

@@ -19,7 +19,7 @@ TABLES = [
 ]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
-    "grouped", "recheck", "gate", "started", "blocked", "successor",
+    "grouped", "recheck", "gate", "started", "blocked", "successor", "expiry",
 }  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
 """Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
@@ -38,7 +38,7 @@ WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
     r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|Recheck|HintGroups|Block"
-    r"|Unblock|LetGo|Free|Follow|Try|SendTick|RunDue|GiveUp|Store|Withdraw|EndCancelled)"
+    r"|Unblock|LetGo|Expire|Free|Follow|Try|SendTick|RunDue|GiveUp|Store|Withdraw|EndCancelled)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 

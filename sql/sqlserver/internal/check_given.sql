@@ -24,7 +24,8 @@ begin
             when g.name not in (
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
                     N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key',
-                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead', N'topic'
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead', N'topic',
+                    N'expire_seconds'
                 )
                 or g.name like N'% '
                 or g.name = N'topic' and @is_published = 0
@@ -67,6 +68,16 @@ begin
                     when try_cast(g.value as float) not between 0 and 315360000
                         then concat(
                             N'delay_seconds must be between 0 and 315360000, got ',
+                            left(g.value, 40)
+                        )
+                end
+            when g.name = N'expire_seconds'
+                then case
+                    when g.kind <> 2 or try_cast(g.value as float) is null
+                        then N'expire_seconds must be a number'
+                    when try_cast(g.value as float) not between 0.001e0 and 315360000
+                        then concat(
+                            N'expire_seconds must be between 0.001 and 315360000, got ',
                             left(g.value, 40)
                         )
                 end

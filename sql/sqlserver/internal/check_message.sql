@@ -11,7 +11,8 @@ create or alter procedure rowq.InternalCheckMessage
     @max_attempts int,
     @group_key nvarchar(max),
     @predecessor_ids nvarchar(max),
-    @on_predecessor_dead nvarchar(max)
+    @on_predecessor_dead nvarchar(max),
+    @expire_seconds float
 as
 begin
 -- routine   InternalCheckMessage
@@ -28,6 +29,8 @@ begin
         exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
     if @max_attempts not between 1 and 10000
         exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+    if @expire_seconds not between 0.001e0 and 315360000
+        exec rowq.InternalCheckRange N'expire_seconds', @expire_seconds, 0.001e0, 315360000;
 
     -- openjson reports an object as type 5. It raises an error for text that is not JSON or is
     -- nested more than 128 deep, so isjson looks first: at the headers alone, and at the headers as

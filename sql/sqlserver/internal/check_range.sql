@@ -35,7 +35,12 @@ begin
     end;
     set @fault = concat(
         @name, N' must be between ',
-        iif(@low = 0.1e0, N'0.1', convert(nvarchar(40), cast(@low as bigint))), N' and ',
+        case @low
+            when 0.1e0 then N'0.1'
+            when 0.001e0 then N'0.001'
+            else convert(nvarchar(40), cast(@low as bigint))
+        end,
+        N' and ',
         cast(@high as bigint), N', got ', @given
     );
     exec rowq.InternalRefuse @fault;

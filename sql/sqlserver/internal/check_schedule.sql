@@ -54,13 +54,14 @@ begin
     exec rowq.InternalCheckRange N'interval_seconds', @interval_seconds, 1, 315360000;
 
     exec rowq.InternalCheckMessage
-        @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null;
+        @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null,
+        null;
     -- What a tick adds to the headers may make them too long.
     exec rowq.InternalTickHeaders @headers, @schedule_name, @now, @tick_headers output;
     if datalength(@tick_headers) / 2 > 65536
         exec rowq.InternalCheckMessage
             @message_type, @tick_headers, @priority, null, null, null, @max_attempts, @group_key,
-            null, null;
+            null, null, null;
     exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
 
     exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;

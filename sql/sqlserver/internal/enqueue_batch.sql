@@ -9,7 +9,7 @@ as
 begin
 -- routine   InternalEnqueueBatch
 -- purpose   Add the messages of a JSON array to a queue, or each to those that are bound to its topic, all of them or, on an error, none; returns the rows.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P35
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P35 P36
 -- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
 --           order of the keys; as InternalStoreBatch; as InternalBoundQueues where published, and
 --           then queue by queue in the order of their names
@@ -168,7 +168,7 @@ begin
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
-                max_attempts, group_key, on_dead
+                max_attempts, group_key, on_dead, expire_seconds
             )
             -- A value that is not given becomes one below all valid ones and not null: for a null
             -- in an aggregate the engine sends a warning, which some drivers take for the result.
@@ -183,7 +183,8 @@ begin
                        order by h.position
                    ),
                    nullif(h.max_attempts, 0),
-                   left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N'')
+                   left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N''),
+                   nullif(h.expire_seconds, 0)
             from (
                 select g.position,
                        max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
@@ -204,7 +205,13 @@ begin
                        max(iif(g.name = N'group_key' and g.kind > 0, g.value + N'.', N''))
                            as group_key,
                        max(iif(g.name = N'on_predecessor_dead' and g.kind > 0, g.value, N''))
-                           as on_dead
+                           as on_dead,
+                       max(
+                           iif(
+                               g.name = N'expire_seconds',
+                               coalesce(try_cast(g.value as float), 0), 0
+                           )
+                       ) as expire_seconds
                 from @given g
                 group by g.position
             ) h;

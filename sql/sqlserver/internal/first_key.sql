@@ -26,6 +26,12 @@ begin
         where d.part_id = @part_id
         order by d.due_at, d.message_id
         option (maxdop 1, keepfixed plan);
+    else if @lane = -8
+        select top (1) @first = datediff_big(microsecond, '19700101', e.expires_at)
+        from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)
+        where e.part_id = @part_id
+        order by e.expires_at, e.expiry_id
+        option (maxdop 1, keepfixed plan);
     else if @lane = -7
         select top (1) @first = datediff_big(microsecond, '19700101', s.started_at)
         from rowq.started s with (rowlock, readpast, readcommittedlock, forceseek)

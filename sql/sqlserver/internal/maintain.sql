@@ -9,7 +9,7 @@ as
 begin
 -- routine   InternalMaintain
 -- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P36
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
 --           InternalRunSchedules, archive
 -- commits   its own transaction where the caller has none; never the caller's
@@ -25,6 +25,7 @@ begin
     declare @promoted int;
     declare @reaped int;
     declare @died int;
+    declare @expired int;
     declare @archived int;
     declare @purged int;
     declare @dropped int;
@@ -37,7 +38,8 @@ begin
         died               int not null,
         archived           int not null,
         purged             int not null,
-        partitions_dropped int not null
+        partitions_dropped int not null,
+        expired            int not null
     );
 
     begin try
@@ -66,7 +68,7 @@ begin
             begin try
                 exec rowq.InternalMaintainDelivery
                     @part_id, @batch_size, @elected output, @promoted output, @reaped output,
-                    @died output, @has_due output;
+                    @died output, @expired output, @has_due output;
                 if @elected = 1 and @has_due = 1
                     exec rowq.InternalRunSchedules @part_id;
                 set @archived = 0;
@@ -76,10 +78,12 @@ begin
                     exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
                 insert into @rows (
-                    part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped
+                    part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,
+                    expired
                 )
                 values (
-                    @part_id, @elected, @promoted, @reaped, @died, @archived, @purged, @dropped
+                    @part_id, @elected, @promoted, @reaped, @died, @archived, @purged, @dropped,
+                    @expired
                 );
             end try
             begin catch
@@ -97,7 +101,7 @@ begin
     if @is_quiet = 1
         return;
     select q.queue_name, j.elected, j.promoted, j.reaped, j.died, j.archived, j.purged,
-           j.partitions_dropped
+           j.partitions_dropped, j.expired
     from @rows j
     inner join rowq.queue q on q.part_id = j.part_id
     order by j.part_id;

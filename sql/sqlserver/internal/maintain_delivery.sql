@@ -8,14 +8,15 @@ create or alter procedure rowq.InternalMaintainDelivery
     @promoted int output,
     @reaped int output,
     @died int output,
+    @expired int output,
     @has_due bit output
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, promote, starts. @has_due says that a schedule is due.
--- promise   P09 P11 P13 P14 P24 P26 P27
--- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheck, reap,
---           promote, InternalPurgeStarted; the queue row, tried
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts. @has_due says that a schedule is due.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P36
+-- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
+--           InternalExpire, promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -29,10 +30,12 @@ begin
     declare @begun int;
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
+    declare @archive_days int;
     declare @turn smallint;
     declare @has_recheck bit;
     declare @has_notes bit;
     declare @has_starts bit;
+    declare @has_expiry bit;
     declare @rate_seconds float;
     declare @most_starts int = 10 * @limit;
     declare @solved int;
@@ -55,6 +58,7 @@ begin
             set @max_attempts = null;
             set @has_due = 0;
             select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
+                   @archive_days = q.archive_days,
                    @has_recheck = q.has_recheck,
                    @has_notes = case
                        when q.has_recheck = 1 then 1
@@ -77,6 +81,22 @@ begin
                        else 0
                    end,
                    @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0),
+                   @has_expiry = case
+                       when exists (
+                           select 1
+                           from rowq.lane l with (readuncommitted, forceseek)
+                           where l.part_id = @part_id
+                             and l.lane = -8
+                             and l.is_open = 1
+                       ) then 1
+                       when exists (
+                           select 1
+                           from rowq.expiry e
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where e.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
                    @has_due = case
                        when exists (
                            select 1
@@ -94,6 +114,7 @@ begin
             set @promoted = 0;
             set @reaped = 0;
             set @died = 0;
+            set @expired = 0;
             -- This row elects the session that runs maintain. A lock by name would not do, because
             -- every user of the database could hold it.
             set @turn = null;
@@ -112,6 +133,15 @@ begin
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
+            -- From now on maintain keeps the floor of expiry. This is committed before the first
+            -- note is forgotten, because whoever moves messages looks for one, or at this.
+            if @has_expiry = 1 and @owns_transaction = 1
+                update l
+                set is_open = 1
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -8
+                  and l.is_open = 0;
             -- Put the floors right first, so that the steps below find what was committed late.
             exec rowq.InternalRescanFloors @part_id;
             -- While a floor goes up, guests wait for the lane of guests. So commit here, and elect
@@ -134,6 +164,17 @@ begin
                 exec rowq.InternalReap
                     @part_id, @max_attempts, @limit, @owns_transaction, @reaped output,
                     @died output;
+                -- Nobody can say how long the caller's transaction will hold what is withdrawn.
+                if @has_expiry = 1
+                    and @owns_transaction = 1
+                    and exists (
+                        select 1
+                        from rowq.lane l with (readuncommitted, forceseek)
+                        where l.part_id = @part_id
+                          and l.lane = -8
+                          and l.is_open = 1
+                    )
+                    exec rowq.InternalExpire @part_id, @archive_days, @limit, @expired output;
                 -- Promote last: for a message that waits in its group then, it holds a token by an
                 -- update lock, which the steps before would have to convert.
                 exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;

@@ -11,11 +11,13 @@ as
 begin
 -- routine   InternalPromoteGrouped
 -- purpose   Let a due message join its group: with a token it is for the caller to make ready, with 0 it waits there, and with null it is delayed by another half second.
--- promise   P11 P21 P22
--- locks     as InternalTryJoinGroup; the message row, tried; a new delayed row
+-- promise   P11 P21 P22 P36
+-- locks     as InternalTryJoinGroup; the message row, tried; new delayed and expiry
+--           rows
 -- differs   no such helper on PostgreSQL: part of internal_promote
     set nocount on;
     declare @due_at datetime2(6) = dateadd(millisecond, 500, sysutcdatetime());
+    declare @delayed rowq.message_list;
 
     exec rowq.InternalTryJoinGroup
         @part_id, @group_key, @message_id, @lane, @has_token output;
@@ -37,5 +39,8 @@ begin
           and m.message_id = @message_id;
     insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
     values (@part_id, @due_at, @message_id, @lane, @group_key);
+    -- Without a note, who has just read its old time would not find it by the new one.
+    insert into @delayed (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
+    exec rowq.InternalNoteExpiry @part_id, @delayed;
 end
 go

@@ -9,8 +9,8 @@ as
 begin
 -- routine   InternalPushDelayed
 -- purpose   Let messages wait for their due_at; those that are due are ready at once.
--- promise   P10 P11
--- locks     message rows; new delayed and ready rows
+-- promise   P10 P11 P36
+-- locks     message rows; new delayed, ready and expiry rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
@@ -29,6 +29,8 @@ begin
     from @messages j
     where j.due_at > @now
     option (maxdop 1);
+    -- One that is ready at once has another note after this one, which counts.
+    exec rowq.InternalNoteExpiry @part_id, @messages;
 
     insert into @due (message_id, lane, place, attempt)
     select j.message_id, j.lane, j.place, j.attempt

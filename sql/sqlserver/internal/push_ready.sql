@@ -10,8 +10,8 @@ as
 begin
 -- routine   InternalPushReady
 -- purpose   Append messages to their lanes, or to the front of their priority, @spent attempts fewer.
--- promise   P02 P09 P14
--- locks     new ready rows
+-- promise   P02 P09 P14 P36
+-- locks     new ready and expiry rows
     set nocount on;
     declare @seq bigint = datediff_big(microsecond, '19700101', sysutcdatetime());
 
@@ -21,5 +21,6 @@ begin
            j.attempt - @spent
     from @messages j
     option (maxdop 1);
+    exec rowq.InternalNoteExpiry @part_id, @messages, @seq, @is_front;
 end
 go

@@ -40,6 +40,7 @@ begin
     exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
     exec rowq.InternalStore
         @part_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
-        null, null, @dedup_key, @max_attempts, @group_key, @message_id output, @outcome output;
+        null, null, @dedup_key, @max_attempts, @group_key, null, @message_id output,
+        @outcome output;
 end
 go

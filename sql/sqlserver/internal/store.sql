@@ -14,18 +14,20 @@ create or alter procedure rowq.InternalStore
     @dedup_key nvarchar(max),
     @max_attempts int,
     @group_key nvarchar(max),
+    @expire_seconds float,
     @message_id bigint output,
     @outcome nvarchar(20) output
 as
 begin
 -- routine   InternalStore
 -- purpose   Keep a message without predecessors that has been checked; the outcome is enqueue's.
--- promise   P01 P11 P12 P20 P21 P22
+-- promise   P01 P11 P12 P20 P21 P22 P36
 -- locks     new rows; with a dedup key and with a group key, waits as enqueue does
 -- differs   elsewhere enqueue does it, whose rows would come out of the caller here
     set nocount on;
     declare @now datetime2(6);
     declare @due_at datetime2(6);
+    declare @expires_at datetime2(6);
     declare @lane smallint = @priority * 2 + 1;
     declare @is_open bit;
     declare @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
@@ -58,13 +60,17 @@ begin
         -- That may have waited, and the place of a ready message is the moment of now.
         set @now = sysutcdatetime();
     end;
+    set @expires_at = dateadd(
+        microsecond, cast(round((@expire_seconds - floor(@expire_seconds)) * 1e6, 0) as int),
+        dateadd(second, cast(floor(@expire_seconds) as int), @now)
+    );
     insert into rowq.message with (rowlock) (
-        part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers,
-        body, body_binary, group_key
+        part_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
+        dedup_key, headers, body, body_binary, group_key
     )
     values (
-        @part_id, @message_id, @max_attempts, @now, @due_at, @message_type, @dedup_key, @headers,
-        @body, @body_binary, @group_key
+        @part_id, @message_id, @max_attempts, @now, @due_at, @expires_at, @message_type,
+        @dedup_key, @headers, @body, @body_binary, @group_key
     );
 
     select @is_open = l.is_open
@@ -82,6 +88,12 @@ begin
     else
         insert into rowq.grouped with (rowlock) (part_id, group_key, message_id, lane)
         values (@part_id, @group_bytes, @message_id, @lane);
+    -- Where the message is not ready, maintain finds it by other keys.
+    if @expires_at is not null
+        insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
+        values (
+            @part_id, @expires_at, @message_id, @lane, datediff_big(microsecond, '19700101', @now)
+        );
     set @outcome = N'enqueued';
 end
 go

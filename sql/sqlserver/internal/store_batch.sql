@@ -13,7 +13,7 @@ as
 begin
 -- routine   InternalStoreBatch
 -- purpose   Keep the messages of a batch that have their numbers and keys; those whose key another one holds are left out.
--- promise   P01 P05 P11 P20 P21 P25 P26 P27
+-- promise   P01 P05 P11 P20 P21 P25 P26 P27 P36
 -- locks     new rows; with group keys, waits as enqueue does, in the order of the keys; as
 --           InternalBlockBatch
 -- differs   elsewhere it parses the batch, too, which here must be done before the call writes
@@ -25,12 +25,18 @@ begin
     declare @joining rowq.message_list;
 
     insert into rowq.message with (rowlock) (
-        part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
-        headers, body, body_binary, group_key
+        part_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
+        dedup_key, headers, body, body_binary, group_key
     )
     select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
-           n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary,
-           p.group_key
+           n.due_at,
+           dateadd(
+               microsecond,
+               n.position
+                   + cast(round((p.expire_seconds - floor(p.expire_seconds)) * 1e6, 0) as int),
+               dateadd(second, cast(floor(p.expire_seconds) as int), @now)
+           ),
+           p.message_type, p.dedup_key, h.headers, t.body, b.body_binary, p.group_key
     from openjson(@messages) e
     inner join @new n on n.position = cast(e.[key] as int) + 1
     inner join @parsed p on p.position = n.position
@@ -116,5 +122,18 @@ begin
           and not exists (select 1 from @waiting w where w.message_id = n.message_id);
         exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
     end;
+
+    -- Where a message is not ready, maintain finds it by other keys.
+    if exists (select 1 from @parsed p where p.expire_seconds is not null)
+        insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
+        select @part_id, m.expires_at, n.message_id, n.lane,
+               datediff_big(microsecond, '19700101', @now) + n.position
+        from @new n
+        inner join rowq.message m with (forceseek)
+            on m.part_id = @part_id
+           and m.message_id = n.message_id
+        where n.holder = n.message_id
+          and m.expires_at is not null
+        option (loop join, force order, maxdop 1);
 end
 go

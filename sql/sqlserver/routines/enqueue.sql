@@ -14,13 +14,14 @@ create or alter procedure rowq.Enqueue
     @max_attempts int = null,
     @group_key nvarchar(max) = null,
     @predecessor_ids nvarchar(max) = null,
-    @on_predecessor_dead nvarchar(max) = null
+    @on_predecessor_dead nvarchar(max) = null,
+    @expire_seconds float = null
 as
 begin
 -- routine   Enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
 --           with a group key, for one that has opened the group, and for what is closing it; the
 --           message row of a predecessor, shared, tried only
@@ -45,6 +46,7 @@ begin
     declare @rest_ids nvarchar(max);
     declare @now datetime2(6);
     declare @due_at datetime2(6);
+    declare @expires_at datetime2(6);
     declare @lane smallint;
     declare @is_open bit;
     declare @message_id bigint;
@@ -69,7 +71,7 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead;
+                @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead, @expire_seconds;
             set @lane = @priority * 2 + 1;
 
             if @owns_transaction = 1
@@ -122,13 +124,18 @@ begin
                     -- That may have waited, and the place of a ready message is the moment of now.
                     set @now = sysutcdatetime();
                 end;
+                set @expires_at = dateadd(
+                    microsecond,
+                    cast(round((@expire_seconds - floor(@expire_seconds)) * 1e6, 0) as int),
+                    dateadd(second, cast(floor(@expire_seconds) as int), @now)
+                );
                 insert into rowq.message with (rowlock) (
-                    part_id, message_id, max_attempts, enqueued_at, due_at, message_type,
-                    dedup_key, headers, body, body_binary, group_key
+                    part_id, message_id, max_attempts, enqueued_at, due_at, expires_at,
+                    message_type, dedup_key, headers, body, body_binary, group_key
                 )
                 values (
-                    @part_id, @message_id, @max_attempts, @now, @due_at, @message_type,
-                    @dedup_key, @headers, @body, @body_binary, @group_key
+                    @part_id, @message_id, @max_attempts, @now, @due_at, @expires_at,
+                    @message_type, @dedup_key, @headers, @body, @body_binary, @group_key
                 );
 
                 -- The lane of the default priority is always open.
@@ -158,6 +165,14 @@ begin
                     insert into rowq.delayed with (rowlock)
                         (part_id, due_at, message_id, lane, group_key)
                     values (@part_id, @due_at, @message_id, @lane, @group_bytes);
+                -- Where the message is not ready, maintain finds it by other keys.
+                if @expires_at is not null
+                    insert into rowq.expiry with (rowlock)
+                        (part_id, expires_at, message_id, lane, seq)
+                    values (
+                        @part_id, @expires_at, @message_id, @lane,
+                        datediff_big(microsecond, '19700101', @now)
+                    );
             end;
             set @outcome = iif(@holder is null, N'enqueued', N'duplicate');
 

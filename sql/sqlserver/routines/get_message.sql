@@ -62,7 +62,8 @@ begin
                    m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    @due_at as due_at, @claim_id as claim_id, @worker_name as worker_name,
                    @lease_until as lease_until, @finished_at as finished_at, m.last_error,
-                   m.group_key, @waits_for as waits_for, @progress as progress
+                   m.group_key, @waits_for as waits_for, m.expires_at,
+                   @progress as progress
             from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
             where m.part_id = @part_id
               and m.message_id = @message_id;
@@ -75,7 +76,7 @@ begin
                    cast(null as nvarchar(400)) as worker_name,
                    cast(null as datetime2(6)) as lease_until, a.finished_at,
                    cast(null as nvarchar(4000)) as last_error, a.group_key,
-                   cast(null as bigint) as waits_for,
+                   cast(null as bigint) as waits_for, cast(null as datetime2(6)) as expires_at,
                    cast(null as nvarchar(4000)) as progress
             from rowq.archived a
                 with (index (archived_message_ix), rowlock, readpast, readcommittedlock)

@@ -12,13 +12,14 @@ create or alter procedure rowq.Publish
     @run_at datetime2(6) = null,
     @dedup_key nvarchar(max) = null,
     @max_attempts int = null,
-    @group_key nvarchar(max) = null
+    @group_key nvarchar(max) = null,
+    @expire_seconds float = null
 as
 begin
 -- routine   Publish
 -- version   1
 -- purpose   Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as InternalBoundQueues; as InternalStore, queue by queue in the order of their names
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ711
@@ -67,7 +68,7 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts, @group_key, null, null;
+                @max_attempts, @group_key, null, null, @expire_seconds;
             set @message_type = coalesce(@message_type, @topic);
 
             if @owns_transaction = 1
@@ -96,7 +97,7 @@ begin
                 exec rowq.InternalStore
                     @part_id, @group_limit, @body, @body_binary, @message_type, @headers, @priority,
                     @delay_seconds, @run_at, @dedup_key, @max_attempts, @group_key,
-                    @message_id output, @outcome output;
+                    @expire_seconds, @message_id output, @outcome output;
                 insert into @stored (turn, message_id, outcome)
                 values (@turn, @message_id, @outcome);
                 set @turn += 1;

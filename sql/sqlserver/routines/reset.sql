@@ -180,10 +180,12 @@ begin
                 set place = @now + o.place
                 from @dead d
                 inner join (
-                    select x.message_id, row_number() over (order by x.message_id) as place
+                    select x.message_id,
+                           row_number() over (order by x.lane, x.message_id) as place
                     from @dead x
                 ) o on o.message_id = d.message_id;
                 exec rowq.InternalJoinGroups @part_id, @group_limit, @dead;
+                exec rowq.InternalNoteExpiry @part_id, @dead, @now;
             end;
             else
                 exec rowq.InternalPushReady @part_id, @dead;

@@ -1,7 +1,8 @@
 -- A row is one successful dequeue: the lease of a whole batch, whose messages are in leased. A
 -- heartbeat changes only lease_until and progress, which are in no index. progress is null until a
 -- heartbeat says it. has_cancels is 1 once messages of the batch were cancelled while the worker
--- had them, and null before. Whoever changes the batch, or what leased says of it, has this row locked.
+-- had them, and null before. Whoever changes the batch, or what leased says of it, has this row
+-- locked.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -13,8 +13,9 @@
 -- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
 -- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
 -- is the one that is elected to run maintain for the part. Lane -6 is for recheck (due_at): it is
--- closed, and its floor is not looked for, until maintain has seen a row there. So is lane -7, for
--- started (started_at).
+-- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -7, for
+-- started (started_at), and lane -8, for expiry (expires_at): maintain opens that one before it
+-- forgets the first row, so a part with neither has no message that expires.
 set quoted_identifier on;
 set ansi_nulls on;
 go

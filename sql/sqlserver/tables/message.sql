@@ -14,6 +14,7 @@ create table rowq.message (
     max_attempts smallint null,
     enqueued_at  datetime2(6) not null,
     due_at       datetime2(6) null,
+    expires_at   datetime2(6) null,
     message_type nvarchar(400) collate Latin1_General_100_BIN2 null,
     dedup_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
     headers      nvarchar(max) collate Latin1_General_100_BIN2 null,

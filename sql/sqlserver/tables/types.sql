@@ -58,15 +58,16 @@ create type rowq.given_list as table (
 go
 if type_id(N'rowq.parsed_list') is null
 create type rowq.parsed_list as table (
-    position      int not null primary key clustered,
-    lane          smallint not null,
-    delay_seconds float null,
-    run_at        datetime2(6) null,
-    message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
-    dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
-    key_place     int not null,
-    max_attempts  smallint null,
-    group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
-    on_dead       nvarchar(20) collate Latin1_General_100_BIN2 null
+    position       int not null primary key clustered,
+    lane           smallint not null,
+    delay_seconds  float null,
+    run_at         datetime2(6) null,
+    message_type   nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key      nvarchar(400) collate Latin1_General_100_BIN2 null,
+    key_place      int not null,
+    max_attempts   smallint null,
+    group_key      nvarchar(400) collate Latin1_General_100_BIN2 null,
+    on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
+    expire_seconds float null
 );
 go

@@ -80,7 +80,17 @@ class SqlserverServer(ControlledServer):
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
         self.capabilities = self._capabilities(
-            *("cancel", "databases", "days", "groups", "limits", "predecessors", "topics"), *genuine
+            *(
+                "cancel",
+                "databases",
+                "days",
+                "expiry",
+                "groups",
+                "limits",
+                "predecessors",
+                "topics",
+            ),
+            *genuine,
         )
 
     def fresh_database(self) -> str:

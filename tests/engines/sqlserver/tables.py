@@ -9,7 +9,7 @@ Connection = Any
 
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
-    "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
+    "message_group", "recheck", "blocked", "successor", "started", "topic_binding", "expiry",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -57,6 +57,9 @@ _SHIFTS = (
     ("finished", "finished_at", _BACK, ""),
     ("message", "enqueued_at", _BACK, ""),
     ("message", "due_at", _BACK, ""),
+    ("message", "expires_at", _BACK, ""),
+    ("expiry", "expires_at", _BACK, ""),
+    ("expiry", "seq", _EARLIER, " and seq is not null"),
     ("ready", "seq", _EARLIER, ""),
     ("leased", "seq", _EARLIER, ""),
     ("lane", "floor", _EARLIER, " and lane <> -1"),

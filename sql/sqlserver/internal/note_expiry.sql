@@ -1,0 +1,56 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalNoteExpiry
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @seq bigint = null,
+    @is_front bit = 0
+as
+begin
+-- routine   InternalNoteExpiry
+-- purpose   Let maintain look again for those of the messages that expire. In ready, their places are those that InternalPushReady gives them from @seq on; it is null where they wait elsewhere.
+-- promise   P36
+-- locks     new expiry rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @has_expiry bit = 0;
+
+    -- maintain opens lane -8 before it forgets the first note of a queue. So a queue has no message
+    -- that expires where there is no note, and after that look the lane is still closed.
+    select @has_expiry = case
+               when l.is_open = 1 then 1
+               when e.message_id is not null then 1
+               else a.is_open
+           end
+    from rowq.lane l with (readuncommitted, forceseek)
+    outer apply (
+        select top (1) x.message_id
+        from rowq.expiry x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and l.is_open = 0
+    ) e
+    inner join rowq.lane a with (readuncommitted, forceseek)
+        on a.part_id = @part_id
+       and a.lane = -8
+    where l.part_id = @part_id
+      and l.lane = -8
+    option (loop join, force order, maxdop 1);
+    if @has_expiry = 0
+        return;
+
+    insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
+    select @part_id, iif(m.expires_at > @now, m.expires_at, @now), j.message_id,
+           iif(@seq is null, null, iif(@is_front = 1, j.lane / 2 * 2, j.lane)), @seq + j.turn
+    from (
+        select i.message_id, i.lane,
+               row_number() over (order by i.lane, i.place, i.message_id) as turn
+        from @messages i
+    ) j
+    inner join rowq.message m with (forceseek)
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    where m.expires_at is not null
+    option (loop join, force order, maxdop 1);
+end
+go

@@ -1,0 +1,106 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalUnplacedOf
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @unplaced_ids nvarchar(max) output
+as
+begin
+-- routine   InternalUnplacedOf
+-- purpose   Return which of the messages are neither ready, at lane and place, nor delayed, blocked or in their groups, and are not on the way; null where there is none.
+-- promise   P36
+-- locks     rows, shared while they are read, tried only
+-- differs   elsewhere one statement with one snapshot looks in all places
+    set nocount on;
+    -- To learn of each locked message that it is one takes an error, so leave the rest to the next
+    -- call after so many.
+    declare @most_locked int = 20;
+    declare @size int = 10000;
+    declare @last_id bigint = 0;
+    declare @next_id bigint;
+    declare @locked int = 0;
+    declare @some table (
+        message_id bigint not null primary key,
+        lane       smallint not null,
+        seq        bigint not null,
+        due_at     datetime2(6) null,
+        group_key  varbinary(802) null
+    );
+    declare @unplaced table (message_id bigint not null primary key);
+    set @unplaced_ids = null;
+
+    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
+    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
+    -- where no table is written, and where nothing waits, so that no client's timeout comes.
+    set xact_abort off;
+    while @locked < @most_locked
+    begin
+        delete from @some;
+        insert into @some (message_id, lane, seq)
+        select top (@size) j.message_id, j.lane, j.place
+        from @messages j
+        where j.message_id > @last_id
+        order by j.message_id;
+        if @@rowcount = 0
+            break;
+        select @next_id = max(s.message_id) from @some s;
+        begin try
+            -- Look in the order in which a message moves that has no new note for it: from the
+            -- blocked to the delayed ones and into its group. So it cannot slip through.
+            update s
+            set due_at    = m.due_at,
+                group_key = convert(varbinary(802), m.group_key + N'.')
+            from @some s
+            inner join rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = s.message_id
+            option (loop join, force order, maxdop 1);
+            delete s
+            from @some s
+            inner join rowq.blocked b with (rowlock, readcommittedlock, nowait, forceseek)
+                on b.part_id = @part_id
+               and b.message_id = s.message_id
+            option (loop join, force order, maxdop 1);
+            delete s
+            from @some s
+            inner join rowq.delayed d with (rowlock, readcommittedlock, nowait, forceseek)
+                on d.part_id = @part_id
+               and d.due_at = s.due_at
+               and d.message_id = s.message_id
+            option (loop join, force order, maxdop 1);
+            delete s
+            from @some s
+            inner join rowq.grouped g with (rowlock, readcommittedlock, nowait, forceseek)
+                on g.part_id = @part_id
+               and g.group_key = s.group_key
+               and g.message_id = s.message_id
+            option (loop join, force order, maxdop 1);
+            delete s
+            from @some s
+            inner join rowq.ready r with (rowlock, readcommittedlock, nowait, forceseek)
+                on r.part_id = @part_id
+               and r.lane = s.lane
+               and r.seq = s.seq
+               and r.message_id = s.message_id
+            option (loop join, force order, maxdop 1);
+            insert into @unplaced (message_id)
+            select s.message_id from @some s;
+        end try
+        begin catch
+            if error_number() <> 1222
+                throw;
+            -- Ask one by one, to learn which of them it is.
+            if @size > 1
+            begin
+                set @size = 1;
+                continue;
+            end;
+            set @locked += 1;
+        end catch;
+        set @last_id = @next_id;
+    end;
+    select @unplaced_ids = N'[' + string_agg(cast(u.message_id as nvarchar(max)), N',') + N']'
+    from @unplaced u;
+end
+go

@@ -1,0 +1,138 @@
+"""What expiry costs on SQL Server, and for whom maintain waits while it withdraws messages."""
+
+import pytest
+
+from tests.engine_only.sqlserver.sessions import impatient
+from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, tables
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+from tests.stored_times import pass_seconds
+
+pytestmark = pytest.mark.requires("genuine")
+
+MOST_LOCKED = 20
+"""Messages that others hold, of which one call learns one by one that they do."""
+
+
+def fill(connection: Connection, queue: str, count: int, seconds: float = 0.001) -> None:
+    """Enqueue so many messages that expire."""
+    messages = [{"body": "x", "expire_seconds": seconds}] * count
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+
+
+def expired(connection: Connection, queue: str) -> int:
+    """Call maintain and return how many messages it has withdrawn."""
+    return int(call_one(connection, "maintain", queue_name=queue).expired)
+
+
+def notes(connection: Connection, queue: str) -> int:
+    """Return how many notes there are of when messages expire."""
+    return dialect_of(connection).stored(connection, queue)["expiry"]
+
+
+def cycle(connection: Connection, queue: str) -> list[Plan]:
+    """Let messages expire wherever they wait, and some that have ended or are leased by then."""
+    name = {"queue_name": queue}
+    arguments = {"body": "x", "expire_seconds": 60}
+    plans: list[Plan] = []
+    for where in ({}, {"delay_seconds": 900}, {"group_key": "a"}, {"group_key": "a"}):
+        plans += called(connection, "Enqueue", **name, **arguments, **where)
+    [first] = enqueue(connection, queue, "first", priority=9)
+    plans += called(connection, "Enqueue", **name, **arguments, predecessor_ids=f"[{first}]")
+    fill(connection, queue, 3, 60)
+    for routine in ("Release", "RetryLater", "Complete"):
+        claim_id = dequeue(connection, queue)[0].claim_id
+        plans += called(connection, routine, **name, claim_id=claim_id)
+    dequeue(connection, queue)
+    pass_seconds(connection, queue, 61)
+    return plans + called(connection, "Maintain", **name)
+
+
+@pytest.mark.promise("P13", "P36")
+def test_what_expires_is_found_by_seeks_with_the_plans_of_empty_tables_too(
+    connection: Connection, queue: str
+) -> None:
+    plans = cycle(connection, queue)
+    fill(connection, queue, 5000, 9000)
+    call(
+        connection,
+        "enqueue_batch",
+        queue_name=queue,
+        messages=[{"body": "x", "delay_seconds": 900}] * 5000,
+    )
+    plans += cycle(connection, queue)
+    assert "expiry" in tables(plans)
+    assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
+    assert not [plan for plan in plans if plan.is_parallel or plan.conversions]
+
+
+@pytest.mark.promise("P13")
+def test_who_does_not_use_it_makes_a_look_where_messages_come_back_and_no_other(
+    connection: Connection, queue: str
+) -> None:
+    name = {"queue_name": queue}
+    plans = called(connection, "Enqueue", **name, body="x", dedup_key="key")
+    plans += called(connection, "EnqueueBatch", **name, messages='[{"body": "x"}]')
+    plans += called(connection, "DequeueFast", **name, batch_size=2)
+    enqueue(connection, queue, "y")
+    claim_id = dequeue(connection, queue)[0].claim_id
+    plans += called(connection, "Complete", **name, claim_id=claim_id)
+    assert "expiry" not in tables(plans)
+    enqueue(connection, queue, "z")
+    claim_id = dequeue(connection, queue)[0].claim_id
+    plans = called(connection, "Release", **name, claim_id=claim_id)
+    assert len([plan for plan in plans if "expiry" in tables([plan])]) == 1
+
+
+@pytest.mark.promise("P06", "P36")
+def test_maintain_waits_for_nobody_who_holds_what_expires(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    keeper = impatient(connect())
+    enqueue(connection, queue, *"ab", priority=0, expire_seconds=60)
+    claim_id = dequeue(connection, queue, lease_seconds=9000)[0].claim_id
+    [cancelled] = enqueue(connection, queue, "c", expire_seconds=60)
+    enqueue(connection, queue, "d", delay_seconds=30, expire_seconds=60)
+    enqueue(connection, queue, "e", expire_seconds=60, group_key="a")
+    enqueue(connection, queue, "f", expire_seconds=60, group_key="a")
+    [named] = enqueue(connection, queue, "g", expire_seconds=60)
+    fill(connection, queue, 3, 60)
+    pass_seconds(connection, queue, 61)
+    with rolled_back(connection):
+        call(connection, "complete", queue_name=queue, claim_id=claim_id)
+        call(connection, "cancel", queue_name=queue, message_ids=[cancelled])
+        call(connection, "promote", queue_name=queue)
+        enqueue(connection, queue, "next", predecessor_ids=[named])
+        assert [row.body for row in dequeue(connection, queue)] == ["b"]
+        assert expired(keeper, queue) == 5
+    assert expired(keeper, queue) == 4
+
+
+@pytest.mark.promise("P36")
+def test_more_that_others_hold_than_one_call_asks_for_are_left_and_hold_up_nothing(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    keeper = connect()
+    fill(connection, queue, MOST_LOCKED + 10, 50)
+    enqueue(connection, queue, "late", expire_seconds=60)
+    pass_seconds(connection, queue, 61)
+    with rolled_back(connection):
+        assert len(dequeue(connection, queue, MOST_LOCKED + 10)) == MOST_LOCKED + 10
+        assert expired(keeper, queue) == 1
+        assert expired(keeper, queue) == 0
+    assert expired(keeper, queue) == MOST_LOCKED + 10
+    assert notes(keeper, queue) == 0
+
+
+@pytest.mark.promise("P17", "P36")
+def test_a_caller_s_transaction_withdraws_nothing_and_forgets_nothing(
+    connection: Connection, queue: str
+) -> None:
+    fill(connection, queue, 3, 50)
+    pass_seconds(connection, queue, 51)
+    with rolled_back(connection):
+        assert expired(connection, queue) == 0
+        assert notes(connection, queue) == 3
+    assert expired(connection, queue) == 3
