@@ -45,6 +45,7 @@ go
 :r tables/gate.sql
 :r tables/started.sql
 :r tables/expiry.sql
+:r tables/result.sql
 :r tables/schedule.sql
 :r tables/time_zone.sql
 :r tables/topic_binding.sql
@@ -68,6 +69,7 @@ go
 :r internal/check_message.sql
 :r internal/check_name.sql
 :r internal/check_range.sql
+:r internal/check_results.sql
 :r internal/check_schedule.sql
 :r internal/check_settings.sql
 :r internal/check_tick.sql
@@ -122,16 +124,20 @@ go
 :r internal/parse_cron_field.sql
 :r internal/parse_cron_value.sql
 :r internal/pass_group.sql
+:r internal/poll_result.sql
 :r internal/pop_expired.sql
 :r internal/pop_ready.sql
 :r internal/promote.sql
 :r internal/promote_grouped.sql
 :r internal/purge_archive.sql
+:r internal/purge_results.sql
 :r internal/purge_started.sql
 :r internal/purge_step.sql
 :r internal/push_dead.sql
 :r internal/push_delayed.sql
 :r internal/push_ready.sql
+:r internal/push_result.sql
+:r internal/read_result.sql
 :r internal/reap.sql
 :r internal/recheck.sql
 :r internal/recheck_death.sql
@@ -197,6 +203,8 @@ go
 :r routines/purge_archive.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
+:r routines/get_result.sql
+:r routines/wait_for_result.sql
 :r routines/list_dead.sql
 :r routines/list_topics.sql
 :r routines/health.sql

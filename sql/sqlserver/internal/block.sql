@@ -15,10 +15,11 @@ as
 begin
 -- routine   InternalBlock
 -- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor has found.
--- promise   P25 P26 P27
--- locks     new blocked, successor, recheck and dead rows; its own message and dedup rows
+-- promise   P25 P26 P27 P32
+-- locks     new blocked, successor, recheck, dead and result rows; its own message and dedup rows
     set nocount on;
     declare @ties rowq.tie_list;
+    declare @ended rowq.message_list;
 
     if @state = N'failed'
     begin
@@ -30,6 +31,8 @@ begin
         where m.part_id = @part_id
           and m.message_id = @message_id
         option (maxdop 1);
+        insert into @ended (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
+        exec rowq.InternalPushResult @part_id, @ended, N'dead';
         insert into @ties (message_id, dedup_key)
         select m.message_id, m.dedup_key
         from rowq.message m with (forceseek)

@@ -3,11 +3,13 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.InternalCheckHeaders
     @messages nvarchar(max),
-    @is_batch bit
+    @is_batch bit,
+    @name nvarchar(20) = N'headers',
+    @deepest int = 20
 as
 begin
 -- routine   InternalCheckHeaders
--- purpose   Refuse headers, in an array of messages, that not every JSON reader would accept.
+-- purpose   Refuse headers, in an array of messages, that not every JSON reader would accept. What else is to be looked at stands in headers, too, with its @name and the depth that makes for it.
 -- promise   P15
 -- errors    RQ711
 -- differs   no such helper elsewhere: part of message_fault
@@ -24,13 +26,13 @@ begin
         select f.depth + 1, f.position, j.[type], j.value
         from found f
         cross apply openjson(iif(f.kind in (4, 5), f.value, N'{}')) j
-        where f.depth <= 20
+        where f.depth <= @deepest
           and f.kind in (4, 5)
     )
     select top (1) @fault = concat(
         case
-            when f.depth > 20 then N'headers are nested more than 20 deep'
-            else N'headers have a number of too many digits'
+            when f.depth > @deepest then @name + N' are nested more than 20 deep'
+            else @name + N' have a number of too many digits'
         end,
         iif(@is_batch = 1, concat(N' (message ', f.position, N')'), N'')
     )
@@ -39,7 +41,7 @@ begin
         select left(f.value, patindex(N'%[eE]%', f.value + N'e') - 1) as digits,
                stuff(f.value, 1, patindex(N'%[eE]%', f.value + N'e'), N'') as exponent
     ) n
-    where f.depth > 20
+    where f.depth > @deepest
        or f.kind = 2 and len(replace(replace(n.digits, N'-', N''), N'.', N'')) > 100
        or f.kind = 2
           and len(n.exponent) > 0

@@ -26,6 +26,7 @@ begin
     delete from rowq.blocked where part_id = @part_id;
     delete from rowq.successor where part_id = @part_id;
     delete from rowq.expiry where part_id = @part_id;
+    delete from rowq.result where part_id = @part_id;
     delete from rowq.started where part_id = @part_id;
     delete from rowq.gate where part_id = @part_id;
     delete from rowq.topic_binding where part_id = @part_id;

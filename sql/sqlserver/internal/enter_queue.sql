@@ -9,7 +9,8 @@ create or alter procedure rowq.InternalEnterQueue
     @archive_days int = null output,
     @is_paused bit = null output,
     @max_body_length int = null output,
-    @group_limit int = null output
+    @group_limit int = null output,
+    @result_seconds float = null output
 as
 begin
 -- routine   InternalEnterQueue
@@ -31,7 +32,7 @@ begin
         select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
                @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length,
-               @group_limit = q.group_limit
+               @group_limit = q.group_limit, @result_seconds = q.result_seconds
         from rowq.queue q
         inner join rowq.part p with (rowlock, repeatableread, forceseek) on p.part_id = q.part_id
         where q.queue_key = @queue_key

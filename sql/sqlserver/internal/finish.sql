@@ -11,8 +11,8 @@ as
 begin
 -- routine   InternalFinish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12 P22 P26
--- locks     message rows; as InternalCutTies
+-- promise   P04 P12 P22 P26 P32
+-- locks     message rows; as InternalCutTies; result rows
     set nocount on;
     declare @ties rowq.tie_list;
 
@@ -75,5 +75,9 @@ begin
         )
             exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
+
+    -- What was completed has results of its own, which Complete keeps.
+    if @state <> N'completed'
+        exec rowq.InternalPushResult @part_id, @messages, @state;
 end
 go

@@ -26,6 +26,12 @@ begin
         where d.part_id = @part_id
         order by d.due_at, d.message_id
         option (maxdop 1, keepfixed plan);
+    else if @lane = -9
+        select top (1) @first = datediff_big(microsecond, '19700101', r.finished_at)
+        from rowq.result r with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
+        where r.part_id = @part_id
+        order by r.finished_at, r.message_id
+        option (maxdop 1, keepfixed plan);
     else if @lane = -8
         select top (1) @first = datediff_big(microsecond, '19700101', e.expires_at)
         from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)

@@ -10,9 +10,9 @@ as
 begin
 -- routine   InternalFollowDeaths
 -- purpose   Let what waits for dead messages do as it asked. @failed are messages that fail, as InternalUnblock returns them, and are made dead first.
--- promise   P10 P12 P27
--- locks     message rows, tried only; new dead rows; dedup rows; as InternalFollowDeath; new
---           recheck rows
+-- promise   P10 P12 P27 P32
+-- locks     message rows, tried only; new dead and result rows; dedup rows; as InternalFollowDeath;
+--           new recheck rows
     set nocount on;
     declare @most int = 1000;
     declare @count int = 0;
@@ -29,6 +29,7 @@ begin
         is_awaited bit not null
     );
     declare @ties rowq.tie_list;
+    declare @ended rowq.message_list;
 
     insert into @dead (message_id)
     select distinct cast(j.value as bigint) from openjson(@message_ids) j;
@@ -53,6 +54,10 @@ begin
                 on m.part_id = @part_id
                and m.message_id = f.message_id
             option (loop join, force order, maxdop 1);
+            delete from @ended;
+            insert into @ended (message_id, lane, place, attempt)
+            select f.message_id, f.lane, 0, 0 from @lost f;
+            exec rowq.InternalPushResult @part_id, @ended, N'dead';
             delete from @ties;
             insert into @ties (message_id, dedup_key)
             select m.message_id, m.dedup_key

@@ -11,8 +11,8 @@ as
 begin
 -- routine   InternalPushDead
 -- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. @is_waiting is that of InternalNoteError.
--- promise   P10 P12 P21 P27
--- locks     new dead rows; message rows; as InternalCutTies and InternalFollowDeaths
+-- promise   P10 P12 P21 P27 P32
+-- locks     new dead and result rows; message rows; as InternalCutTies and InternalFollowDeaths
     set nocount on;
     declare @noted int;
     declare @is_awaited bit = 0;
@@ -55,6 +55,7 @@ begin
     from @messages j
     left join @ties t on t.message_id = j.message_id
     option (loop join, maxdop 1);
+    exec rowq.InternalPushResult @part_id, @messages, N'dead', @error;
 
     if @has_ties = 1
     begin

@@ -4,16 +4,17 @@ go
 create or alter procedure rowq.Complete
     @queue_name nvarchar(max),
     @claim_id bigint,
-    @message_ids nvarchar(max) = null
+    @message_ids nvarchar(max) = null,
+    @results nvarchar(max) = null
 as
 begin
 -- routine   Complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32
 -- locks     the part, shared; the claim row; then message and dedup rows, waiting for who has just
 --           named one of the messages as a predecessor; rows of groups and of messages that wait,
---           tried only
+--           tried only; new result rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -27,6 +28,8 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @archive_days int;
+    declare @result_seconds float;
+    declare @count int;
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -59,11 +62,31 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output;
+                @queue_name, @part_id output, @archive_days = @archive_days output,
+                @result_seconds = @result_seconds output;
+            if @results is not null
+            begin
+                set @count = 1;
+                if @message_ids is not null
+                    select @count = count(*) from @asked;
+                exec rowq.InternalCheckResults @results, @count, @result_seconds;
+            end;
             -- A refusal must find nothing written, so a guest locks the claim first. In a
-            -- transaction of its own, and without a list, deleting the claim below is the fence.
-            if @owns_transaction = 0 or @message_ids is not null
+            -- transaction of its own, and without a list or results, deleting the claim below is
+            -- the fence.
+            if @owns_transaction = 0 or @message_ids is not null or @results is not null
                 exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
+            if @results is not null and @message_ids is null
+            begin
+                select @count = count(*)
+                from rowq.leased l with (forceseek)
+                where l.part_id = @part_id
+                  and l.claim_id = @claim_id
+                option (maxdop 1, keepfixed plan);
+                if @count > 1
+                    exec rowq.InternalRefuse
+                        N'results without message_ids are of a claim of one message';
+            end;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -85,6 +108,9 @@ begin
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
             exec rowq.InternalFinish
                 @part_id, @archive_days, @taken, N'completed', @owns_transaction;
+            if @result_seconds > 0
+                exec rowq.InternalPushResult
+                    @part_id, @taken, N'completed', null, @results, @message_ids;
 
             if @owns_transaction = 1
                 commit transaction;

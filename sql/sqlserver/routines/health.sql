@@ -122,6 +122,13 @@ begin
                 where f.part_id = q.part_id
                   and f.last_error is not null
             ) f
+            outer apply (
+                select top (1) x.finished_at
+                from rowq.result x
+                    with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
+                where x.part_id = q.part_id
+                order by x.finished_at
+            ) k
             cross apply (
                 values
                     (
@@ -169,6 +176,17 @@ begin
                     (
                         N'failed_schedules', f.schedules, 1, 1000,
                         N'schedules whose last tick made no message; list_schedules says why'
+                    ),
+                    (
+                        N'overdue_results',
+                        iif(
+                            datediff_big(microsecond, k.finished_at, @now) / 1e6 > q.result_seconds,
+                            datediff_big(microsecond, k.finished_at, @now) / 1e6 - q.result_seconds,
+                            0
+                        ),
+                        300, 3600,
+                        N'seconds that the oldest result has been kept beyond result_seconds;'
+                            + N' call maintain every second'
                     )
             ) v (check_name, value, warning, critical, detail)
         ) c

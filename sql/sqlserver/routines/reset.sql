@@ -12,9 +12,9 @@ begin
 -- routine   Reset
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
--- promise   P10 P12
+-- promise   P10 P12 P32
 -- locks     the part, shared; dead rows, passing over locked ones; message rows, shared; dedup
---           rows; new ready rows; groups as enqueue
+--           and result rows; new ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -172,6 +172,12 @@ begin
             inner join rowq.dead d with (rowlock, forceseek)
                 on d.part_id = @part_id
                and d.message_id = j.message_id
+            option (loop join, force order, maxdop 1);
+            delete r
+            from @dead j
+            inner join rowq.result r with (rowlock, forceseek)
+                on r.part_id = @part_id
+               and r.message_id = j.message_id
             option (loop join, force order, maxdop 1);
             if exists (select 1 from @dead d where d.group_key is not null)
             begin

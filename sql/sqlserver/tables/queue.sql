@@ -26,6 +26,7 @@ create table rowq.queue (
     max_leased           int not null constraint queue_max_leased_df default 0,
     rate_limit           int not null constraint queue_rate_limit_df default 0,
     rate_seconds         float not null constraint queue_rate_seconds_df default 1,
+    result_seconds       float not null constraint queue_result_seconds_df default 0,
     paused_at            datetime2(6) null,
     created_at           datetime2(6) not null,
     constraint queue_pk primary key nonclustered (part_id),
@@ -43,6 +44,7 @@ create table rowq.queue (
     constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
-    constraint queue_rate_seconds_ck check (rate_seconds between 0.1e0 and 86400)
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1e0 and 86400),
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
 );
 go

@@ -88,6 +88,7 @@ class SqlserverServer(ControlledServer):
                 "groups",
                 "limits",
                 "predecessors",
+                "results",
                 "topics",
             ),
             *genuine,

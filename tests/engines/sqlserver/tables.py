@@ -10,6 +10,7 @@ Connection = Any
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding", "expiry",
+    "result",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -55,6 +56,7 @@ _SHIFTS = (
     ("schedule", "starts_at", _BACK, ""),
     ("schedule", "ends_at", _BACK, ""),
     ("finished", "finished_at", _BACK, ""),
+    ("result", "finished_at", _BACK, ""),
     ("message", "enqueued_at", _BACK, ""),
     ("message", "due_at", _BACK, ""),
     ("message", "expires_at", _BACK, ""),
@@ -82,6 +84,7 @@ class SqlserverTables(ShiftedDialect):
     readers_wait = True
     savepoints_give_back = False
     sees_newer = True
+    shows_before = False
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the moment it came is its place in a lane."""

@@ -1,0 +1,50 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.GetResult
+    @queue_name nvarchar(max),
+    @message_id bigint
+as
+begin
+-- routine   GetResult
+-- version   1
+-- purpose   How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.
+-- promise   P32
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a message that another open transaction is moving or ending is leased until that ends
+    set nocount on;
+    set rowcount 0;
+    set textsize 2147483647;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+    declare @state nvarchar(20);
+    declare @finished_at datetime2(6);
+    declare @result nvarchar(max);
+    declare @last_error nvarchar(4000);
+
+    begin try
+        if @message_id is null
+            exec rowq.InternalRefuse N'message_id is missing';
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalReadResult
+            @part_id, @message_id, @state output, @finished_at output, @result output,
+            @last_error output;
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+
+    select @message_id as message_id, @state as state, @finished_at as finished_at,
+           @result as result, @last_error as last_error
+    where @state is not null;
+end
+go
