@@ -27,46 +27,50 @@ begin
         due_at     datetime2(6) null,
         group_key  varbinary(802) null
     );
-    declare @tokens table (group_key varbinary(802) not null primary key);
+    declare @groups table (
+        group_key    varbinary(802) not null primary key,
+        is_exclusive bit null
+    );
     declare @taken rowq.message_list;
     set @popped_ids = null;
 
     -- Look with locks that do not last: most of the others are leased, and whoever reads their
-    -- bodies must not wait for this transaction.
+    -- bodies must not wait for this transaction. top keeps each look an apply by key.
     insert into @found (message_id, lane, seq)
     select j.message_id, j.lane, j.place
     from @due j
     inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    where exists (
-            select 1
-            from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-            where r.part_id = @part_id
-              and r.lane = j.lane
-              and r.seq = j.place
-              and r.message_id = j.message_id
-        )
-       or exists (
-            select 1
-            from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-            where d.part_id = @part_id
-              and d.due_at = m.due_at
-              and d.message_id = j.message_id
-        )
-       or exists (
-            select 1
-            from rowq.blocked b with (rowlock, readpast, readcommittedlock, forceseek)
-            where b.part_id = @part_id
-              and b.message_id = j.message_id
-        )
-       or exists (
-            select 1
-            from rowq.grouped g with (rowlock, readpast, readcommittedlock, forceseek)
-            where g.part_id = @part_id
-              and g.group_key = convert(varbinary(802), m.group_key + N'.')
-              and g.message_id = j.message_id
-        )
+    outer apply (
+        select top (1) x.message_id
+        from rowq.ready x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.lane = j.lane
+          and x.seq = j.place
+          and x.message_id = j.message_id
+    ) r
+    outer apply (
+        select top (1) x.message_id
+        from rowq.delayed x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.due_at = m.due_at
+          and x.message_id = j.message_id
+    ) d
+    outer apply (
+        select top (1) x.message_id
+        from rowq.blocked x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.message_id = j.message_id
+    ) b
+    outer apply (
+        select top (1) x.message_id
+        from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.group_key = convert(varbinary(802), m.group_key + N'.')
+          and x.message_id = j.message_id
+    ) g
+    where coalesce(r.message_id, d.message_id, b.message_id, g.message_id) is not null
     option (loop join, force order, maxdop 1);
     if @@rowcount = 0
         return;
@@ -111,35 +115,53 @@ begin
     option (loop join, force order, maxdop 1);
 
     -- Before a message is taken out of its group, hold a token, so that nobody passes over it
-    -- meanwhile. The group is not closed below then, because that would convert this lock. A group
-    -- of which no token can be had is left to the next maintain.
-    insert into @tokens (group_key)
-    select g.group_key
-    from (
-        select distinct h.group_key
-        from @held h
-        inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-            on x.part_id = @part_id
-           and x.group_key = h.group_key
-           and x.message_id = h.message_id
-        where h.group_key is not null
-    ) g
-    cross apply (
-        select top (1) t.token_no
-        from rowq.message_group t with (rowlock, updlock, readpast, readcommittedlock, forceseek)
-        where t.part_id = @part_id
-          and t.group_key = g.group_key
-        order by t.token_no
-    ) t
+    -- meanwhile: exclusively where that can be had, because below the group may have to be closed,
+    -- or joined by what has waited for a message. A group of which no token can be had is left to
+    -- the next maintain.
+    insert into @groups (group_key)
+    select distinct h.group_key
+    from @held h
+    inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        on x.part_id = @part_id
+       and x.group_key = h.group_key
+       and x.message_id = h.message_id
+    where h.group_key is not null
     option (loop join, force order, maxdop 1);
     if @@rowcount > 0
     begin
-        set @may_close = 0;
+        update g
+        set is_exclusive = 1
+        from @groups g
+        cross apply (
+            select top (1) t.token_no
+            from rowq.message_group t with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where t.part_id = @part_id
+              and t.group_key = g.group_key
+            order by t.token_no
+        ) t
+        option (loop join, force order, maxdop 1);
+        update g
+        set is_exclusive = 0
+        from @groups g
+        cross apply (
+            select top (1) t.token_no
+            from rowq.message_group t
+                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            where t.part_id = @part_id
+              and t.group_key = g.group_key
+            order by t.token_no
+        ) t
+        where g.is_exclusive is null
+        option (loop join, force order, maxdop 1);
+        if @@rowcount > 0
+            set @may_close = 0;
         delete x
         output deleted.message_id, deleted.lane, 0, 0, 1
         into @taken (message_id, lane, place, attempt, is_tokenless)
         from @held h
-        inner join @tokens t on t.group_key = h.group_key
+        inner join @groups g
+            on g.group_key = h.group_key
+           and g.is_exclusive is not null
         inner join rowq.grouped x with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             on x.part_id = @part_id
            and x.group_key = h.group_key
