@@ -80,6 +80,7 @@ class Comparison:
             max_attempts=3,
             backoff=BACKOFF,
             always_rechecks=engine == "mysql",
+            leaves_groups_first=engine == "mysql",
             result_seconds=result_seconds or 0,
         )
         self.known: list[int] = []

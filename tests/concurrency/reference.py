@@ -66,6 +66,8 @@ class ReferenceQueue:
 
     always_rechecks: whether each dequeue that finds nothing looks at the groups that may have more
     in work, and not only one that has promoted nothing, after maintain has met such a group.
+    leaves_groups_first: whether messages that end together leave their groups before anybody goes
+    on who has waited for one of them; else who has waited for one without a token goes on first.
     result_seconds: how long it is kept how a message has ended, 0 for not at all.
     """
 
@@ -75,6 +77,7 @@ class ReferenceQueue:
         backoff: Sequence[int],
         *,
         always_rechecks: bool,
+        leaves_groups_first: bool,
         result_seconds: float = 0,
     ) -> None:
         self.now = 0
@@ -89,6 +92,7 @@ class ReferenceQueue:
         self._hints: list[str] = []
         self._dequeues_recheck = False
         self._always_rechecks = always_rechecks
+        self._leaves_groups_first = leaves_groups_first
         self._max_attempts = max_attempts
         self._backoff = backoff
         self._count = 0
@@ -220,7 +224,8 @@ class ReferenceQueue:
             for entry in gone:
                 value = results.get(entry.message_id)
                 self._results[entry.message_id] = Result(state, value, forgotten)
-        outside = [entry for entry in gone if self._is_outside(entry)]
+        first = [] if self._leaves_groups_first else gone
+        outside = [entry for entry in first if self._is_outside(entry)]
         for entry in gone:
             del self.entries[entry.message_id]
         self._free(outside)
