@@ -123,6 +123,13 @@ begin
                   and f.last_error is not null
             ) f
             outer apply (
+                select top (1) x.expires_at
+                from rowq.expiry x with (rowlock, readpast, readcommittedlock, forceseek)
+                where x.part_id = q.part_id
+                  and x.expires_at <= @now
+                order by x.expires_at, x.expiry_id
+            ) y
+            outer apply (
                 select top (1) x.finished_at
                 from rowq.result x
                     with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
@@ -176,6 +183,12 @@ begin
                     (
                         N'failed_schedules', f.schedules, 1, 1000,
                         N'schedules whose last tick made no message; list_schedules says why'
+                    ),
+                    (
+                        N'overdue_expiries',
+                        coalesce(datediff_big(microsecond, y.expires_at, @now) / 1e6, 0), 30, 300,
+                        N'seconds that a message whose time has come has waited for maintain, or'
+                            + N' for who holds it'
                     ),
                     (
                         N'overdue_results',
