@@ -232,6 +232,27 @@ def test_one_that_is_being_promoted_is_withdrawn_when_that_has_ended(
     assert everything(keeper, queue) == []
 
 
+@each_ending
+@pytest.mark.parametrize("options", [{}, {"delay_seconds": 500}, {"group_key": "a"}], ids=str)
+@pytest.mark.requires("predecessors")
+@pytest.mark.promise("P36", "P26")
+def test_one_that_is_being_let_go_is_withdrawn_when_that_has_ended(
+    sessions: Open, queue: str, ending: str, options: dict[str, Any]
+) -> None:
+    """It goes from the blocked ones to ready, to delayed or into its group."""
+    worker, keeper = sessions(2)
+    first = worker.queue.enqueue(queue, 0).message_id
+    [message] = worker.queue.dequeue_fast(queue, lease_seconds=9000)
+    late(worker, queue, predecessor_ids=[first], **options)
+    worker.begin().queue.complete(queue, message.claim_id)
+    assert expired(keeper, queue) == 0
+    worker.end(ending)
+    assert expired(keeper, queue) == 1
+    if ending == "rollback":
+        worker.queue.complete(queue, message.claim_id)
+    assert everything(keeper, queue) == []
+
+
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.promise("P36")
 def test_an_old_snapshot_withdraws_nothing_wrongly(
