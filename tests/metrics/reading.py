@@ -1,5 +1,6 @@
 """Reads metrics as Prometheus does, and over HTTP."""
 
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -34,6 +35,13 @@ class Metrics:
     def named(self, name: str, /) -> Iterator[dict[str, str]]:
         """Yield the labels of all series of a name."""
         yield from (dict(labels) for found, labels in self._samples if found == name)
+
+
+def free_port() -> int:
+    """Return a port that nobody has at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 def scraped(collector: Any) -> Metrics:

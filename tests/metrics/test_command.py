@@ -5,16 +5,17 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.working import PROGRAM
+from tests.cli.working import PROGRAM, worker
 from tests.client.proxy import relay
 from tests.engines.base import wait_until
 from tests.metrics.promtool import promtool
-from tests.metrics.reading import Metrics, fetched, get
+from tests.metrics.reading import Metrics, fetched, free_port, get
 
 
 @contextmanager
@@ -110,6 +111,26 @@ def test_it_serves_while_the_database_is_away(database_url: str) -> None:
             log = process.stderr.read()
             assert log.count("the queues cannot be looked at: ") == 1
             assert log.count("the queues can be looked at again") == 1
+
+
+def test_a_worker_of_the_command_tells_of_itself(
+    run: Run, database_url: str, made: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    run("enqueue", made, "1")
+    arguments = ("--exec", f"touch {tmp_path / 'done'}", "--metrics-port", port)
+    with worker(database_url, made, *arguments) as process:
+        wait_until((tmp_path / "done").exists, "the program has run", seconds=30)
+        address = f"http://127.0.0.1:{port}"
+
+        def completed() -> float | None:
+            told = fetched(address)
+            return told.value("rowq_worker_messages_total", queue=made, outcome="completed")
+
+        wait_until(lambda: completed() == 1, "the worker counts it")
+        assert get(f"{address}/ready") == (200, "ok\n")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 def test_a_port_that_is_taken_is_said(run: Run, database_url: str) -> None:

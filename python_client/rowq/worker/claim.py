@@ -210,6 +210,10 @@ class HeldMessage(Message):
         """
         self._lease.progress = check_argument("progress", "text", text)
 
+    def waited_seconds(self, lease_seconds: float) -> float:
+        """Return how long it had been there when it was leased, both by the database's clock."""
+        return (self.lease_until - self.enqueued_at).total_seconds() - lease_seconds
+
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
         """Whether the worker was told to stop; waits for that up to `within_seconds`."""
         return self._lease.stopping.wait(within_seconds)
@@ -254,6 +258,11 @@ class LiveClaim:
     def lost(self) -> bool:
         """Whether nothing more is to be done with this claim."""
         return self.lease.lost
+
+    @property
+    def held(self) -> int:
+        """How many of its messages have not left the claim."""
+        return len(self._open)
 
     @property
     def heartbeat_due(self) -> bool:
@@ -338,6 +347,8 @@ class LiveClaim:
             self._note_refusal(error, changes)
         else:
             self.lease.renew(asked_at)
+            if self._context.meter:
+                self._context.meter.count("lease_extended")
             if told.cancel_ids:
                 self.lease.cancelled |= frozenset(told.cancel_ids)
 
@@ -400,6 +411,8 @@ class LiveClaim:
             if self._changes != changes or self._in_hand or not self._open:
                 return
             self.lease.lost = True
+        if self._context.meter:
+            self._context.meter.count("lease_lost")
         log.warning("claim %d is lost: %s", self.claim_id, error)
 
 
@@ -418,4 +431,12 @@ class ClaimRequest:
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
         """Return the claim that dequeue_fast answered with, None for no rows."""
-        return LiveClaim(self._context, rows, self._asked_at, self._lease_seconds) if rows else None
+        meter = self._context.meter
+        if not rows:
+            if meter:
+                meter.note_empty()
+            return None
+        claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
+        if meter:
+            meter.note_found(claim.messages, self._lease_seconds)
+        return claim
