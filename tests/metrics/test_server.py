@@ -1,6 +1,7 @@
 """The server of /metrics, /live and /ready."""
 
 import http.client
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -63,6 +64,27 @@ def test_the_end_does_not_wait_for_who_is_connected() -> None:
     silent.close()
     with pytest.raises(OSError):  # noqa: PT011 - each system has an error of its own
         http.client.HTTPConnection("127.0.0.1", place.port, timeout=5).request("GET", "/live")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork; to run it: Linux")
+def test_a_forked_process_does_not_keep_the_port() -> None:
+    may_end, tell = os.pipe()
+    with serving("127.0.0.1", 0, PAGES) as address:
+        child = os.fork()
+        if child == 0:
+            os.read(may_end, 1)
+            os._exit(0)
+        assert get(f"{address}/live") == (200, "ok\n")
+    try:
+        port = urlsplit(address).port
+        assert port
+        with serving("127.0.0.1", port, PAGES) as again:
+            assert get(f"{again}/live") == (200, "ok\n")
+    finally:
+        os.write(tell, b"x")
+        os.waitpid(child, 0)
+        os.close(may_end)
+        os.close(tell)
 
 
 def test_an_address_of_ipv6_is_shown_as_one() -> None:

@@ -35,11 +35,16 @@ def open_queue(url: str) -> Iterator[Queue]:
         try:
             yield queue
         except Exception as error:
-            if is_driver_error(error) and is_bare(url):
-                raise NotInstalled(
-                    "rowq is not installed in this database; install it with: rowq migrate"
-                ) from error
+            check_installed(url, error)
             raise
+
+
+def check_installed(url: str, error: BaseException) -> None:
+    """Raise NotInstalled where a call has failed because the database has no rowq."""
+    if is_driver_error(error) and is_bare(url):
+        raise NotInstalled(
+            "rowq is not installed in this database; install it with: rowq migrate"
+        ) from error
 
 
 def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "consumer"]) -> None:

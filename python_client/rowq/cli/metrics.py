@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rowq.cli.errors import CommandFailed, exit_code_of
+from rowq.cli.database import check_installed
 from rowq.cli.options import Url
 from rowq.metrics import Collector
 from rowq.metrics.server import metrics_page, serving, told
@@ -48,12 +48,13 @@ def metrics(
         raise typer.BadParameter("give either --listen HOST:PORT or --once")
     collector = Collector(url, max_count=max_count)
     if listen is None:
-        _print(collector)
+        _print(collector, url)
     else:
         _serve(collector, *_address(listen))
 
 
-def _print(collector: Collector) -> None:
+def _print(collector: Collector, url: str) -> None:
+    """Print the metrics; raises why the database could not be looked at."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     logging.getLogger("rowq.metrics").setLevel(logging.ERROR)
@@ -61,7 +62,8 @@ def _print(collector: Collector) -> None:
     registry.register(collector)
     sys.stdout.write(generate_latest(registry).decode())
     if error := collector.look().error:
-        raise CommandFailed(exit_code_of(error), str(collector.last_error))
+        check_installed(url, error)
+        raise error
 
 
 def _serve(collector: Collector, host: str, port: int) -> None:

@@ -100,9 +100,10 @@ class Looks:
     def _found(self, began_at: float) -> Look:
         try:
             with self._lend() as queue:
+                # This goes first: who may not call it is told the role that may call all of them.
+                checks = queue.health()
                 version = queue.version()
                 queues = queue.queue_stats(max_count=self._max_count)
-                checks = queue.health()
         except BaseException as error:  # What is given may raise anything, in this thread.
             seconds = time.monotonic() - began_at
             return Look(seconds=seconds, max_count=self._max_count, error=error)

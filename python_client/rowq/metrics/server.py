@@ -3,12 +3,15 @@
 import logging
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from rowq.forks import after_fork
 
 _log = logging.getLogger("rowq.metrics")
 # Who says nothing for so many seconds is not waited for.
@@ -90,7 +93,21 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
             del request
             _log.debug("a request of %s has failed", client_address, exc_info=True)
 
-    return Server((host, port), Handler)
+    server = Server((host, port), Handler)
+    _servers.add(server)
+    return server
+
+
+_servers: "weakref.WeakSet[ThreadingHTTPServer]" = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """Close what a forked process has of its parent's servers: it would keep their ports taken."""
+    for server in list(_servers):
+        server.socket.close()
+
+
+after_fork(_leave_to_the_parent)
 
 
 class _Handler(BaseHTTPRequestHandler):

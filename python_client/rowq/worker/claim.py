@@ -210,10 +210,6 @@ class HeldMessage(Message):
         """
         self._lease.progress = check_argument("progress", "text", text)
 
-    def waited_seconds(self, lease_seconds: float) -> float:
-        """Return how long it had been there when it was leased, both by the database's clock."""
-        return (self.lease_until - self.enqueued_at).total_seconds() - lease_seconds
-
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
         """Whether the worker was told to stop; waits for that up to `within_seconds`."""
         return self._lease.stopping.wait(within_seconds)
@@ -438,5 +434,15 @@ class ClaimRequest:
             return None
         claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
         if meter:
-            meter.note_found(claim.messages, self._lease_seconds)
+            meter.note_found(_waits(claim.messages, self._lease_seconds))
         return claim
+
+
+def _waits(messages: Sequence[Message], lease_seconds: int) -> Iterator[float]:
+    """Yield how long each message, at its first delivery, had been there when it was leased.
+
+    Both moments are the database's: this machine's clock may be wrong.
+    """
+    for message in messages:
+        if message.attempt == 1:
+            yield (message.lease_until - message.enqueued_at).total_seconds() - lease_seconds

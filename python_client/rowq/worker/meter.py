@@ -7,7 +7,7 @@ is true at the moment; they can be sent to another process, and added up over se
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -84,17 +84,6 @@ class Measured(Protocol):
         """Return what it has done so far, and how it is."""
 
 
-class Delivered(Protocol):
-    """What a meter looks at in a message that was dequeued."""
-
-    @property
-    def attempt(self) -> int:
-        """Which delivery it is."""
-
-    def waited_seconds(self, lease_seconds: float) -> float:
-        """Return how long it had been there when it was leased."""
-
-
 class Meter:
     """Counts and times of one process, which every thread of its worker adds to."""
 
@@ -120,11 +109,8 @@ class Meter:
             self.answered_at = time.monotonic()
             self._events["empty"] += 1
 
-    def note_found(self, messages: Sequence[Delivered], lease_seconds: float) -> None:
-        """Note that a dequeue has found messages, and how long new ones had waited for it."""
-        waited = [
-            message.waited_seconds(lease_seconds) for message in messages if message.attempt == 1
-        ]
+    def note_found(self, waited: Iterable[float]) -> None:
+        """Note that a dequeue has found messages, and for how many seconds new ones had waited."""
         with self._lock:
             self.answered_at = time.monotonic()
             self._events["found"] += 1
