@@ -16,6 +16,8 @@ from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.dialects import dialect_of
 
 MOST_PURGED = 100
+LONGEST_LIFE = 1.0
+"""The most seconds after which a message expires, where messages do."""
 
 
 class SessionLost(Exception):  # noqa: N818 - it reads as what it says
@@ -35,8 +37,9 @@ class Run:
     asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
         where engines have them.
     stirs: whether producers keep transactions open now and then, of which they roll half back, and
-        a housekeeper purges some messages once, as `purge` tells.
+        a housekeeper purges some messages once, as `purge` tells, unless they expire.
     lease_seconds: of every claim; one whose dequeue was lost with the server is not seen before.
+    expires: whether messages expire. keeps_results: whether the queue keeps how they have ended.
     waits: whether messages wait for others. groups: how many groups there are, 0 for none.
     group_limits: settings of the queue that take turns while they work.
     stop: set when they are to come to an end. producing: how many producers are still at it.
@@ -50,6 +53,8 @@ class Run:
     lease_seconds: int = 300
     stirs: bool = False
     purge: Purge | None = None
+    expires: bool = False
+    keeps_results: bool = False
     waits: bool = False
     groups: int = 0
     group_limits: tuple[int, ...] = (1,)
@@ -204,6 +209,24 @@ class Producer(Actor):
             for result, message in zip(sent, batch, strict=True)
             if result.outcome == "enqueued"
         ]
+        self._note_sent(start, sent, batch, made)
+        self.sent = [*self.sent, *(message for message, _ in made)][-100:]
+        self.left -= len(made)
+        if made and self.seeded_random.random() < 0.05:
+            self.cancel(
+                self.seeded_random.choices(self.sent, k=3),
+                leased=self.reaches_leased and self.seeded_random.random() < 0.5,
+            )
+        return True
+
+    def _note_sent(
+        self,
+        start: float,
+        sent: Sequence[BatchEnqueued],
+        batch: Sequence[NewMessage],
+        made: Sequence[tuple[int, int]],
+    ) -> None:
+        """Write down what was enqueued, and what the history must know of it."""
         end = self.now()
         self.note(start, "enqueue", None, made, end=end)
         for action, is_delayed in (("join", False), ("join_later", True)):
@@ -224,14 +247,10 @@ class Producer(Actor):
         ]
         if waits:
             self.note(start, "wait", None, waits, end=end)
-        self.sent = [*self.sent, *(message for message, _ in made)][-100:]
-        self.left -= len(made)
-        if made and self.seeded_random.random() < 0.05:
-            self.cancel(
-                self.seeded_random.choices(self.sent, k=3),
-                leased=self.reaches_leased and self.seeded_random.random() < 0.5,
-            )
-        return True
+        for result, message in zip(sent, batch, strict=True):
+            if result.outcome == "enqueued" and (after := message.expire_seconds) is not None:
+                due = [(result.message_id, "expiring")]
+                self.note(start + after, "expiring", None, due, end=end + after)
 
     def _send(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
         return self.queue.enqueue_batch(self.run.queue_name, batch)
@@ -289,6 +308,9 @@ class Producer(Actor):
             group_key=f"group {seeded_random.randint(1, self.run.groups)}"
             if self.run.groups and seeded_random.random() < 0.9
             else None,
+            expire_seconds=seeded_random.choice([0.05, 0.5, LONGEST_LIFE])
+            if self.run.expires and seeded_random.random() < 0.3
+            else None,
         )
 
 
@@ -326,9 +348,13 @@ class Housekeeper(Actor):
         self.queue.alter_queue(self.run.queue_name, group_limit=limit)
 
     def _may_purge(self) -> bool:
-        """Whether the run's only purge is still to come: of several nobody knew which took what."""
+        """Whether the run's only purge is still to come: of several nobody knew which took what.
+
+        Where messages expire nobody would know whether that or a purge has ended them.
+        """
         run = self.run
-        return run.stirs and run.purge is None and run.recorder.completed > MOST_PURGED
+        may_be_told = run.purge is None and not run.expires
+        return run.stirs and may_be_told and run.recorder.completed > MOST_PURGED
 
     def _purge(self) -> None:
         start = self.now()

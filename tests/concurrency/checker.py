@@ -14,8 +14,9 @@ from tests.concurrency.record import Lease, Record
 FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
 LAST_STATES = frozenset({"completed", "cancelled", "purged"})
-MAYBE_LAST = LAST_STATES | {"requested"}
-"""Outcomes after which a message may have ended: reap ends a noted one, and tells nobody."""
+MAYBE_LAST = LAST_STATES | {"requested", "expiring"}
+"""Outcomes after which a message may have ended: reap ends a noted one, maintain one whose time has
+come, and neither tells anybody which."""
 _PLACES = {
     **dict.fromkeys(LAST_STATES),
     "retrying": "delayed",
@@ -68,6 +69,22 @@ def not_delivered_after_request(record: Record) -> Iterator[str]:
         asked = [event.end for event, outcome in record.effects(message) if outcome == "requested"]
         if asked and any(lease.dequeue.start > min(asked) for lease in leases):
             yield f"message {message} was delivered after its worker was asked to stop"
+
+
+def not_kept_after_expiry(record: Record) -> Iterator[str]:
+    """A message whose time has come does not wait any more, once house was kept twice.
+
+    The first time it may have come back from a worker.
+    """
+    kept = [0.0, 0.0]
+    for event in record.history:
+        if event.action == "maintain":
+            kept.append(event.start)
+        elif event.action == "census":
+            waiting = {one for one, state in event.results if state not in ("leased", "dead")}
+            for message in waiting & record.expires.keys():
+                if record.expires[message].end < kept[-2]:
+                    yield f"message {message} should have expired"
 
 
 def late_finish_refused(record: Record) -> Iterator[str]:
@@ -294,6 +311,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     completed_once,
     not_delivered_after_completion,
     not_delivered_after_request,
+    not_kept_after_expiry,
     late_finish_refused,
     attempts_count_leases,
     nothing_lost,

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,13 +27,16 @@ class NewEntry(NamedTuple):
     group: str | None
     after: list[int]
     dead: str | None
+    message_type: str | None
+    expires: int | None
 
 
 class Comparison:
     """One queue, twice. All times are multiples of 5 s, and a comparison takes less.
 
     seen: counts what happened, as "call: outcome". topic: one to which nobody is bound yet, None
-    where the engine has none; every second message comes by it.
+    where the engine has none; every second message comes by it. result_seconds: None where the
+    engine keeps no results.
     """
 
     def __init__(
@@ -44,6 +47,9 @@ class Comparison:
         *,
         has_groups: bool,
         has_predecessors: bool,
+        has_cancel: bool,
+        has_expiry: bool,
+        result_seconds: float | None,
         topic: str | None,
     ) -> None:
         self.connection = connection
@@ -51,6 +57,9 @@ class Comparison:
         self.seen = seen
         self.has_groups = has_groups
         self.has_predecessors = has_predecessors
+        self.has_cancel = has_cancel
+        self.has_expiry = has_expiry
+        self.keeps_results = bool(result_seconds)
         self.queue = Queue(connection)
         self.queue.create_queue(
             name,
@@ -59,14 +68,20 @@ class Comparison:
             backoff_factor=2,
             backoff_cap_seconds=60,
             backoff_jitter=0,
+            result_seconds=result_seconds,
         )
         self.topic = topic
         if topic is not None:
             self.queue.bind_topic(name, topic)
         engine = engine_for_connection(connection).name
+        self.looks_at_all_queues = engine == "mysql"
         self.promotes_last = engine == "sqlserver"
         self.reference = ReferenceQueue(
-            max_attempts=3, backoff=BACKOFF, always_rechecks=engine == "mysql"
+            max_attempts=3,
+            backoff=BACKOFF,
+            always_rechecks=engine == "mysql",
+            leaves_groups_first=engine == "mysql",
+            result_seconds=result_seconds or 0,
         )
         self.known: list[int] = []
         self.claims: list[int] = []
@@ -79,7 +94,8 @@ class Comparison:
             self.dequeue: 6,
             self.finish: 8,
             self.extend_lease: 1,
-            self.cancel: 1,
+            self.cancel: 2,
+            self.cancel_many: 0.3 if self.has_cancel else 0,
             self.reset: 2,
             self.promote: 1,
             self.reap: 1,
@@ -108,15 +124,20 @@ class Comparison:
         ]
 
     def compare_messages(self) -> None:
-        """Compare where every message is that there ever was."""
+        """Compare where every message is that there ever was, and how it has ended."""
         for message_id in self.known:
             details = self.queue.get_message(self.name, message_id)
             assert (details.state if details else None) == self.reference.state(message_id)
+            if self.keeps_results:
+                found = self.queue.get_result(self.name, message_id)
+                ended = (found.state, found.result) if found else None
+                assert ended == self.reference.result(message_id)
+                self.seen[f"result: {found.state if found else None}"] += 1
 
     def enqueue(self, seeded_random: Random) -> None:
         """Enqueue one message, or publish it."""
         entry = self._new_entry(seeded_random)
-        priority, delay, key, allowed, group, after, dead = entry
+        priority, delay, key, allowed, group, after, dead, message_type, expires = entry
         if self.topic is not None and not after and len(self.known) % 2:
             (published,) = self.queue.publish(
                 self.topic,
@@ -126,6 +147,8 @@ class Comparison:
                 dedup_key=key,
                 max_attempts=allowed,
                 group_key=group,
+                message_type=message_type,
+                expire_seconds=expires,
             )
             self.seen["publish"] += 1
             self._sent(published.message_id, published.outcome, entry)
@@ -140,6 +163,8 @@ class Comparison:
             group_key=group,
             predecessor_ids=after or None,
             on_predecessor_dead=dead,
+            message_type=message_type,
+            expire_seconds=expires,
         )
         self._sent(sent.message_id, sent.outcome, entry)
 
@@ -150,18 +175,18 @@ class Comparison:
         messages = [
             NewMessage(
                 data=0,
-                priority=priority,
-                delay_seconds=delay,
-                dedup_key=key,
-                max_attempts=allowed,
-                group_key=group,
-                predecessor_ids=after or None,
+                priority=entry.priority,
+                delay_seconds=entry.delay,
+                dedup_key=entry.key,
+                max_attempts=entry.allowed,
+                group_key=entry.group,
+                predecessor_ids=entry.after or None,
                 predecessor_positions=places or None,
-                on_predecessor_dead=dead,
+                on_predecessor_dead=entry.dead,
+                message_type=entry.message_type,
+                expire_seconds=entry.expires,
             )
-            for (priority, delay, key, allowed, group, after, dead), places in zip(
-                batch, positions, strict=True
-            )
+            for entry, places in zip(batch, positions, strict=True)
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
         reserved: dict[str | None, int] = {}
@@ -213,8 +238,10 @@ class Comparison:
             None if seeded_random.random() < 0.5 else self._some_messages(seeded_random, claim_id)
         )
         delay = seeded_random.choice([None, 0, 10, 20])
-        options = {"delay_seconds": delay, "error": "retry"} if how == "retry_later" else {}
-        options |= {"error": "fail"} if how == "fail_now" else {}
+        options: dict[str, Any] = {"error": "fail"} if how == "fail_now" else {}
+        options |= {"delay_seconds": delay, "error": "retry"} if how == "retry_later" else {}
+        results = self._some_results(seeded_random, claim_id, wanted) if how == "complete" else {}
+        options |= {"results": list(results.values())} if results else {}
         routine = getattr(self.queue, how)
         if wanted is None and claim_id not in self.reference.claims:
             with pytest.raises(StaleClaim):
@@ -223,31 +250,42 @@ class Comparison:
             return
         rows = routine(self.name, claim_id, wanted, **options)
         expected = dict.fromkeys(wanted or [], "stale")
-        expected |= self._finish_reference(how, claim_id, wanted, delay)
+        expected |= self._finish_reference(how, claim_id, wanted, delay, results)
         assert {outcome.message_id: outcome.outcome for outcome in rows} == expected
         self.seen.update(f"{how}: {outcome}" for outcome in expected.values())
 
     def _finish_reference(
-        self, how: str, claim_id: int, wanted: list[int] | None, delay: int | None
+        self,
+        how: str,
+        claim_id: int,
+        wanted: list[int] | None,
+        delay: int | None,
+        results: Mapping[int, str],
     ) -> dict[int, str]:
         taken = self.reference.take(claim_id, wanted)
-        if how == "retry_later":
-            return self.reference.retry(taken, delay, "retry")
         if how == "complete":
-            self.reference.finish(taken)
-        elif how == "release":
+            self.seen["completed although cancelled"] += any(one.is_cancelled for one in taken)
+            self.reference.complete(taken, results)
+            return {entry.message_id: "completed" for entry in taken}
+        ended, taken = self.reference.end_cancelled(taken)
+        outcomes = {entry.message_id: "cancelled" for entry in ended}
+        if how == "retry_later":
+            return outcomes | self.reference.retry(taken, delay, "retry")
+        if how == "release":
             self.reference.release(taken)
         else:
             self.reference.bury(taken, "fail")
-        outcome = {"complete": "completed", "release": "released", "fail_now": "dead"}[how]
-        return {entry.message_id: outcome for entry in taken}
+        outcome = {"release": "released", "fail_now": "dead"}[how]
+        return outcomes | {entry.message_id: outcome for entry in taken}
 
     def extend_lease(self, seeded_random: Random) -> None:
         """Lengthen the lease of a claim that may be stale."""
         claim_id, lease = self._any_claim(seeded_random), seeded_random.choice([10, 30])
         if claim_id in self.reference.claims:
-            self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
+            held = self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
             self.reference.extend(claim_id, lease)
+            cancels = self.reference.claims[claim_id].cancels()
+            assert sorted(held.cancel_ids or []) == sorted(cancels)
         else:
             with pytest.raises(StaleClaim):
                 self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
@@ -255,19 +293,40 @@ class Comparison:
 
     def cancel(self, seeded_random: Random) -> None:
         """Withdraw some messages, wherever they are."""
-        wanted = seeded_random.sample(self.known, min(len(self.known), seeded_random.randint(1, 3)))
-        outcomes = {
-            outcome.message_id: outcome.outcome for outcome in self.queue.cancel(self.name, wanted)
-        }
-        assert outcomes == self.reference.cancel(wanted)
+        held = [one for one in self.known if self.reference.state(one) == "leased"]
+        among = held if held and seeded_random.random() < 0.5 else self.known
+        wanted = seeded_random.sample(among, min(len(among), seeded_random.randint(1, 3)))
+        leased = self.has_cancel and seeded_random.random() < 0.6
+        rows = self.queue.cancel(self.name, wanted, leased=leased)
+        outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
+        assert outcomes == self.reference.cancel(wanted, leased=leased)
         self.seen.update(f"cancel: {outcome}" for outcome in outcomes.values())
+
+    def cancel_many(self, seeded_random: Random) -> None:
+        """Withdraw what is of a type, in some steps."""
+        message_type, after = seeded_random.choice(["one", "two"]), 0
+        # Steps of an engine that looks at the messages of all queues are one, whatever there is.
+        limit = 10_000 if self.looks_at_all_queues else seeded_random.choice([3, 1000])
+        while True:
+            found = self.queue.cancel_many(
+                self.name, message_type=message_type, after_message_id=after, max_messages=limit
+            )
+            cancelled, last = self.reference.cancel_many(message_type, after, limit)
+            assert found.cancelled == cancelled
+            self.seen["cancel_many"] += cancelled
+            if not self.looks_at_all_queues:
+                assert found.after_message_id == last
+            if found.after_message_id is None:
+                return
+            after = found.after_message_id
 
     def reset(self, seeded_random: Random) -> None:
         """Bring one or all of the dead back."""
         limit = seeded_random.choice([1, 1000])
-        rows = self.queue.reset(self.name, max_messages=limit)
+        message_type = seeded_random.choice([None, None, "one"])
+        rows = self.queue.reset(self.name, max_messages=limit, message_type=message_type)
         outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
-        assert outcomes == self.reference.reset(limit)
+        assert outcomes == self.reference.reset(limit, message_type)
         self.seen.update(f"reset: {outcome}" for outcome in outcomes.values())
 
     def promote(self, seeded_random: Random) -> None:
@@ -288,10 +347,13 @@ class Comparison:
         """Keep house, a while later."""
         self.let_time_pass(seeded_random)
         done = self.queue.maintain(self.name)[0]
+        assert (done.expired or 0) == self.reference.expire()
+        self.seen["maintain: expired"] += done.expired or 0
         promoted = None if self.promotes_last else self.reference.promote()
         self.seen["maintain: rechecked"] += self.reference.keep_groups()
         assert (done.reaped, done.died) == self.reference.reap()
         assert done.promoted == (self.reference.promote() if promoted is None else promoted)
+        self.reference.forget_results()
         self.seen["maintain: promoted"] += done.promoted
         self.seen["maintain: reaped"] += done.reaped
 
@@ -335,6 +397,8 @@ class Comparison:
             seeded_random.choice([None, None, 1, 2]),
             seeded_random.choice([None, "g", "g", "h"]) if self.has_groups else None,
             *self._new_wait(seeded_random),
+            seeded_random.choice([None, "one", "two"]),
+            seeded_random.choice([None, None, 10, 45]) if self.has_expiry else None,
         )
 
     def _new_wait(self, seeded_random: Random) -> tuple[list[int], str | None]:
@@ -344,6 +408,18 @@ class Comparison:
         last = self.known[-12:]
         named = seeded_random.sample(last, min(len(last), seeded_random.randint(0, 3)))
         return named, seeded_random.choice([None, "hold", "continue", "fail"])
+
+    def _some_results(
+        self, seeded_random: Random, claim_id: int, wanted: list[int] | None
+    ) -> dict[int, str]:
+        """Return results for a call of complete, or none."""
+        claim = self.reference.claims.get(claim_id)
+        held = [entry.message_id for entry in claim.entries] if claim else []
+        if wanted is None and len(held) == 1:
+            wanted = held
+        if not wanted or not self.keeps_results or seeded_random.random() < 0.5:
+            return {}
+        return {message_id: f"done {message_id}" for message_id in wanted}
 
     def _some_positions(self, seeded_random: Random, place: int) -> list[int]:
         if not self.has_predecessors or seeded_random.random() < 0.6:

@@ -19,10 +19,12 @@ class Event:
     action: a routine, or one of
         rollback   the transaction that made the claim was rolled back, or its session was killed
         expire     the claim's lease was made to run out; without a claim, every lease
+        maintain   kept house, while nobody else did anything
         census     looked where every message is, while nobody else did anything
         join       the enqueue at the same moment gave messages a group key
         join_later the same of messages that are delayed, or wait for others
         wait       the enqueue at the same moment gave messages predecessors
+        expiring   from start to end the time of a message comes, and maintain may withdraw it
     results: messages, each with its priority (enqueue), attempt (dequeue), state (census), group
         key (join), predecessors (wait: "hold 5 7"), or the outcome that the call returned.
     known: false if the session was lost during the call, so that it may have taken effect or not.

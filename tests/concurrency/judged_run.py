@@ -2,14 +2,22 @@
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import rowq
 from rowq import Queue
-from tests.concurrency.actors import MOST_PURGED, Actor, Housekeeper, Killer, Producer, Run
+from tests.concurrency.actors import (
+    LONGEST_LIFE,
+    MOST_PURGED,
+    Actor,
+    Housekeeper,
+    Killer,
+    Producer,
+    Run,
+)
 from tests.concurrency.checker import check
 from tests.concurrency.consumers import Consumer, TransactionalConsumer
 from tests.concurrency.history import Event, read, write
@@ -22,6 +30,12 @@ from tests.stored_times import pass_seconds, tick
 QUIET_SECONDS = 60
 """When nothing at all is completed for so many seconds, the sessions hang."""
 _NEARLY_DONE = 1000
+_ENDS: dict[str | int, str] = {
+    **{state: state for state in ("completed", "cancelled")},
+    "requested": "cancelled",
+    "expiring": "expired",
+}
+"""How a message may have ended, by the outcomes of calls about it."""
 _END_SECONDS = 120
 """The seconds that a session may take for the turn that it is in."""
 
@@ -47,9 +61,11 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
         deadlocks = dialect.deadlocks(judge)
     _let_work(run, ten_sessions(run, messages), meanwhile)
     with _judge(run) as judge:
-        for _ in range(2 if run.groups or run.waits else 0):
+        if run.expires:
+            time.sleep(LONGEST_LIFE)
+        for _ in range(2 if run.groups or run.waits or run.expires else 0):
             tick(judge, run.queue_name)
-            Queue(judge).maintain(run.queue_name, 10000)
+            _keep_house(run, judge)
         left = _take_census(run, judge)
         drain(run, judge)
         while "blocked" in _take_census(run, judge):
@@ -63,6 +79,8 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
             assert not (deadlocks and dialect_of(judge).is_free_of_deadlocks)
         history = _judged(run, tmp_path / "history.jsonl")
         _check_effects(history, judge, run.queue_name)
+        if run.keeps_results:
+            _check_results(history, Queue(judge), run.queue_name)
     told = len(run.deadlocks)
     print(f"{_summary(history, left)}; deadlocks: {deadlocks}, in callers' transactions: {told}")
     return history
@@ -76,7 +94,7 @@ def drain(run: Run, connection: Connection) -> None:
         start = run.recorder.clock()
         pass_seconds(connection, run.queue_name, 2 * run.lease_seconds)
         run.recorder.record(start, "judge", "expire", None)
-        judge.queue.maintain(run.queue_name, 10000)
+        _keep_house(run, judge.connection)
         idle += 1
         while messages := judge.dequeue():
             judge.finish(
@@ -84,6 +102,12 @@ def drain(run: Run, connection: Connection) -> None:
             )
             idle = 0
     judge.connection.close()
+
+
+def _keep_house(run: Run, connection: Connection) -> None:
+    start = run.recorder.clock()
+    Queue(connection).maintain(run.queue_name, 10000)
+    run.recorder.record(start, "judge", "maintain", None)
 
 
 def _reset(run: Run, connection: Connection) -> None:
@@ -183,6 +207,29 @@ def _check_effects(history: list[Event], connection: Connection, queue: str) -> 
     possible = {message for call in calls for message, _ in call.results}
     assert sure <= set(effects) <= possible
     assert set(effects.values()) <= {1}
+
+
+def _check_results(history: list[Event], queue: Queue, queue_name: str) -> None:
+    """Judge how messages have ended: as callers were told, and else in a way that none is told."""
+    told: dict[int, str | int] = {}
+    untold: dict[int, set[str]] = defaultdict(set)
+    for event in history:
+        for message, how in event.results:
+            if how in _ENDS:
+                untold[message].add(_ENDS[how])
+            if how in ("completed", "cancelled") and event.known:
+                told[message] = how
+    left = {message for event in history[-1:] for message, _ in event.results}
+    found: Counter[str] = Counter()
+    enqueues = [event for event in history if event.action == "enqueue"]
+    for message in {message for event in enqueues for message, _ in event.results}:
+        result = queue.get_result(queue_name, message)
+        assert result is not None
+        possible = {"dead"} if message in left else untold[message]
+        assert result.state in ({told[message]} if message in told else possible)
+        found[result.state] += 1
+    print(f"results: {dict(found)}")
+    assert found["expired"] or not any(event.action == "expiring" for event in history)
 
 
 def _summary(history: list[Event], left: Counter[str]) -> str:

@@ -26,7 +26,7 @@ class Record:
 
     group_limit: the highest that the queue had. groups: group key by message. joined: the call that
         put a message into its group, unless it was delayed. waits: by message, what a dead
-        predecessor does to it, and its predecessors.
+        predecessor does to it, and its predecessors. expires: by message, when its time comes.
     """
 
     def __init__(self, history: Sequence[Event], group_limit: int = 1) -> None:
@@ -34,6 +34,7 @@ class Record:
         self.groups: dict[int, str] = {}
         self.joined: dict[int, Event] = {}
         self.waits: dict[int, tuple[str, list[int]]] = {}
+        self.expires: dict[int, Event] = {}
         self.history = sorted(history, key=lambda event: event.end)
         self.leases: dict[int, list[Lease]] = defaultdict(list)
         self.finishes: dict[int, list[tuple[Event, str]]] = defaultdict(list)
@@ -59,7 +60,9 @@ class Record:
             self.enqueued |= {message: event for message, _ in event.results}
         elif event.action in ("join", "join_later", "wait"):
             self._tie(event)
-        elif event.action != "census":
+        elif event.action not in ("census", "maintain"):
+            if event.action == "expiring":
+                self.expires |= {message: event for message, _ in event.results}
             self.lost_resets += event.action == "reset" and not event.known
             self._by_claim[event.claim_id].append(event)
             for message, outcome in event.results:

@@ -4,8 +4,10 @@ Time stands still in it until pass_seconds; the order of calls decides between e
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 FRONT, TAIL = 0, 1
 STATES = ("ready", "delayed", "leased", "dead", "blocked")
@@ -17,6 +19,7 @@ class Entry:
 
     has_token: whether it is one of those of its group that may be in work.
     awaits: the message that it waits for, None for its group; rest: others that it may wait for.
+    expires: when it is withdrawn. is_cancelled: whether its worker is told to give it back.
     """
 
     message_id: int
@@ -33,6 +36,9 @@ class Entry:
     awaits: int | None = None
     rest: list[int] = field(default_factory=list)
     on_dead: str = "hold"
+    message_type: str | None = None
+    expires: int | None = None
+    is_cancelled: bool = False
 
 
 @dataclass
@@ -42,25 +48,51 @@ class Claim:
     until: int
     entries: list[Entry] = field(default_factory=list)
 
+    def cancels(self) -> list[int]:
+        """Return the messages that were cancelled meanwhile."""
+        return [entry.message_id for entry in self.entries if entry.is_cancelled]
+
+
+class Result(NamedTuple):
+    """How a message has ended; forgotten_at: when the queue keeps it no longer."""
+
+    state: str
+    value: object
+    forgotten_at: float
+
 
 class ReferenceQueue:
     """One queue. Message and claim ids are given by the engine that is compared with this.
 
     always_rechecks: whether each dequeue that finds nothing looks at the groups that may have more
     in work, and not only one that has promoted nothing, after maintain has met such a group.
+    leaves_groups_first: whether messages that end together leave their groups before anybody goes
+    on who has waited for one of them; else who has waited for one without a token goes on first.
+    result_seconds: how long it is kept how a message has ended, 0 for not at all.
     """
 
-    def __init__(self, max_attempts: int, backoff: Sequence[int], *, always_rechecks: bool) -> None:
+    def __init__(
+        self,
+        max_attempts: int,
+        backoff: Sequence[int],
+        *,
+        always_rechecks: bool,
+        leaves_groups_first: bool,
+        result_seconds: float = 0,
+    ) -> None:
         self.now = 0
         self.paused = False
         self.entries: dict[int, Entry] = {}
         self.claims: dict[int, Claim] = {}
         self.group_limit = 1
         self.dead_hold_groups = False
+        self._results: dict[int, Result] = {}
+        self._result_seconds = result_seconds
         self._tokens: defaultdict[str, set[int]] = defaultdict(set)
         self._hints: list[str] = []
         self._dequeues_recheck = False
         self._always_rechecks = always_rechecks
+        self._leaves_groups_first = leaves_groups_first
         self._max_attempts = max_attempts
         self._backoff = backoff
         self._count = 0
@@ -69,6 +101,13 @@ class ReferenceQueue:
         """Return where a message is, None once it is finished."""
         entry = self.entries.get(message_id)
         return entry.state if entry else None
+
+    def result(self, message_id: int) -> tuple[str, object] | None:
+        """Return the state of a message and its result, None for one that is not known."""
+        state = self.state(message_id)
+        if state is None and message_id in self._results:
+            return self._results[message_id][:2]
+        return None if state is None else (state, None)
 
     def counts(self) -> dict[str, int]:
         """Return the number of messages by state."""
@@ -97,10 +136,13 @@ class ReferenceQueue:
         group: str | None,
         predecessors: Iterable[int] = (),
         on_dead: str | None = None,
+        message_type: str | None = None,
+        expires: int | None = None,
     ) -> None:
         """Take a message that is no duplicate."""
         entry = Entry(message_id, priority, allowed or self._max_attempts, key, group)
-        entry.on_dead = on_dead or "hold"
+        entry.on_dead, entry.message_type = on_dead or "hold", message_type
+        entry.expires = None if expires is None else self.now + expires
         self.entries[message_id] = entry
         self._step()
         if found := sorted(set(predecessors)):
@@ -157,10 +199,33 @@ class ReferenceQueue:
             self.claims.pop(claim_id, None)
         return taken
 
-    def finish(self, entries: Iterable[Entry]) -> None:
+    def complete(self, entries: Iterable[Entry], results: Mapping[int, object]) -> None:
+        """Forget messages that have done, and keep what came out."""
+        self.finish(entries, "completed", results)
+
+    def end_cancelled(self, entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
+        """Withdraw those that were cancelled in their worker's hands; return them, and the rest."""
+        given_back = list(entries)
+        ended = [entry for entry in given_back if entry.is_cancelled]
+        if ended:
+            self.finish(ended, "cancelled")
+        return ended, [entry for entry in given_back if not entry.is_cancelled]
+
+    def finish(
+        self,
+        entries: Iterable[Entry],
+        state: str,
+        results: Mapping[int, object] = MappingProxyType({}),
+    ) -> None:
         """Forget messages."""
         gone = list(entries)
-        outside = [entry for entry in gone if self._is_outside(entry)]
+        if self._result_seconds:
+            forgotten = self.now + self._result_seconds
+            for entry in gone:
+                value = results.get(entry.message_id)
+                self._results[entry.message_id] = Result(state, value, forgotten)
+        first = [] if self._leaves_groups_first else gone
+        outside = [entry for entry in first if self._is_outside(entry)]
         for entry in gone:
             del self.entries[entry.message_id]
         self._free(outside)
@@ -206,21 +271,39 @@ class ReferenceQueue:
         claim = self.claims[claim_id]
         claim.until = max(claim.until, self.now + lease)
 
-    def cancel(self, message_ids: Iterable[int]) -> dict[int, str]:
-        """Withdraw messages; return what was done with each."""
+    def cancel(self, message_ids: Iterable[int], *, leased: bool) -> dict[int, str]:
+        """Withdraw messages, or note it for their worker; return what was done with each."""
         outcomes = {}
+        if_leased = "requested" if leased else "leased"
         for message in message_ids:
             state = self.state(message)
-            outcomes[message] = {None: "not_found", "leased": "leased"}.get(state, "cancelled")
+            outcomes[message] = {None: "not_found", "leased": if_leased}.get(state, "cancelled")
+            if outcomes[message] == "requested":
+                self.entries[message].is_cancelled = True
         self.finish(
-            self.entries[message] for message, done in outcomes.items() if done == "cancelled"
+            (self.entries[message] for message, done in outcomes.items() if done == "cancelled"),
+            "cancelled",
         )
         return outcomes
 
-    def reset(self, limit: int) -> dict[int, str]:
-        """Make the oldest dead messages ready; return what was done with each."""
+    def cancel_many(self, message_type: str, after: int, limit: int) -> tuple[int, int | None]:
+        """Withdraw messages of a type; return how many, and the last that was looked at."""
+        seen = sorted(message_id for message_id in self.entries if message_id > after)[:limit]
+        wanted = [
+            self.entries[message_id]
+            for message_id in seen
+            if self.entries[message_id].message_type == message_type
+            and self.state(message_id) != "leased"
+        ]
+        self.finish(wanted, "cancelled")
+        return len(wanted), seen[-1] if len(seen) == limit else None
+
+    def reset(self, limit: int, message_type: str | None) -> dict[int, str]:
+        """Make the oldest dead messages ready, of a type or of any; return what was done."""
         dead = sorted(
-            message_id for message_id in self.entries if self.state(message_id) == "dead"
+            message_id
+            for message_id, entry in self.entries.items()
+            if entry.state == "dead" and message_type in (None, entry.message_type)
         )[:limit]
         outcomes = {}
         for entry in (self.entries[message_id] for message_id in dead):
@@ -242,13 +325,33 @@ class ReferenceQueue:
             self._join(entry)
         return len(due[:limit])
 
+    def expire(self) -> int:
+        """Withdraw what has waited for too long; return how many there were."""
+        due = [
+            entry
+            for entry in self.entries.values()
+            if entry.state in ("ready", "delayed", "blocked")
+            and entry.expires is not None
+            and entry.expires <= self.now
+        ]
+        self.finish(due, "expired")
+        return len(due)
+
+    def forget_results(self) -> None:
+        """Forget how messages have ended that have been kept for long enough."""
+        self._results = {
+            message_id: result
+            for message_id, result in self._results.items()
+            if result.forgotten_at > self.now
+        }
+
     def reap(self) -> tuple[int, int]:
         """Take back what expired claims hold; return how many are ready, and dead."""
         back, died = 0, 0
         for claim_id in sorted(
             claim_id for claim_id, held in self.claims.items() if held.until <= self.now
         ):
-            held = self.claims.pop(claim_id).entries
+            _, held = self.end_cancelled(self.claims.pop(claim_id).entries)
             dead = [entry for entry in held if entry.attempt >= entry.allowed]
             for entry in (entry for entry in held if entry not in dead):
                 entry.error = "lease expired: worker"
@@ -261,7 +364,7 @@ class ReferenceQueue:
         """Forget what waits."""
         states = {"blocked", "ready", "delayed", *(["dead"] if include_dead else [])}
         gone = [entry for entry in self.entries.values() if entry.state in states]
-        self.finish(gone)
+        self.finish(gone, "cancelled")
         return len(gone)
 
     def _is_outside(self, entry: Entry) -> bool:

@@ -30,13 +30,21 @@ EVERYTHING = {
     *("reset: reset", "reset: duplicate", "promote", "reap: back", "reap: died"),
     *("maintain: promoted", "maintain: reaped", "purge"),
 }
+OF_CANCEL = {
+    *("cancel: requested", "cancel_many", "completed although cancelled"),
+    *("retry_later: cancelled", "fail_now: cancelled", "release: cancelled"),
+}
+OF_RESULTS = {
+    *("result: completed", "result: cancelled", "result: expired", "result: dead"),
+    *("result: ready", "result: None"),
+}
 OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechecked"}
 
 
 @pytest.mark.timeout(limit(300))
 @pytest.mark.promise(
     "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
-    "P25", "P26", "P27", "P35",
+    "P25", "P26", "P27", "P32", "P34", "P35", "P36",
 )  # fmt: skip
 def test_a_queue_does_step_by_step_what_the_contract_says(
     server: Server, connection: Connection, queue_name: str
@@ -44,19 +52,27 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     has_groups = "groups" in server.capabilities
     has_predecessors = "predecessors" in server.capabilities
     has_topics = "topics" in server.capabilities
+    has_cancel = "cancel" in server.capabilities
+    has_expiry = "expiry" in server.capabilities
+    has_results = "results" in server.capabilities
     numbers = count()
     seen: Counter[str] = Counter()
 
     @SETTINGS
     @given(steps=st.lists(st.integers(0, 2**32), min_size=80, max_size=100))
     def compare(steps: list[int]) -> None:
-        name = f"{queue_name}_{next(numbers)}"
+        number_of_queue = next(numbers)
+        name = f"{queue_name}_{number_of_queue}"
         comparison = Comparison(
             connection,
             name,
             seen,
             has_groups=has_groups,
             has_predecessors=has_predecessors,
+            has_cancel=has_cancel,
+            has_expiry=has_expiry,
+            # The moments of the test are multiples of 5 s, and a moment later.
+            result_seconds=64.9 * (number_of_queue % 2) if has_results else None,
             topic=f"w{uuid.uuid4().hex}" if has_topics else None,
         )
         for place, number in enumerate(steps):
@@ -75,4 +91,7 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     everything = EVERYTHING | (OF_GROUPS if has_groups else set())
     everything |= {"waits for others"} if has_predecessors else set()
     everything |= {"publish"} if has_topics else set()
+    everything |= OF_CANCEL if has_cancel else set()
+    everything |= {"maintain: expired"} if has_expiry else set()
+    everything |= OF_RESULTS if has_results else set()
     assert IS_GIVEN or everything - {what for what, times in seen.items() if times} == set()

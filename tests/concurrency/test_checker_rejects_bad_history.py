@@ -92,7 +92,29 @@ def of_group(*more: Event) -> list[Event]:
     ]
 
 
+EXPIRED = [
+    Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5))),
+    Event(2, 3, "p", "expiring", None, ((1, "expiring"),)),
+    Event(4, 5, "judge", "maintain"),
+    Event(5, 6, "judge", "maintain"),
+]
+
+
+def test_what_expires_may_end_untold() -> None:
+    left = Event(6, 7, "judge", "census", None, ((2, "ready"),))
+    assert check([*EXPIRED, left]) == []
+    early = Event(1.2, 1.3, "judge", "census", None, ((2, "ready"),))
+    assert check([*EXPIRED, early]) == ["message 1 is lost"]
+    came_back = Event(4.5, 4.6, "judge", "census", None, ((1, "ready"), (2, "ready")))
+    assert check([*EXPIRED, came_back, left]) == []
+
+
 BAD = {
+    "a message that was to expire": (
+        checker.not_kept_after_expiry,
+        [*EXPIRED, Event(6, 7, "judge", "census", None, ((1, "delayed"), (2, "ready")))],
+        "message 1 should have expired",
+    ),
     "a message of a group delivered too early": (
         checker.groups_in_order,
         of_group(

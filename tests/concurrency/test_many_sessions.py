@@ -100,6 +100,28 @@ def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
     assert count(history, "wait") >= 500
 
 
+@pytest.mark.requires("expiry", "results")
+@pytest.mark.promise("P02", "P32", "P36")
+def test_ten_sessions_at_a_queue_whose_messages_expire_and_leave_results(
+    server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
+) -> None:
+    Queue(connection).create_queue(
+        queue_name, backoff_base_seconds=0, max_attempts=10000, result_seconds=31536000
+    )
+    run = Run(
+        server,
+        database_url,
+        queue_name,
+        Recorder(),
+        expires=True,
+        keeps_results=True,
+        waits=True,
+        stirs=True,
+    )
+    history = perform(run, times(1_000), tmp_path, kill_now_and_then(run))
+    assert count(history, "expiring") >= 200
+
+
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(

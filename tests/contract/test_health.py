@@ -31,6 +31,7 @@ def test_a_new_queue_is_in_good_health(
 ) -> None:
     found = [row for row in call(connection, "health") if row.queue_name == queue.name]
     of_some = {
+        "overdue_expiries": "expiry",
         "overdue_groups": "groups",
         "overdue_results": "results",
         "waits_for_dead": "predecessors",
@@ -88,6 +89,23 @@ def test_an_expired_lease_that_nobody_reaps_is_named(
     row = check(connection, "expired_leases", queue.name)
     assert row.status == status
     assert seconds <= row.value < seconds + 25
+
+
+@pytest.mark.requires("expiry")
+@pytest.mark.promise("P19", "P36")
+@pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
+def test_a_message_whose_time_has_come_and_that_nobody_withdraws_is_named(
+    connection: Connection, queue: CheckedQueue, seconds: int, status: str
+) -> None:
+    queue.enqueue("due", expire_seconds=10)
+    queue.enqueue("not due", expire_seconds=100000)
+    queue.pass_seconds(10 + seconds)
+    row = check(connection, "overdue_expiries", queue.name)
+    assert row.status == status
+    assert seconds <= row.value < seconds + 25
+    queue.call("maintain")
+    row = check(connection, "overdue_expiries", queue.name)
+    assert (row.status, row.value) == ("ok", 0)
 
 
 @pytest.mark.promise("P10", "P19")

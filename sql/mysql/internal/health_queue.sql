@@ -9,11 +9,11 @@ begin
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
-    declare v_finished_at datetime(6);
+    declare v_finished_at, v_expires_at datetime(6);
     declare v_result_seconds double;
     declare v_attempt smallint;
     declare v_is_hint boolean;
-    declare v_dead, v_waiting, v_failed bigint;
+    declare v_dead, v_waiting, v_failed, v_message_id bigint;
     set p_checks = null;
 
     select q.paused_at, q.result_seconds into v_paused_at, v_result_seconds
@@ -92,6 +92,18 @@ begin
         'overdue_groups', p_part_id,
         coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    ));
+
+    select e.expires_at, e.message_id into v_expires_at, v_message_id
+    from rowq.expiry e force index (primary)
+    where e.part_id = p_part_id
+      and e.expires_at <= v_now
+    order by e.part_id, e.expires_at, e.expiry_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_expiries', p_part_id,
+        coalesce(timestampdiff(microsecond, v_expires_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a message whose time has come has waited for maintain, or for who holds it'
     ));
 
     select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint

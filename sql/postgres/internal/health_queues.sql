@@ -111,6 +111,24 @@ begin
     ) w on true;
 
     return query
+    select 'overdue_expiries', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - w.expires_at), 0)::double precision,
+           30::double precision, 300::double precision,
+           'seconds that a message whose time has come has waited for maintain, or for who holds it'
+    from rowq.queue q
+    left join lateral (
+        select e.expires_at
+        from rowq.expiry e
+        where e.part_id = q.part_id
+          and e.expires_at <= statement_timestamp()
+          and e.expires_at >= rowq.internal_from_microseconds(
+              rowq.internal_read_safe_floor(q.part_id, -7::smallint)
+          )
+        order by e.part_id, e.expires_at
+        limit 1
+    ) w on true;
+
+    return query
     select 'overdue_results', q.queue_name,
            greatest(
                coalesce(extract(epoch from clock_timestamp() - w.finished_at), 0)
