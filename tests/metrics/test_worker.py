@@ -86,12 +86,14 @@ def test_what_became_of_messages_and_what_handlers_raised_is_counted(queue: Work
         assert value(told, "polls_total", queue, result="found") >= 1
         told = told_when(
             worker,
-            lambda told: value(told, "polls_total", queue, result="empty") >= 1,
+            lambda told: (
+                value(told, "polls_total", queue, result="empty") >= 1
+                and value(told, "ready", queue) == 1
+            ),
             "it has polled in vain",
         )
         polled_at = value(told, "last_poll_timestamp_seconds", queue)
         assert abs(time.time() - polled_at) < 30
-        assert value(told, "ready", queue) == 1
         assert value(told, "held", queue) == 0
         assert value(told, "oldest_claim_seconds", queue) == 0
     assert worker.metrics_url is None
@@ -181,12 +183,15 @@ def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) 
         assert gate.entered.wait(30)
         # It has not polled for three pauses, and for three seconds: it has no time to.
         told = told_when(
-            worker, lambda told: value(told, "oldest_claim_seconds", queue) > 4, "it is at work"
+            worker,
+            lambda told: (
+                value(told, "oldest_claim_seconds", queue) > 4 and value(told, "ready", queue) == 1
+            ),
+            "it is at work and ready",
         )
         assert value(told, "leases_total", queue, result="extended") >= 2
         assert value(told, "held", queue) == 2
-        assert value(told, "ready", queue) == 1
-        assert get(f"{worker.metrics_url}/ready") == (200, "ok\n")
+        wait_until(lambda: get(f"{worker.metrics_url}/ready") == (200, "ok\n"), "the probe, too")
         gate.may_go.set()
         told_when(worker, lambda told: value(told, "held", queue) == 0, "it is done")
 
@@ -199,7 +204,7 @@ def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue)
         with running(worker):
             address = address_of(worker)
             assert gate.entered.wait(30)
-            assert get(f"{address}/ready")[0] == 200
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "it is ready")
             way.stall()
             late = 503, f"the lease of claim {gate.claims[0]} is not extended\n"
             wait_until(lambda: get(f"{address}/ready") == late, "it is not ready", seconds=20)
