@@ -244,6 +244,19 @@ def test_no_password_is_told_or_logged(caplog: pytest.LogCaptureFixture) -> None
     assert secret not in str(missing.last_error) + str(collector.last_error)
 
 
+def test_a_system_without_another_thread_is_rowq_up_0(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    collector = Collector(connect, cache_seconds=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert scraped(collector).value("rowq_up") == 0
+    assert scraped(collector).value("rowq_up") == 1
+
+
 def test_a_registry_refuses_it_twice_and_does_not_look_for_that(connect: Connect) -> None:
     source = Counting(connect)
     registry = prometheus_client.CollectorRegistry()

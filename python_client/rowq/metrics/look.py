@@ -76,10 +76,15 @@ class Looks:
             if self._pending is None:
                 if self._last is not None and began_at < self._fresh_until:
                     return self._last
-                self._pending = Future()
-                threading.Thread(
-                    target=self._look, args=(self._pending,), name="rowq-metrics", daemon=True
-                ).start()
+                begun: Future[Look] = Future()
+                thread = threading.Thread(
+                    target=self._look, args=(begun,), name="rowq-metrics", daemon=True
+                )
+                try:
+                    thread.start()
+                except RuntimeError as no_thread:
+                    return Look(max_count=self._max_count, error=no_thread)
+                self._pending = begun
             pending = self._pending
         wait([pending], timeout=self._timeout_seconds)
         if pending.done():
