@@ -192,6 +192,7 @@ $$;
 \ir routines/get_message.sql
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql
+\ir routines/get_history.sql
 \ir routines/list_dead.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql
