@@ -109,11 +109,11 @@ begin
                                       date(v_now - interval q.history_days day),
                                       v_now
                                   )
-                                  or h.claim_id is null
+                                  or h.outcome is null
                            from rowq.history h force index (primary)
                            where h.part_id = l.part_id
                              and h.message_id > 0
-                           order by h.part_id, h.ended_at, h.message_id, h.attempt
+                           order by h.part_id, h.ended_at, h.message_id, h.claim_id
                            limit 1
                        ), true)
                    ),

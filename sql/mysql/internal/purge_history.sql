@@ -32,17 +32,17 @@ begin
         select json_arrayagg(
                    json_array(
                        h.message_id, timestampdiff(microsecond, '1970-01-01', h.ended_at),
-                       h.attempt
+                       h.claim_id
                    )
                )
         into v_old
         from (
-            select k.message_id, k.ended_at, k.attempt, k.claim_id
+            select k.message_id, k.ended_at, k.claim_id, k.outcome
             from rowq.history k force index (primary)
             where k.part_id = p_part_id
               and k.ended_at >= v_since
               and k.ended_at < p_before
-            order by k.part_id, k.ended_at, k.message_id, k.attempt
+            order by k.part_id, k.ended_at, k.message_id, k.claim_id
             limit p_limit
         ) h;
     end if;
@@ -54,14 +54,14 @@ begin
             '$[*]' columns (
                 message_id bigint path '$[0]',
                 ended_at bigint path '$[1]',
-                attempt smallint path '$[2]'
+                claim_id bigint path '$[2]'
             )
         ) j
         straight_join rowq.history h force index (primary)
             on h.part_id = p_part_id
            and h.ended_at = v_epoch + interval j.ended_at microsecond
            and h.message_id = j.message_id
-           and h.attempt = j.attempt;
+           and h.claim_id = j.claim_id;
         call rowq.internal_first_key(p_part_id, -10, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then

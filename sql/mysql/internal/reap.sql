@@ -135,7 +135,7 @@ begin
         if p_history_days > 0 then
             call rowq.internal_push_history(
                 p_part_id, v_claim_id, v_worker_name, v_leased_at, v_held, 'lease_expired',
-                v_error, v_dead, v_cancel_ids
+                v_error, null, v_cancel_ids
             );
         end if;
     end while;
