@@ -44,6 +44,7 @@ $$;
 \ir tables/gate.sql
 \ir tables/started.sql
 \ir tables/result.sql
+\ir tables/history.sql
 \ir tables/topic_binding.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
