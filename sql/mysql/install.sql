@@ -38,6 +38,7 @@ deallocate prepare rowq_check;
 -- source tables/started.sql
 -- source tables/expiry.sql
 -- source tables/result.sql
+-- source tables/history.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- source tables/schedule.sql

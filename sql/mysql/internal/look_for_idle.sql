@@ -100,6 +100,22 @@ begin
                            order by k.part_id, k.finished_at
                            limit 1
                        ), true)
+                   )
+                   and (
+                       not q.has_history
+                       or coalesce((
+                           select h.ended_at >= if(
+                                      q.history_days > 0,
+                                      date(v_now - interval q.history_days day),
+                                      v_now
+                                  )
+                                  or h.claim_id is null
+                           from rowq.history h force index (primary)
+                           where h.part_id = l.part_id
+                             and h.message_id > 0
+                           order by h.part_id, h.ended_at, h.message_id, h.attempt
+                           limit 1
+                       ), true)
                    ),
                    sysdate(6)
                )
