@@ -147,6 +147,7 @@ deallocate prepare rowq_check;
 -- source internal/purge_archive.sql
 -- source internal/purge_blocked.sql
 -- source internal/purge_grouped.sql
+-- source internal/purge_history.sql
 -- source internal/purge_ready.sql
 -- source internal/purge_results.sql
 -- source internal/purge_started.sql
@@ -154,6 +155,7 @@ deallocate prepare rowq_check;
 -- source internal/push_claim.sql
 -- source internal/push_dead.sql
 -- source internal/push_delayed.sql
+-- source internal/push_history.sql
 -- source internal/push_ready.sql
 -- source internal/push_result.sql
 -- source internal/read_result.sql

@@ -119,10 +119,12 @@ $$;
 \ir internal/pop_waiting.sql
 \ir internal/promote.sql
 \ir internal/purge_archive.sql
+\ir internal/purge_history.sql
 \ir internal/purge_results.sql
 \ir internal/purge_started.sql
 \ir internal/push_dead.sql
 \ir internal/push_delayed.sql
+\ir internal/push_history.sql
 \ir internal/push_ready.sql
 \ir internal/push_result.sql
 \ir internal/read_floor.sql

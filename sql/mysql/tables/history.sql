@@ -6,14 +6,14 @@
 -- the primary key select claim_id, which is outside of it.
 create table if not exists rowq.history (
     part_id     int not null comment 'The queue; never used again for another one.',
-    ended_at    datetime(6) not null comment 'When the attempt ended; null while it has not.',
+    ended_at    datetime(6) not null comment 'When the attempt ended.',
     message_id  bigint not null comment 'The message.',
     attempt     smallint not null comment 'How many times the message has been leased.',
-    claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
-    worker_name varchar(200) null comment 'Who holds the lease.',
-    leased_at   datetime(6) not null comment 'When the lease began.',
+    claim_id    bigint not null comment 'The claim that held the message.',
+    worker_name varchar(200) null comment 'Who held the lease.',
+    leased_at   datetime(6) not null comment 'When the dequeue leased the message.',
     outcome     varchar(20) not null comment 'completed, retrying, dead, released, lease_expired or cancelled.',
-    error       varchar(2000) null comment 'What went wrong, or null.',
+    error       varchar(2000) null comment 'What the worker said went wrong, or that the lease expired; else null.',
     primary key (part_id, ended_at, message_id, attempt),
     key history_message_ix (part_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin

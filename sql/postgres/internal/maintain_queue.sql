@@ -20,7 +20,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31 P36
+-- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31 P36 P37
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;

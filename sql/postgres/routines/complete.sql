@@ -15,7 +15,7 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row first; then new history rows; message and dedup rows, waiting for who has
 --           just named one of the messages as a predecessor; rows of groups and of messages that
 --           wait, tried only

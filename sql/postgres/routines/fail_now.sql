@@ -15,7 +15,7 @@ as $$
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the claim row first; then new dead and history rows and dedup rows, and for cancelled
 --           messages as complete
 -- commits   never; the caller owns the transaction

@@ -12,7 +12,8 @@ as $$
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive and history rows; for a drop the archive, tried without waiting, until the caller's end
+-- locks     archive and history rows; for a drop the archive, tried without waiting, until the
+--           caller's end
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -11,7 +11,7 @@ as $$
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     expired claim rows, passing over locked ones; new ready, dead or history
 --           rows; for cancelled
 --           messages as complete

@@ -14,7 +14,7 @@ as $$
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08 P34
+-- promise   P08 P34 P37
 -- locks     the claim row first; then new ready and history rows, and for cancelled messages as
 --           complete
 -- commits   never; the caller owns the transaction

@@ -16,7 +16,7 @@ as $$
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the claim row first; then new delayed, ready, dead or history rows, and for
 --           cancelled messages as complete
 -- commits   never; the caller owns the transaction
