@@ -104,11 +104,7 @@ begin
                    and (
                        not q.has_history
                        or coalesce((
-                           select h.ended_at >= if(
-                                      q.history_days > 0,
-                                      date(v_now - interval q.history_days day),
-                                      v_now
-                                  )
+                           select h.ended_at >= v_now - interval q.history_days day
                                   or h.outcome is null
                            from rowq.history h force index (primary)
                            where h.part_id = l.part_id

@@ -87,16 +87,8 @@ begin
                     );
                 end if;
                 if v_has_history then
-                    -- Purge whole days, as the archive is purged. A queue that keeps no history any
-                    -- more is purged up to now.
                     call rowq.internal_purge_history(
-                        p_part_id,
-                        if(
-                            v_history_days > 0,
-                            date(utc_timestamp(6) - interval v_history_days day),
-                            utc_timestamp(6)
-                        ),
-                        least(10 * p_limit, 50000)
+                        p_part_id, v_history_days, 10 * p_limit
                     );
                 end if;
             end if;

@@ -1,19 +1,21 @@
 drop procedure if exists rowq.internal_purge_history;
 
 delimiter //
-create procedure rowq.internal_purge_history(p_part_id int, p_before datetime(6), p_limit int)
+create procedure rowq.internal_purge_history(p_part_id int, p_days int, p_limit int)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_purge_history
--- purpose   Delete up to p_limit attempts of the history that ended before p_before.
+-- purpose   Delete up to p_limit attempts, 10000 at most, that ended more than p_days ago.
 -- promise   P13 P37
 -- locks     a row of lane, passed over when locked, which elects who purges; history rows
--- differs   PostgreSQL drops partitions
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_before datetime(6) default v_now - interval p_days day;
     declare v_latest bigint default timestampdiff(
-        microsecond, v_epoch, least(p_before, utc_timestamp(6) - interval 500000 microsecond)
+        microsecond, v_epoch, least(v_before, v_now - interval 500000 microsecond)
     );
+    declare v_limit int default least(p_limit, 10000);
     declare v_floor, v_first bigint;
     declare v_since datetime(6);
     declare v_old longtext;
@@ -27,7 +29,8 @@ begin
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
 
-    -- Find rows without locks, then delete them by their whole keys, so that no gap is locked.
+    -- Find rows without locks, then delete them by their whole keys, so that no gap is locked. A
+    -- longer list might be cut off at group_concat_max_len.
     if v_since is not null then
         select json_arrayagg(
                    json_array(
@@ -41,9 +44,9 @@ begin
             from rowq.history k force index (primary)
             where k.part_id = p_part_id
               and k.ended_at >= v_since
-              and k.ended_at < p_before
+              and k.ended_at < v_before
             order by k.part_id, k.ended_at, k.message_id, k.claim_id
-            limit p_limit
+            limit v_limit
         ) h;
     end if;
 

@@ -50,13 +50,14 @@ begin
 
     select h.attempt, h.worker_name, h.leased_at, h.ended_at, h.outcome, h.error
     from (
-        select k.attempt, k.worker_name, k.leased_at, k.ended_at, k.outcome, k.error
+        select k.attempt, k.worker_name, k.leased_at, k.ended_at, k.outcome, k.error,
+               k.claim_id
         from rowq.history k force index (history_message_ix)
         where k.part_id = v_part_id
           and k.message_id = p_message_id
           and k.message_id > 0
         union all
-        select v_attempt, v_worker_name, v_leased_at, null, null, null
+        select v_attempt, v_worker_name, v_leased_at, null, null, null, v_claim_id
         from dual
         where v_claim_id is not null
           and not exists (
@@ -67,7 +68,7 @@ begin
                 and k.claim_id = v_claim_id
           )
     ) h
-    order by h.ended_at is null, h.ended_at, h.attempt;
+    order by h.ended_at is null, h.ended_at, h.claim_id;
 
     call rowq.internal_unpin_session();
 end//

@@ -51,8 +51,7 @@ begin
             );
             if v_has_history then
                 call rowq.internal_purge_history(
-                    v_part_id, utc_timestamp(6) - interval v_history_days day,
-                    coalesce(p_batch_size, 1000)
+                    v_part_id, v_history_days, coalesce(p_batch_size, 1000)
                 );
             end if;
 
