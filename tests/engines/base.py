@@ -33,7 +33,6 @@ REMEDIES = {
     "topics": "--engine postgres18,mariadb",
     "cancel": "--engine postgres18,mariadb",
     "expiry": "--engine postgres18,mariadb",
-    "history": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
 
