@@ -32,9 +32,9 @@ begin
     declare v_is_done boolean default false;
     declare v_messages, v_cancel_ids longtext;
 
-    -- Most calls go this short way: a transaction of their own, the whole claim, no key, no archive,
-    -- no results and no history. For everything else, every error included, it changes nothing, and
-    -- the loop below does it all.
+    -- Most calls go this short way: a transaction of their own, the whole claim, no key, and neither
+    -- archive nor results nor history. For everything else, every error included, it changes
+    -- nothing, and the loop below does it all.
     short_way: begin
         -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
         -- (1317) or ran out of its time (1969, 3024).

@@ -9,7 +9,7 @@ begin
 -- routine   purge_archive
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
--- promise   P19 P37
+-- promise   P19
 -- locks     archive rows; history rows; for a drop the archive, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711
