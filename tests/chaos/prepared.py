@@ -85,6 +85,8 @@ class Prepared:
         match routine.name:
             case "create_schedule":
                 own["schedule_name"] = "new"
+            case "get_history":
+                own["message_id"] = self.ids[0]
             case "unbind_topic":
                 own["topic_pattern"] = f"{self.topic}.#"
             case "publish_batch":

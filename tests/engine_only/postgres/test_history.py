@@ -75,7 +75,7 @@ def grow(connection: Connection) -> None:
 
 
 def faulty(plans: list[Plan]) -> set[str]:
-    """Return the faults of rowq's own statements: the test lets leases run out by one of its own."""
+    """Return the faults of rowq's own statements; the test lets leases run out by another one."""
     return faults([plan for plan in plans if "interval '2' day" not in plan["Query Text"]])
 
 
