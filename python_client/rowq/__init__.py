@@ -29,6 +29,7 @@ from rowq.errors import (
 from rowq.headers import UnreadableHeaders
 from rowq.messages import (
     Archived,
+    Attempt,
     BatchEnqueued,
     BatchPublished,
     Cancelled,
@@ -66,6 +67,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Archived",
     "AsyncQueue",
+    "Attempt",
     "BatchEnqueued",
     "BatchPublished",
     "Cancelled",

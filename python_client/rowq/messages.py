@@ -292,7 +292,8 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit. result_seconds: None where the engine has no results yet.
+    max_leased, rate_limit: 0 is no limit. result_seconds, history_days: None where the engine has
+    no results, or no history, yet.
     """
 
     queue_name: str
@@ -318,6 +319,7 @@ class QueueStats:
     rate_limit: int | None
     rate_seconds: float | None
     result_seconds: float | None
+    history_days: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +362,22 @@ class MessageResult:
     finished_at: datetime | None
     result: Any
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One lease of a message: who had it, from when to when, and how that ended.
+
+    outcome: completed, retrying, dead, released, lease_expired or cancelled; None, as ended_at is,
+    of the lease that has not ended.
+    """
+
+    attempt: int
+    worker_name: str | None
+    leased_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)

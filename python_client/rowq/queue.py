@@ -26,6 +26,7 @@ from rowq.bodies import (
 from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
+    Attempt,
     BatchEnqueued,
     BatchPublished,
     Cancelled,
@@ -150,10 +151,12 @@ class Queue:
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
         result_seconds: float | None = None,
+        history_days: int | None = None,
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists").
 
-        For `result_seconds` after a message's end get_result knows how it ended; 0 is not at all.
+        For `result_seconds` after a message's end get_result knows how it ended, and for
+        `history_days` get_history who had it, and when; 0 is not at all.
         """
         row = self._row(
             "create_queue",
@@ -173,6 +176,7 @@ class Queue:
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
             result_seconds=result_seconds,
+            history_days=history_days,
         )
         return QueueOutcome(*row)
 
@@ -195,6 +199,7 @@ class Queue:
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
         result_seconds: float | None = None,
+        history_days: int | None = None,
     ) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
         row = self._row(
@@ -215,6 +220,7 @@ class Queue:
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
             result_seconds=result_seconds,
+            history_days=history_days,
         )
         return QueueOutcome(*row)
 
@@ -773,6 +779,15 @@ class Queue:
         """
         rows = self._rows("get_result", queue_name=queue_name, message_id=message_id)
         return MessageResult(*rows[0]) if rows else None
+
+    def get_history(self, queue_name: str, message_id: int) -> list[Attempt]:
+        """Return the attempts of a message: those that ended, oldest first, then the present lease.
+
+        Those that have ended are there for the queue's history_days, also when the message is gone.
+        The lease has `ended_at` and `outcome` None.
+        """
+        rows = self._rows("get_history", queue_name=queue_name, message_id=message_id)
+        return [Attempt(*row) for row in rows]
 
     def wait_for_result(
         self, queue_name: str, message_id: int, *, wait_seconds: float = 20

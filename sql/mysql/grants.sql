@@ -43,7 +43,7 @@ begin
                     'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
                     'purge_archive,queue_stats,get_message,get_result,wait_for_result,',
-                    'list_dead,list_topics,health,version,put'
+                    'get_history,list_dead,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(

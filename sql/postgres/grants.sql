@@ -241,6 +241,7 @@ begin
                 ('rowq_admin', 'get_result'),
                 ('rowq_admin', 'wait_for_result'),
                 ('rowq_admin', 'internal_poll_result'),
+                ('rowq_admin', 'get_history'),
                 ('rowq_admin', 'list_dead'),
                 ('rowq_admin', 'list_topics'),
                 ('rowq_admin', 'health'),
