@@ -31,6 +31,7 @@ from rowq.messages import (
     BatchEnqueued,
     BatchPublished,
     Cancelled,
+    Claim,
     DeadMessage,
     DroppedSchedule,
     Enqueued,
@@ -804,6 +805,18 @@ class AsyncQueue:
             max_messages=max_messages,
         )
         return [DeadMessage(*row) for row in rows]
+
+    async def list_claims(
+        self, queue_name: str | None = None, *, after_claim_id: int = 0, max_claims: int = 100
+    ) -> list[Claim]:
+        """Return who is at work on what: claims of one queue or all, in the order of their ids."""
+        rows = await self._rows(
+            "list_claims",
+            queue_name=queue_name,
+            after_claim_id=after_claim_id,
+            max_claims=max_claims,
+        )
+        return [Claim(*row) for row in rows]
 
     async def list_topics(self, queue_name: str | None = None) -> list[TopicBinding]:
         """Return the patterns of one queue or all."""

@@ -376,6 +376,18 @@ class DeadMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A batch of messages that a worker holds; the lease has run out where less than 0 is left."""
+
+    queue_name: str
+    claim_id: int
+    worker_name: str | None
+    message_count: int
+    lease_until: datetime
+    lease_left_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class HealthCheck:
     """One finding of health; `status` is ok, warning or critical."""
 

@@ -43,7 +43,7 @@ begin
                     'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
                     'list_schedules,next_ticks,maintain,reap,promote,archive,',
                     'purge_archive,queue_stats,get_message,get_result,wait_for_result,',
-                    'list_dead,list_topics,health,version,put'
+                    'list_dead,list_claims,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
@@ -58,8 +58,8 @@ begin
                 ) as routine_names
                 union all
                 select 'rowq_monitor' as role_name, concat(
-                    'list_schedules,next_ticks,queue_stats,list_dead,list_topics,',
-                    'health,version'
+                    'list_schedules,next_ticks,queue_stats,list_dead,list_claims,',
+                    'list_topics,health,version'
                 ) as routine_names
                 -- end of rights
             ) w

@@ -233,6 +233,7 @@ deallocate prepare rowq_check;
 -- source routines/get_result.sql
 -- source routines/wait_for_result.sql
 -- source routines/list_dead.sql
+-- source routines/list_claims.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql
 -- source routines/version.sql

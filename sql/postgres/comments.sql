@@ -48,6 +48,7 @@ begin
                 ('routine', 'get_result', '', 'How a message has ended, and its result; of one that has not ended its state; no row when rowq does not know it.'),
                 ('routine', 'wait_for_result', '', 'Do what get_result does, but wait until the message has ended or the time is up; the queue must keep results.'),
                 ('routine', 'list_dead', '', 'Dead messages, without their bodies, in the order of their ids.'),
+                ('routine', 'list_claims', '', 'Who is at work on what: the claims of one queue or all, in the order of their ids.'),
                 ('routine', 'list_topics', '', 'The patterns of one queue or all, in the order of the queues'' names.'),
                 ('routine', 'health', '', 'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'),
                 ('routine', 'version', '', 'What is installed.'),

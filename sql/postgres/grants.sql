@@ -242,6 +242,7 @@ begin
                 ('rowq_admin', 'wait_for_result'),
                 ('rowq_admin', 'internal_poll_result'),
                 ('rowq_admin', 'list_dead'),
+                ('rowq_admin', 'list_claims'),
                 ('rowq_admin', 'list_topics'),
                 ('rowq_admin', 'health'),
                 ('rowq_admin', 'version'),
@@ -285,6 +286,7 @@ begin
                 ('rowq_monitor', 'next_ticks'),
                 ('rowq_monitor', 'queue_stats'),
                 ('rowq_monitor', 'list_dead'),
+                ('rowq_monitor', 'list_claims'),
                 ('rowq_monitor', 'list_topics'),
                 ('rowq_monitor', 'health'),
                 ('rowq_monitor', 'version')

@@ -193,6 +193,7 @@ $$;
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql
 \ir routines/list_dead.sql
+\ir routines/list_claims.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql
 \ir routines/version.sql

@@ -51,6 +51,7 @@ from (
         (N'procedure', N'QueueStats', N'', N'Counts, age and settings of one queue or all.'),
         (N'procedure', N'GetMessage', N'', N'Where a message is and everything about it; no row when rowq does not know it.'),
         (N'procedure', N'ListDead', N'', N'Dead messages, without their bodies, in the order of their ids.'),
+        (N'procedure', N'ListClaims', N'', N'Who is at work on what: the claims of one queue or all, in the order of their ids.'),
         (N'procedure', N'ListTopics', N'', N'The patterns of one queue or all, in the order of the queues'' names.'),
         (N'procedure', N'Health', N'', N'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'),
         (N'procedure', N'Version', N'', N'What is installed.'),

@@ -193,6 +193,7 @@ go
 :r routines/queue_stats.sql
 :r routines/get_message.sql
 :r routines/list_dead.sql
+:r routines/list_claims.sql
 :r routines/list_topics.sql
 :r routines/health.sql
 :r routines/version.sql

@@ -57,6 +57,7 @@ def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> 
     results += queue.release(queue_name, first[0].claim_id)
     results += queue.queue_stats(queue_name)
     results += queue.list_dead(queue_name)
+    results += queue.list_claims(queue_name)
     results += queue.reset(queue_name)
     results += queue.cancel(queue_name, [ids[1]])
     results += queue.maintain(queue_name)

@@ -33,7 +33,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
-NEEDS_NO_NAME = {"list_schedules", "list_topics", "maintain", "queue_stats"}
+NEEDS_NO_NAME = {"list_claims", "list_schedules", "list_topics", "maintain", "queue_stats"}
 """Null means every queue to them."""
 ROUTINES = [
     routine.name

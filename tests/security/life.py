@@ -96,6 +96,7 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     held = life.ask("dequeue_fast", batch_size=2, worker_name="w \u2603")
     claim = held[0].claim_id
     life.ask("extend_lease", claim_id=claim, lease_seconds=5 * HOUR)
+    life.ask("list_claims")
     life.ask("complete", claim_id=claim, message_ids=[held[0].message_id, 1 << 60])
     life.ask("retry_later", claim_id=claim, error="broken, 1.5 times")
     life.ask("get_message", message_id=held[1].message_id)

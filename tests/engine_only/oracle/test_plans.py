@@ -110,6 +110,7 @@ def every_routine(session: Connection, queue: str) -> None:
         call(session, "extend_lease", **common, claim_id=claim)
         call(session, finish, **common, claim_id=claim)
     call(session, "list_dead", **common)
+    call(session, "list_claims", **common)
     call(session, "reset", **common)
     make_dead(session, queue, "dead")
     call(session, "reset", **common, message_ids=ids)

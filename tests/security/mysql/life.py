@@ -164,6 +164,7 @@ class Life:
         claim = taken[0].claim_id if taken else 1
         held = [row.message_id for row in taken] or [1]
         self._say("extend_lease", claim_id=claim, lease_seconds=3000)
+        self._say("list_claims")
         self._say("complete", claim_id=claim, message_ids=held[:1])
         self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
         self._say("release", claim_id=claim, message_ids=held[2:3])
