@@ -200,6 +200,13 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """Dead messages that discard_dead has deleted."""
+
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
     """What was done with a schedule, and when it runs next."""
 

@@ -31,6 +31,7 @@ from rowq.messages import (
     Cancelled,
     Claim,
     DeadMessage,
+    Discarded,
     DroppedSchedule,
     Enqueued,
     HealthCheck,
@@ -587,6 +588,30 @@ class Queue:
         )
         return [Outcome(*row) for row in rows]
 
+    def discard_dead(
+        self,
+        queue_name: str,
+        message_ids: Sequence[int] | None = None,
+        *,
+        max_messages: int = 1000,
+        message_type: str | None = None,
+        died_before: datetime | None = None,
+    ) -> Discarded:
+        """Delete dead messages for good; None takes the oldest. The archive keeps none of them.
+
+        `message_type` and `died_before` say which of them, as for reset. A message that is not
+        dead, or that another session is at work on, is left alone and not counted.
+        """
+        row = self._row(
+            "discard_dead",
+            queue_name=queue_name,
+            message_ids=message_ids,
+            max_messages=max_messages,
+            message_type=message_type,
+            died_before=died_before,
+        )
+        return Discarded(*row)
+
     # schedule
 
     def create_schedule(
@@ -790,14 +815,26 @@ class Queue:
         return None if row[0] is None else result_from_json(row[0])
 
     def list_dead(
-        self, queue_name: str, *, after_message_id: int = 0, max_messages: int = 100
+        self,
+        queue_name: str,
+        *,
+        after_message_id: int = 0,
+        max_messages: int = 100,
+        before_message_id: int | None = None,
+        message_type: str | None = None,
     ) -> list[DeadMessage]:
-        """Return dead messages, without their bodies, in the order of their ids."""
+        """Return dead messages, without their bodies, in the order of their ids.
+
+        `before_message_id` goes backwards from there instead: 2**63 - 1 begins with the newest. A
+        `message_type` leaves the others out, which are looked at all the same.
+        """
         rows = self._rows(
             "list_dead",
             queue_name=queue_name,
             after_message_id=after_message_id,
             max_messages=max_messages,
+            before_message_id=before_message_id,
+            message_type=message_type,
         )
         return [DeadMessage(*row) for row in rows]
 

@@ -40,10 +40,11 @@ begin
                     'bind_topic,unbind_topic,purge_queue,enqueue,enqueue_batch,',
                     'publish,publish_batch,dequeue_fast,dequeue_wait,peek,complete,',
                     'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
-                    'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
-                    'list_schedules,next_ticks,maintain,reap,promote,archive,',
-                    'purge_archive,queue_stats,get_message,get_result,wait_for_result,',
-                    'list_dead,list_claims,list_topics,health,version,put'
+                    'reset,discard_dead,create_schedule,alter_schedule,drop_schedule,',
+                    'run_schedule,list_schedules,next_ticks,maintain,reap,promote,',
+                    'archive,purge_archive,queue_stats,get_message,get_result,',
+                    'wait_for_result,list_dead,list_claims,list_topics,health,version,',
+                    'put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(

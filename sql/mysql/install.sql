@@ -217,6 +217,7 @@ deallocate prepare rowq_check;
 -- source routines/cancel.sql
 -- source routines/cancel_many.sql
 -- source routines/reset.sql
+-- source routines/discard_dead.sql
 -- source routines/create_schedule.sql
 -- source routines/alter_schedule.sql
 -- source routines/drop_schedule.sql

@@ -225,6 +225,7 @@ begin
                 ('rowq_admin', 'cancel'),
                 ('rowq_admin', 'cancel_many'),
                 ('rowq_admin', 'reset'),
+                ('rowq_admin', 'discard_dead'),
                 ('rowq_admin', 'create_schedule'),
                 ('rowq_admin', 'alter_schedule'),
                 ('rowq_admin', 'drop_schedule'),

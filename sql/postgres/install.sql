@@ -177,6 +177,7 @@ $$;
 \ir routines/cancel.sql
 \ir routines/cancel_many.sql
 \ir routines/reset.sql
+\ir routines/discard_dead.sql
 \ir routines/create_schedule.sql
 \ir routines/alter_schedule.sql
 \ir routines/drop_schedule.sql

@@ -77,6 +77,7 @@ grant execute on rowq.ExtendLease to rowq_admin;
 grant execute on rowq.Cancel to rowq_admin;
 grant execute on rowq.CancelMany to rowq_admin;
 grant execute on rowq.Reset to rowq_admin;
+grant execute on rowq.DiscardDead to rowq_admin;
 grant execute on rowq.CreateSchedule to rowq_admin;
 grant execute on rowq.AlterSchedule to rowq_admin;
 grant execute on rowq.DropSchedule to rowq_admin;

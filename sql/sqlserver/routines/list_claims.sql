@@ -14,7 +14,8 @@ begin
 -- locks     claim and leased rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   a claim that was committed late is listed once maintain has corrected its floor; one that another session has locked at this moment is left out
+-- differs   a claim that was committed late is listed once maintain has corrected its floor; one
+--           that another session has locked at this moment is left out
     set nocount on;
     set rowcount 0;
     set xact_abort off;
