@@ -33,6 +33,7 @@ from rowq.messages import (
     Cancelled,
     Claim,
     DeadMessage,
+    DelayedMessage,
     Discarded,
     DroppedSchedule,
     Enqueued,
@@ -796,6 +797,11 @@ class AsyncQueue:
         rows = await self._rows("get_message", queue_name=queue_name, message_id=message_id)
         return MessageDetails(*rows[0]) if rows else None
 
+    async def find_message(self, queue_name: str, dedup_key: str) -> MessageDetails | None:
+        """Return what get_message does of the unfinished message that has a dedup key, or None."""
+        rows = await self._rows("find_message", queue_name=queue_name, dedup_key=dedup_key)
+        return MessageDetails(*rows[0]) if rows else None
+
     async def get_result(self, queue_name: str, message_id: int) -> MessageResult | None:
         """Return how a message has ended, and its result; None when rowq does not know it.
 
@@ -842,6 +848,27 @@ class AsyncQueue:
             message_type=message_type,
         )
         return [DeadMessage(*row) for row in rows]
+
+    async def list_delayed(
+        self,
+        queue_name: str,
+        *,
+        after_due_at: datetime | None = None,
+        after_message_id: int = 0,
+        max_messages: int = 100,
+    ) -> list[DelayedMessage]:
+        """Return messages that wait for their time, without their bodies, the next ones first.
+
+        Go on with `due_at` and `message_id` of the last one.
+        """
+        rows = await self._rows(
+            "list_delayed",
+            queue_name=queue_name,
+            after_due_at=after_due_at,
+            after_message_id=after_message_id,
+            max_messages=max_messages,
+        )
+        return [DelayedMessage(*row) for row in rows]
 
     async def list_claims(
         self, queue_name: str | None = None, *, after_claim_id: int = 0, max_claims: int = 100

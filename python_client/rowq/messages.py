@@ -383,6 +383,18 @@ class DeadMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayedMessage:
+    """A message that waits for its time."""
+
+    message_id: int
+    priority: int
+    attempt: int
+    message_type: str | None
+    due_at: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A batch of messages that a worker holds; the lease has run out where less than 0 is left."""
 

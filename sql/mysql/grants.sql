@@ -42,9 +42,9 @@ begin
                     'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
                     'reset,discard_dead,create_schedule,alter_schedule,drop_schedule,',
                     'run_schedule,list_schedules,next_ticks,maintain,reap,promote,',
-                    'archive,purge_archive,queue_stats,get_message,get_result,',
-                    'wait_for_result,list_dead,list_claims,list_topics,health,version,',
-                    'put'
+                    'archive,purge_archive,queue_stats,get_message,find_message,',
+                    'get_result,wait_for_result,list_dead,list_claims,list_delayed,',
+                    'list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
@@ -60,7 +60,7 @@ begin
                 union all
                 select 'rowq_monitor' as role_name, concat(
                     'list_schedules,next_ticks,queue_stats,list_dead,list_claims,',
-                    'list_topics,health,version'
+                    'list_delayed,list_topics,health,version'
                 ) as routine_names
                 -- end of rights
             ) w

@@ -231,10 +231,12 @@ deallocate prepare rowq_check;
 -- source routines/purge_archive.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
+-- source routines/find_message.sql
 -- source routines/get_result.sql
 -- source routines/wait_for_result.sql
 -- source routines/list_dead.sql
 -- source routines/list_claims.sql
+-- source routines/list_delayed.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql
 -- source routines/version.sql

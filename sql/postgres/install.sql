@@ -191,10 +191,12 @@ $$;
 \ir routines/purge_archive.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
+\ir routines/find_message.sql
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql
 \ir routines/list_dead.sql
 \ir routines/list_claims.sql
+\ir routines/list_delayed.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql
 \ir routines/version.sql

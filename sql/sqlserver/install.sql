@@ -193,8 +193,10 @@ go
 :r routines/purge_archive.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
+:r routines/find_message.sql
 :r routines/list_dead.sql
 :r routines/list_claims.sql
+:r routines/list_delayed.sql
 :r routines/list_topics.sql
 :r routines/health.sql
 :r routines/version.sql

@@ -84,6 +84,8 @@ class Prepared:
         match routine.name:
             case "create_schedule":
                 own["schedule_name"] = "new"
+            case "find_message":
+                more["dedup_key"] = "taken"
             case "unbind_topic":
                 own["topic_pattern"] = f"{self.topic}.#"
             case "publish_batch":

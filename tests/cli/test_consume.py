@@ -162,6 +162,28 @@ def test_dead_messages_are_discarded_by_id_by_number_or_all(
     assert run("claims", made).out == "no claims\n"
 
 
+def test_delayed_messages_are_listed_and_a_message_is_shown_by_its_key(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    assert run("delayed", made).out == "no delayed messages\n"
+    ids = [
+        queue.enqueue(made, 1, delay_seconds=900 + place, dedup_key=f"k{place}").message_id
+        for place in range(3)
+    ]
+    first, *_ = run("delayed", made, "--limit", 2, "--json").rows
+    assert first["message_id"] == ids[0]
+    rest = run("delayed", made, "--after", ids[0], "--after-due", first["due_at"], "--json").rows
+    assert [row["message_id"] for row in rest] == ids[1:]
+    assert str(ids[0]) in run("delayed", made).out
+    assert run("delayed", made, "--after", ids[0]).code == ExitCode.REFUSED
+
+    assert run("show", made, "--key", "k1", "--json").row["message_id"] == ids[1]
+    unknown = run("show", made, "--key", "k9")
+    assert (unknown.code, unknown.out) == (ExitCode.INCOMPLETE, "not found\n")
+    assert run("show", made).code == ExitCode.USAGE
+    assert run("show", made, ids[0], "--key", "k1").code == ExitCode.USAGE
+
+
 def test_claims_are_listed_with_their_workers(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:

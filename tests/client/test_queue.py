@@ -58,6 +58,8 @@ def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> 
     results += queue.queue_stats(queue_name)
     results += queue.list_dead(queue_name)
     results += queue.list_claims(queue_name)
+    results += queue.list_delayed(queue_name)
+    results.append(queue.find_message(queue_name, "k"))
     results += queue.reset(queue_name)
     results += queue.cancel(queue_name, [ids[1]])
     results += queue.maintain(queue_name)

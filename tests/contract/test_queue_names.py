@@ -22,6 +22,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "enqueue_batch": [{"messages": []}],
     "extend_lease": [{"claim_id": 1}],
     "fail_now": [{"claim_id": 1}],
+    "find_message": [{"dedup_key": "a"}],
     "get_message": [{"message_id": 1}],
     "get_result": [{"message_id": 1}],
     "release": [{"claim_id": 1}],

@@ -89,6 +89,9 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
         _publish(life, f"life.{uuid.uuid4().hex}")
     life.ask("peek", batch_size=10)
     life.ask("queue_stats")
+    life.ask("list_delayed")
+    for key in ("Key", "key ", "KEY"):
+        life.ask("find_message", dedup_key=key)
     life.refuse("enqueue", priority=10)
     life.refuse("enqueue", delay_seconds=-0.1)
     life.refuse("dequeue_fast", batch_size=0)
@@ -104,6 +107,8 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     life.ask("release", claim_id=waited.messages[0]["claim_id"])
     life.ask("fail_now", claim_id=life.ask("dequeue_fast")[0].claim_id, error="x" * 3000)
     life.ask("list_dead")
+    life.ask("list_dead", before_message_id=1 << 62, message_type="t")
+    life.ask("discard_dead", message_type="nobody")
     life.ask("reset")
 
     life.ask("dequeue_fast", batch_size=1)

@@ -95,13 +95,22 @@ def peek(
 
 def show(
     queue_name: QueueName,
-    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
     url: Url,
+    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="The message.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Instead, the dedup key of a message that has not ended."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where a message is and everything about it; exits with 4 when rowq does not know it."""
+    if (message_id is None) == (key is None):
+        raise typer.BadParameter("name a message, or give --key KEY")
     with open_queue(url) as queue:
-        found = queue.get_message(queue_name, message_id)
+        if key is not None:
+            found = queue.find_message(queue_name, key)
+        elif message_id is not None:
+            found = queue.get_message(queue_name, message_id)
     if found is None:
         if not as_json:
             typer.echo("not found")

@@ -1,4 +1,4 @@
-"""reset, cancel and cancel-many, and rowq dead ...: what became of messages, and changing it."""
+"""reset, cancel, cancel-many, delayed and dead: what became of messages, and changing it."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ dead = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (cancel, cancel_many, reset):
+    for command in (cancel, cancel_many, reset, delayed):
         app.command(rich_help_panel="Messages")(command)
     app.add_typer(dead, name="dead", rich_help_panel="Messages")
 
@@ -117,6 +117,30 @@ def reset(
             )
         )
     finish(outcomes, as_json, good={"reset"})
+
+
+def delayed(
+    queue_name: QueueName,
+    url: Url,
+    after: Annotated[
+        int, typer.Option(metavar="ID", help="Continue after this message, with --after-due.")
+    ] = 0,
+    after_due: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When that message is due, as --json prints it."),
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most messages to list.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List messages that wait for their time, without their bodies, the next ones first."""
+    with open_queue(url) as queue:
+        found = queue.list_delayed(
+            queue_name,
+            after_due_at=moment(after_due),
+            after_message_id=after,
+            max_messages=limit,
+        )
+    print_rows(found, as_json, nothing="no delayed messages")
 
 
 @dead.command("list")

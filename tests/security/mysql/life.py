@@ -133,6 +133,8 @@ class Life:
         ids += [row.message_id for row in self._say("enqueue_batch", messages=batch)]
         self._published()
         self._say("get_message", message_id=ids[0] if ids else 1)
+        self._say("find_message", dedup_key="k" * 90 + "1")
+        self._say("list_delayed")
         self._say("peek", batch_size=20)
         self._say("queue_stats")
         return ids
@@ -174,6 +176,7 @@ class Life:
         for claim in {_claim_of(row) for row in waited} - {None}:
             self._say("fail_now", claim_id=claim, error="dead")
         self._say("list_dead")
+        self._say("discard_dead", message_type="nobody")
         self._say("reset", max_messages=1)
         self._say("cancel", message_ids=ids or [1])
 
