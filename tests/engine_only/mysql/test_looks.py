@@ -10,7 +10,6 @@ from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.queues import Connect
-from tests.stored_times import pass_seconds
 
 LARGE = 100_000
 PAGE = 50
@@ -18,6 +17,20 @@ NEWEST = 2**63 - 1
 LOOKED_AT = {"dead", "delayed", "claim", "message", "dedup", "lane"}
 SMALL = 150
 """Pages of a look that finds little; walking so many dead rows costs some hundreds more."""
+
+DEAD = (
+    "insert into rowq.claim"
+    " (part_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
+    " select part_id, message_id, utc_timestamp(6), lane, 1, message_id, message_id"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "delete from rowq.claim where part_id = %s and claim_id > 0",
+    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+    " select part_id, utc_timestamp(6) - interval 1 hour, message_id, lane"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "delete from rowq.delayed where part_id = %s and message_id > 0",
+    "delete from rowq.ready where part_id = %s and message_id > 0",
+)
+"""Makes dead rows where an old read view is open."""
 
 Look = Callable[[Connection], list[Any]]
 
@@ -28,27 +41,29 @@ def queue(connection: Connection, queue_name: str) -> str:
     return queue_name
 
 
+FILL = (
+    "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
+    " select part_id, message_id, lane, 1, utc_timestamp(6)"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+    " select part_id, utc_timestamp(6) + interval 1 hour, message_id, lane"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "insert into rowq.dedup (part_id, dedup_key, message_id)"
+    " select part_id, cast(message_id as char), message_id"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    DEAD[0],
+    DEAD[-1],
+)
+"""Makes live rows."""
+
+
 def fill(connection: Connection, queue: str) -> None:
-    """Put 100,000 delayed messages with keys, as many dead ones, and as many claims there."""
-    for batch in range(LARGE // 10_000):
-        keyed = [
-            {"dedup_key": f"{batch} {number}", "delay_seconds": 5000, "message_type": "mail"}
-            for number in range(10_000)
-        ]
-        call(connection, "enqueue_batch", queue_name=queue, messages=keyed)
-        typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
+    """Put 100,000 messages there, each of them dead, delayed, with a key and in a claim at once."""
+    typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
+    for _ in range(LARGE // 10_000):
         call(connection, "enqueue_batch", queue_name=queue, messages=typed)
     part = part_of(connection, queue)
-    for statement in (
-        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
-        " select part_id, message_id, lane, 1, utc_timestamp(6) from rowq.ready"
-        " where part_id = %s and message_id > 0",
-        "insert into rowq.claim"
-        " (part_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
-        " select part_id, message_id, utc_timestamp(6) + interval 1 hour, lane, 1, message_id,"
-        " message_id from rowq.ready where part_id = %s and message_id > 0",
-        "delete from rowq.ready where part_id = %s and message_id > 0",
-    ):
+    for statement in FILL:
         connection.execute(statement, [part])
 
 
@@ -57,6 +72,7 @@ def looks(connection: Connection, queue: str) -> dict[str, Look]:
     own = {"queue_name": queue}
     dead = call(connection, "list_dead", **own, max_messages=10_000)[-1].message_id
     delayed = call(connection, "list_delayed", **own, max_messages=10_000)[-1]
+    key = str(delayed.message_id)
     claim = call(connection, "list_claims", **own, max_claims=10_000)[-1].claim_id
     page = {"max_messages": PAGE}
     half: dict[str, Any] = {"max_messages": PAGE // 2, "message_type": "mail"}
@@ -75,7 +91,7 @@ def looks(connection: Connection, queue: str) -> dict[str, Look]:
         "delayed, later": look("list_delayed", **own, **page, **place),
         "claims": look("list_claims", **own, max_claims=PAGE),
         "claims, later": look("list_claims", **own, max_claims=PAGE, after_claim_id=claim),
-        "by key": look("find_message", **own, dedup_key="3 17"),
+        "by key": look("find_message", **own, dedup_key=key),
         "by no key": look("find_message", **own, dedup_key="no"),
     }
 
@@ -116,7 +132,7 @@ def discard(session: Connection, queue: str, **given: Any) -> int:
 def test_every_statement_goes_by_the_primary_key_in_its_order(
     connection: Connection, connect: Connect, queue: str, level: str | None
 ) -> None:
-    enqueue(connection, queue, "key", dedup_key="3 17", delay_seconds=1000)
+    enqueue(connection, queue, "key", dedup_key="key", delay_seconds=1000)
     for number in range(4):
         enqueue(connection, queue, "x", message_type="mail", delay_seconds=1000 + number)
     enqueue(connection, queue, *["x"] * 10)
@@ -158,20 +174,10 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     part = part_of(connection, queue)
-    for _ in range(20):
-        messages = [{"delay_seconds": 50}] * 2000
-        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
-        pass_seconds(connection, queue, 100)
-        call(connection, "maintain", queue_name=queue, batch_size=10_000)
-        connection.execute(
-            "insert into rowq.claim"
-            " (part_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
-            " select part_id, message_id, utc_timestamp(6), lane, 1, message_id, message_id"
-            " from rowq.ready where part_id = %s and message_id > 0",
-            [part],
-        )
-        connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
-        call(connection, "purge_queue", queue_name=queue)
+    for _ in range(4):
+        call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
+    for statement in DEAD:
+        connection.execute(statement, [part])
     enqueue(connection, queue, "leased")
     dequeue(connection, queue)
     enqueue(connection, queue, "delayed", delay_seconds=1000)
