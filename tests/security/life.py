@@ -17,7 +17,14 @@ HOUR = 3600
 DAY = 24 * HOUR
 _SMALL = 600
 """Seconds within which a slow machine says "now"; all delays are much longer."""
-_MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version", "topic_pattern"}
+_MEASURED = {
+    "value",
+    "oldest_ready_seconds",
+    "lease_left_seconds",
+    "detail",
+    "server_version",
+    "topic_pattern",
+}
 
 
 class Life:

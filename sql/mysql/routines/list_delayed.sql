@@ -52,8 +52,7 @@ begin
     from rowq.delayed d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
     where d.part_id = v_part_id
-      and d.due_at >= v_from
-      and (d.due_at > v_from or d.message_id > v_after)
+      and (d.due_at = v_from and d.message_id > v_after or d.due_at > v_from)
       and d.message_id > 0
     order by d.part_id, d.due_at, d.message_id
     limit v_limit;

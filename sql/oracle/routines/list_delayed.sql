@@ -37,17 +37,34 @@ begin
                h.message_id, trunc(h.lane / 2) as priority, h.attempt, m.message_type, h.due_at,
                m.last_error
         from (
-            select /*+ index_rs_asc(d rowq_delayed_pk) */
-                   d.part_id, d.message_id, d.lane, d.attempt, d.due_at
-            from rowq_delayed d
-            where d.part_id = v_queue.part_id
-              and d.due_at >= v_from
-              and (d.due_at > v_from or d.message_id > v_after)
-            order by d.part_id, d.due_at, d.message_id
-            fetch first p_max_messages rows only
+            -- Two ranges, because one for both would read all that is due at the same moment before
+            -- the place to go on from.
+            select x.part_id, x.message_id, x.lane, x.attempt, x.due_at
+            from (
+                select /*+ index_rs_asc(d rowq_delayed_pk) */
+                       d.part_id, d.message_id, d.lane, d.attempt, d.due_at
+                from rowq_delayed d
+                where d.part_id = v_queue.part_id
+                  and d.due_at = v_from
+                  and d.message_id > v_after
+                order by d.part_id, d.due_at, d.message_id
+                fetch first p_max_messages rows only
+            ) x
+            union all
+            select y.part_id, y.message_id, y.lane, y.attempt, y.due_at
+            from (
+                select /*+ index_rs_asc(d rowq_delayed_pk) */
+                       d.part_id, d.message_id, d.lane, d.attempt, d.due_at
+                from rowq_delayed d
+                where d.part_id = v_queue.part_id
+                  and d.due_at > v_from
+                order by d.part_id, d.due_at, d.message_id
+                fetch first p_max_messages rows only
+            ) y
         ) h
         join rowq_message m
           on m.part_id = h.part_id
          and m.message_id = h.message_id
-        order by h.due_at, h.message_id;
+        order by h.due_at, h.message_id
+        fetch first p_max_messages rows only;
 end list_delayed;

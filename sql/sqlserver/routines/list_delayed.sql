@@ -25,6 +25,14 @@ begin
     declare @floor bigint;
     declare @from datetime2(6);
     declare @after bigint = coalesce(@after_message_id, 0);
+    declare @rest int;
+    declare @page table (
+        due_at     datetime2(6) not null,
+        message_id bigint not null,
+        lane       smallint not null,
+        attempt    smallint not null,
+        primary key (due_at, message_id)
+    );
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
@@ -48,15 +56,31 @@ begin
         else
             set @after = 0;
 
-        select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
-               cast(d.attempt as int) as attempt, m.message_type, d.due_at, m.last_error
+        -- Two seeks, because one for both would read all that is due at the same moment before the
+        -- place to go on from.
+        insert into @page (due_at, message_id, lane, attempt)
+        select top (@max_messages) d.due_at, d.message_id, d.lane, d.attempt
         from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.due_at = @from
+          and d.message_id > @after
+        order by d.message_id
+        option (maxdop 1);
+        set @rest = @max_messages - @@rowcount;
+        if @rest > 0
+            insert into @page (due_at, message_id, lane, attempt)
+            select top (@rest) d.due_at, d.message_id, d.lane, d.attempt
+            from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+            where d.part_id = @part_id
+              and d.due_at > @from
+            order by d.due_at, d.message_id
+            option (maxdop 1);
+        select d.message_id, cast(d.lane / 2 as int) as priority,
+               cast(d.attempt as int) as attempt, m.message_type, d.due_at, m.last_error
+        from @page d
         inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
             on m.part_id = @part_id
            and m.message_id = d.message_id
-        where d.part_id = @part_id
-          and d.due_at >= @from
-          and (d.due_at > @from or d.message_id > @after)
         order by d.due_at, d.message_id
         option (loop join, force order, maxdop 1);
     end try

@@ -31,6 +31,7 @@ DEAD = (
 """Makes dead rows where an old snapshot is open."""
 PAGE = 50
 NEWEST = 2**63 - 1
+Look = Callable[[Connection], list[Any]]
 ONE_PAGE = 60
 """Buffers of a look that finds nothing, or little; so many dead rows cost some hundreds more."""
 
@@ -61,7 +62,7 @@ def fill(queue: CheckedQueue) -> None:
         queue.connection.execute(statement)
 
 
-def looks(queue: CheckedQueue) -> dict[str, Callable[[Connection], list[Any]]]:
+def looks(queue: CheckedQueue) -> dict[str, Look]:
     """Return looks at a page each, at the beginning, in the middle and at the end."""
     dead = [row.message_id for row in queue.call("list_dead", max_messages=10_000)]
     delayed = queue.call("list_delayed", max_messages=10_000)
@@ -71,7 +72,7 @@ def looks(queue: CheckedQueue) -> dict[str, Callable[[Connection], list[Any]]]:
     if delayed:
         place = {"after_due_at": delayed[-1].due_at, "after_message_id": delayed[-1].message_id}
 
-    def look(routine: str, **given: Any) -> Callable[[Connection], list[Any]]:
+    def look(routine: str, **given: Any) -> Look:
         return lambda session: call(session, routine, **given)
 
     own = {"queue_name": "q"}
@@ -96,6 +97,13 @@ def looks(queue: CheckedQueue) -> dict[str, Callable[[Connection], list[Any]]]:
     }  # fmt: skip
 
 
+def looked(watched: Watched, look: Look) -> tuple[list[Any], list[Plan]]:
+    """Return what a look returns, and its plans."""
+    rows: list[Any] = []
+    plans = watched.run(lambda session: rows.extend(look(session)))
+    return rows, plans
+
+
 def faults_of(plans: list[Plan]) -> set[str]:
     """As faults, but that pages of claims, one a queue, may be put in order."""
     return {fault for fault in faults(plans) if not fault.startswith("Sort over ['claim'")}
@@ -114,10 +122,7 @@ def test_a_page_of_a_hundred_thousand_is_read_by_its_index(
     analyzed = "before analyze"
     for session in (early, Watched(open_owner())):
         for name, look in looks(own_queue).items():
-            rows: list[Any] = []
-            plans = session.run(
-                lambda connection, look=look, rows=rows: rows.extend(look(connection))
-            )
+            rows, plans = looked(session, look)
             assert faults_of(plans) == set(), (analyzed, name)
             assert len(rows) == {"by key": 1, "by no key": 0}.get(
                 name, PAGE // 2 if "type" in name else PAGE
@@ -171,7 +176,7 @@ def test_what_is_discarded_is_found_and_deleted_by_key(
 
 def cost(watched: Watched, work: Callable[[Connection], object], table: str) -> int:
     """Return the fewest buffers that a look touches in a table, with its indexes."""
-    found = []
+    found: list[int] = []
     for _ in range(3):
         nodes = walks(watched.run(work), table)
         found.append(sum(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes))
