@@ -200,6 +200,13 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """Dead messages that discard_dead has deleted."""
+
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
     """What was done with a schedule, and when it runs next."""
 
@@ -391,6 +398,30 @@ class DeadMessage:
     enqueued_at: datetime
     died_at: datetime
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedMessage:
+    """A message that waits for its time."""
+
+    message_id: int
+    priority: int
+    attempt: int
+    message_type: str | None
+    due_at: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A batch of messages that a worker holds; the lease has run out where less than 0 is left."""
+
+    queue_name: str
+    claim_id: int
+    worker_name: str | None
+    message_count: int
+    lease_until: datetime
+    lease_left_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

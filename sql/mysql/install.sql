@@ -220,6 +220,7 @@ deallocate prepare rowq_check;
 -- source routines/cancel.sql
 -- source routines/cancel_many.sql
 -- source routines/reset.sql
+-- source routines/discard_dead.sql
 -- source routines/create_schedule.sql
 -- source routines/alter_schedule.sql
 -- source routines/drop_schedule.sql
@@ -233,10 +234,13 @@ deallocate prepare rowq_check;
 -- source routines/purge_archive.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
+-- source routines/find_message.sql
 -- source routines/get_result.sql
 -- source routines/wait_for_result.sql
 -- source routines/get_history.sql
 -- source routines/list_dead.sql
+-- source routines/list_claims.sql
+-- source routines/list_delayed.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql
 -- source routines/version.sql

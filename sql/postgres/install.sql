@@ -180,6 +180,7 @@ $$;
 \ir routines/cancel.sql
 \ir routines/cancel_many.sql
 \ir routines/reset.sql
+\ir routines/discard_dead.sql
 \ir routines/create_schedule.sql
 \ir routines/alter_schedule.sql
 \ir routines/drop_schedule.sql
@@ -193,10 +194,13 @@ $$;
 \ir routines/purge_archive.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
+\ir routines/find_message.sql
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql
 \ir routines/get_history.sql
 \ir routines/list_dead.sql
+\ir routines/list_claims.sql
+\ir routines/list_delayed.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql
 \ir routines/version.sql

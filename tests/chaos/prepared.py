@@ -87,6 +87,8 @@ class Prepared:
                 own["schedule_name"] = "new"
             case "get_history":
                 own["message_id"] = self.ids[0]
+            case "find_message":
+                more["dedup_key"] = "taken"
             case "unbind_topic":
                 own["topic_pattern"] = f"{self.topic}.#"
             case "publish_batch":

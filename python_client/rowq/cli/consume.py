@@ -96,17 +96,29 @@ def peek(
 
 def show(
     queue_name: QueueName,
-    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
     url: Url,
+    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="The message.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Instead, the dedup key of a message that has not ended."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where a message is and everything about it; exits with 4 when rowq does not know it.
 
     Then come its attempts, as far as its queue keeps them; also of a message that is gone.
     """
+    if (message_id is None) == (key is None):
+        raise typer.BadParameter("name a message, or give --key KEY")
+    history: list[Attempt] = []
     with open_queue(url) as queue:
-        found = queue.get_message(queue_name, message_id)
-        history = _history(queue, queue_name, message_id)
+        if key is not None:
+            found = queue.find_message(queue_name, key)
+            message_id = found.message_id if found else None
+        elif message_id is not None:
+            found = queue.get_message(queue_name, message_id)
+        if message_id is not None:
+            history = _history(queue, queue_name, message_id)
     if as_json and (found or history):
         facts = record(found) if found else {"message_id": message_id}
         print_json({**facts, "history": [record(attempt) for attempt in history]})
