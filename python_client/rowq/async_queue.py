@@ -28,10 +28,14 @@ from rowq.bodies import (
 from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
+    Attempt,
     BatchEnqueued,
     BatchPublished,
     Cancelled,
+    Claim,
     DeadMessage,
+    DelayedMessage,
+    Discarded,
     DroppedSchedule,
     Enqueued,
     HealthCheck,
@@ -153,10 +157,12 @@ class AsyncQueue:
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
         result_seconds: float | None = None,
+        history_days: int | None = None,
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists").
 
-        For `result_seconds` after a message's end get_result knows how it ended; 0 is not at all.
+        For `result_seconds` after a message's end get_result knows how it ended, and for
+        `history_days` get_history who had it, and when; 0 is not at all.
         """
         row = await self._row(
             "create_queue",
@@ -176,6 +182,7 @@ class AsyncQueue:
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
             result_seconds=result_seconds,
+            history_days=history_days,
         )
         return QueueOutcome(*row)
 
@@ -198,6 +205,7 @@ class AsyncQueue:
         rate_limit: int | None = None,
         rate_seconds: float | None = None,
         result_seconds: float | None = None,
+        history_days: int | None = None,
     ) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
         row = await self._row(
@@ -218,6 +226,7 @@ class AsyncQueue:
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
             result_seconds=result_seconds,
+            history_days=history_days,
         )
         return QueueOutcome(*row)
 
@@ -589,6 +598,30 @@ class AsyncQueue:
         )
         return [Outcome(*row) for row in rows]
 
+    async def discard_dead(
+        self,
+        queue_name: str,
+        message_ids: Sequence[int] | None = None,
+        *,
+        max_messages: int = 1000,
+        message_type: str | None = None,
+        died_before: datetime | None = None,
+    ) -> Discarded:
+        """Delete dead messages for good; None takes the oldest. The archive keeps none of them.
+
+        `message_type` and `died_before` say which of them, as for reset. A message that is not
+        dead, or that another session is at work on, is left alone and not counted.
+        """
+        row = await self._row(
+            "discard_dead",
+            queue_name=queue_name,
+            message_ids=message_ids,
+            max_messages=max_messages,
+            message_type=message_type,
+            died_before=died_before,
+        )
+        return Discarded(*row)
+
     # schedule
 
     async def create_schedule(
@@ -770,6 +803,11 @@ class AsyncQueue:
         rows = await self._rows("get_message", queue_name=queue_name, message_id=message_id)
         return MessageDetails(*rows[0]) if rows else None
 
+    async def find_message(self, queue_name: str, dedup_key: str) -> MessageDetails | None:
+        """Return what get_message does of the unfinished message that has a dedup key, or None."""
+        rows = await self._rows("find_message", queue_name=queue_name, dedup_key=dedup_key)
+        return MessageDetails(*rows[0]) if rows else None
+
     async def get_result(self, queue_name: str, message_id: int) -> MessageResult | None:
         """Return how a message has ended, and its result; None when rowq does not know it.
 
@@ -778,6 +816,15 @@ class AsyncQueue:
         """
         rows = await self._rows("get_result", queue_name=queue_name, message_id=message_id)
         return MessageResult(*rows[0]) if rows else None
+
+    async def get_history(self, queue_name: str, message_id: int) -> list[Attempt]:
+        """Return the attempts of a message: those that ended, oldest first, then the present lease.
+
+        Those that have ended are there for the queue's history_days, also when the message is gone.
+        The lease has `ended_at` and `outcome` None.
+        """
+        rows = await self._rows("get_history", queue_name=queue_name, message_id=message_id)
+        return [Attempt(*row) for row in rows]
 
     async def wait_for_result(
         self, queue_name: str, message_id: int, *, wait_seconds: float = 20
@@ -794,16 +841,61 @@ class AsyncQueue:
         return None if row[0] is None else result_from_json(row[0])
 
     async def list_dead(
-        self, queue_name: str, *, after_message_id: int = 0, max_messages: int = 100
+        self,
+        queue_name: str,
+        *,
+        after_message_id: int = 0,
+        max_messages: int = 100,
+        before_message_id: int | None = None,
+        message_type: str | None = None,
     ) -> list[DeadMessage]:
-        """Return dead messages, without their bodies, in the order of their ids."""
+        """Return dead messages, without their bodies, in the order of their ids.
+
+        `before_message_id` goes backwards from there instead: 2**63 - 1 begins with the newest. A
+        `message_type` leaves the others out, which are looked at all the same.
+        """
         rows = await self._rows(
             "list_dead",
             queue_name=queue_name,
             after_message_id=after_message_id,
             max_messages=max_messages,
+            before_message_id=before_message_id,
+            message_type=message_type,
         )
         return [DeadMessage(*row) for row in rows]
+
+    async def list_delayed(
+        self,
+        queue_name: str,
+        *,
+        after_due_at: datetime | None = None,
+        after_message_id: int = 0,
+        max_messages: int = 100,
+    ) -> list[DelayedMessage]:
+        """Return messages that wait for their time, without their bodies, the next ones first.
+
+        Go on with `due_at` and `message_id` of the last one.
+        """
+        rows = await self._rows(
+            "list_delayed",
+            queue_name=queue_name,
+            after_due_at=after_due_at,
+            after_message_id=after_message_id,
+            max_messages=max_messages,
+        )
+        return [DelayedMessage(*row) for row in rows]
+
+    async def list_claims(
+        self, queue_name: str | None = None, *, after_claim_id: int = 0, max_claims: int = 100
+    ) -> list[Claim]:
+        """Return who is at work on what: claims of one queue or all, in the order of their ids."""
+        rows = await self._rows(
+            "list_claims",
+            queue_name=queue_name,
+            after_claim_id=after_claim_id,
+            max_claims=max_claims,
+        )
+        return [Claim(*row) for row in rows]
 
     async def list_topics(self, queue_name: str | None = None) -> list[TopicBinding]:
         """Return the patterns of one queue or all."""

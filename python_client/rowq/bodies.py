@@ -10,6 +10,7 @@ from rowq.arguments import Default, check_argument, json_text
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, MessageResult, NewMessage
 
+
 def bodies(
     data: Any, text: str | None, default: Default | None = None, name: str = "data"
 ) -> tuple[str | None, bytes | None]:

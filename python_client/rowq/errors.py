@@ -15,6 +15,7 @@ RowqError
 ├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
+├── PackageMissing               a package of one of rowq's extras is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
 """
 
@@ -118,6 +119,10 @@ class EngineUnknown(RowqError):
 
 class DriverMissing(RowqError):
     """The engine's Python driver is not installed; the text says how to install it."""
+
+
+class PackageMissing(RowqError):
+    """A package of one of rowq's extras is not installed; the text says how to install it."""
 
 
 class WorkerFailed(RowqError):

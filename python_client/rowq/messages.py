@@ -200,6 +200,13 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """Dead messages that discard_dead has deleted."""
+
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
     """What was done with a schedule, and when it runs next."""
 
@@ -292,7 +299,8 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit. result_seconds: None where the engine has no results yet.
+    max_leased, rate_limit: 0 is no limit. result_seconds, history_days: None where the engine has
+    no results, or no history, yet.
     """
 
     queue_name: str
@@ -318,6 +326,7 @@ class QueueStats:
     rate_limit: int | None
     rate_seconds: float | None
     result_seconds: float | None
+    history_days: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +372,22 @@ class MessageResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One lease of a message: who had it, from when to when, and how that ended.
+
+    outcome: completed, retrying, dead, released, lease_expired or cancelled; None, as ended_at is,
+    of the lease that has not ended.
+    """
+
+    attempt: int
+    worker_name: str | None
+    leased_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class DeadMessage:
     """A message that failed for good."""
 
@@ -373,6 +398,30 @@ class DeadMessage:
     enqueued_at: datetime
     died_at: datetime
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedMessage:
+    """A message that waits for its time."""
+
+    message_id: int
+    priority: int
+    attempt: int
+    message_type: str | None
+    due_at: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A batch of messages that a worker holds; the lease has run out where less than 0 is left."""
+
+    queue_name: str
+    claim_id: int
+    worker_name: str | None
+    message_count: int
+    lease_until: datetime
+    lease_left_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

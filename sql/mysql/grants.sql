@@ -40,10 +40,11 @@ begin
                     'bind_topic,unbind_topic,purge_queue,enqueue,enqueue_batch,',
                     'publish,publish_batch,dequeue_fast,dequeue_wait,peek,complete,',
                     'retry_later,fail_now,release,extend_lease,cancel,cancel_many,',
-                    'reset,create_schedule,alter_schedule,drop_schedule,run_schedule,',
-                    'list_schedules,next_ticks,maintain,reap,promote,archive,',
-                    'purge_archive,queue_stats,get_message,get_result,wait_for_result,',
-                    'list_dead,list_topics,health,version,put'
+                    'reset,discard_dead,create_schedule,alter_schedule,drop_schedule,',
+                    'run_schedule,list_schedules,next_ticks,maintain,reap,promote,',
+                    'archive,purge_archive,queue_stats,get_message,find_message,',
+                    'get_result,wait_for_result,get_history,list_dead,list_claims,',
+                    'list_delayed,list_topics,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
@@ -58,8 +59,8 @@ begin
                 ) as routine_names
                 union all
                 select 'rowq_monitor' as role_name, concat(
-                    'list_schedules,next_ticks,queue_stats,list_dead,list_topics,',
-                    'health,version'
+                    'list_schedules,next_ticks,queue_stats,list_dead,list_claims,',
+                    'list_delayed,list_topics,health,version'
                 ) as routine_names
                 -- end of rights
             ) w

@@ -38,6 +38,7 @@ deallocate prepare rowq_check;
 -- source tables/started.sql
 -- source tables/expiry.sql
 -- source tables/result.sql
+-- source tables/history.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- source tables/schedule.sql
@@ -146,6 +147,7 @@ deallocate prepare rowq_check;
 -- source internal/purge_archive.sql
 -- source internal/purge_blocked.sql
 -- source internal/purge_grouped.sql
+-- source internal/purge_history.sql
 -- source internal/purge_ready.sql
 -- source internal/purge_results.sql
 -- source internal/purge_started.sql
@@ -153,6 +155,7 @@ deallocate prepare rowq_check;
 -- source internal/push_claim.sql
 -- source internal/push_dead.sql
 -- source internal/push_delayed.sql
+-- source internal/push_history.sql
 -- source internal/push_ready.sql
 -- source internal/push_result.sql
 -- source internal/read_result.sql
@@ -217,6 +220,7 @@ deallocate prepare rowq_check;
 -- source routines/cancel.sql
 -- source routines/cancel_many.sql
 -- source routines/reset.sql
+-- source routines/discard_dead.sql
 -- source routines/create_schedule.sql
 -- source routines/alter_schedule.sql
 -- source routines/drop_schedule.sql
@@ -230,9 +234,13 @@ deallocate prepare rowq_check;
 -- source routines/purge_archive.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
+-- source routines/find_message.sql
 -- source routines/get_result.sql
 -- source routines/wait_for_result.sql
+-- source routines/get_history.sql
 -- source routines/list_dead.sql
+-- source routines/list_claims.sql
+-- source routines/list_delayed.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql
 -- source routines/version.sql

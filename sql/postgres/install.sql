@@ -44,6 +44,7 @@ $$;
 \ir tables/gate.sql
 \ir tables/started.sql
 \ir tables/result.sql
+\ir tables/history.sql
 \ir tables/topic_binding.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
@@ -118,10 +119,12 @@ $$;
 \ir internal/pop_waiting.sql
 \ir internal/promote.sql
 \ir internal/purge_archive.sql
+\ir internal/purge_history.sql
 \ir internal/purge_results.sql
 \ir internal/purge_started.sql
 \ir internal/push_dead.sql
 \ir internal/push_delayed.sql
+\ir internal/push_history.sql
 \ir internal/push_ready.sql
 \ir internal/push_result.sql
 \ir internal/read_floor.sql
@@ -177,6 +180,7 @@ $$;
 \ir routines/cancel.sql
 \ir routines/cancel_many.sql
 \ir routines/reset.sql
+\ir routines/discard_dead.sql
 \ir routines/create_schedule.sql
 \ir routines/alter_schedule.sql
 \ir routines/drop_schedule.sql
@@ -190,9 +194,13 @@ $$;
 \ir routines/purge_archive.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
+\ir routines/find_message.sql
 \ir routines/get_result.sql
 \ir routines/wait_for_result.sql
+\ir routines/get_history.sql
 \ir routines/list_dead.sql
+\ir routines/list_claims.sql
+\ir routines/list_delayed.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql
 \ir routines/version.sql

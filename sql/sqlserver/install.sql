@@ -190,6 +190,7 @@ go
 :r routines/cancel.sql
 :r routines/cancel_many.sql
 :r routines/reset.sql
+:r routines/discard_dead.sql
 :r routines/create_schedule.sql
 :r routines/alter_schedule.sql
 :r routines/drop_schedule.sql
@@ -203,9 +204,12 @@ go
 :r routines/purge_archive.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
+:r routines/find_message.sql
 :r routines/get_result.sql
 :r routines/wait_for_result.sql
 :r routines/list_dead.sql
+:r routines/list_claims.sql
+:r routines/list_delayed.sql
 :r routines/list_topics.sql
 :r routines/health.sql
 :r routines/version.sql

@@ -49,6 +49,7 @@ class Prepared:
             lease_seconds=LEASE_SECONDS,
             backoff_base_seconds=0,
             result_seconds=9 * DAYS_AGO if "get_result" in routines else None,
+            history_days=27 if "get_history" in routines else None,
         )
         if "bind_topic" in routines:
             self._queue.bind_topic(name, f"{self.topic}.#")
@@ -84,6 +85,10 @@ class Prepared:
         match routine.name:
             case "create_schedule":
                 own["schedule_name"] = "new"
+            case "get_history":
+                own["message_id"] = self.ids[0]
+            case "find_message":
+                more["dedup_key"] = "taken"
             case "unbind_topic":
                 own["topic_pattern"] = f"{self.topic}.#"
             case "publish_batch":
@@ -148,7 +153,7 @@ GIVEN: Mapping[str, Any] = {
 """Parameters that are given although they have a default; of the others the default counts."""
 
 
-SEEN = {"message", "dead", "dedup", "archive", "result", "topic_binding"}
+SEEN = {"message", "dead", "dedup", "archive", "result", "history", "topic_binding"}
 """Tables whose rows a picture counts, where the engine has them."""
 
 

@@ -117,6 +117,28 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
         assert (stats.ready, stats.delayed, stats.leased, stats.dead) == (0, 0, 0, 0)
 
 
+@pytest.mark.promise("P09", "P37")
+@pytest.mark.requires("history")
+def test_what_a_killed_worker_held_has_an_attempt_whose_lease_ran_out(
+    url: str, connection: Connection
+) -> None:
+    queue = Queue(connection)
+    queue.alter_queue("orders", history_days=1)
+    sent = fill(queue, 200)
+    with client("work", url) as worker:
+        ids_until_killed(worker, PATIENCE)
+    wait_until_alone(connection)
+    held = queue.queue_stats("orders")[0].leased
+    pass_seconds(connection, "orders", 60)
+    drain(url, lambda _: None)
+    seen = Counter(
+        tuple((attempt.attempt, attempt.outcome) for attempt in queue.get_history("orders", one))
+        for one in sent
+    )
+    once, twice = ((1, "completed"),), ((1, "lease_expired"), (2, "completed"))
+    assert seen == {once: len(sent) - held, twice: held}
+
+
 @pytest.mark.promise("P02", "P07")
 def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
     url: str, connection: Connection

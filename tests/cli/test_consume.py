@@ -134,10 +134,67 @@ def test_a_dead_message_is_listed_reset_and_cancelled(
     assert "broken" in run("dead", "list", made, "--limit", 1).out
     assert len(run("dead", "list", made, "--after", three[0], "--json").rows) == 2
 
+    newest = run("dead", "list", made, "--newest", "--limit", 2, "--json").rows
+    assert [row["message_id"] for row in newest] == three[:0:-1]
+    assert run("dead", "list", made, "--before", three[1], "--json").row["message_id"] == three[0]
+    assert run("dead", "list", made, "--type", "mail").out == "no dead messages\n"
+
     assert run("reset", made, three[2]).code == 0
     assert run("reset", made, "--oldest", 1, "--json").row["message_id"] == three[0]
     assert run("cancel", made, three[1], "--json").row["outcome"] == "cancelled"
     assert [state(queue, made, message_id) for message_id in three] == ["ready", None, "ready"]
+
+
+def test_dead_messages_are_discarded_by_id_by_number_or_all(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    for sent in ("mail", "mail", "other"):
+        queue.enqueue(made, 1, message_type=sent)
+    queue.fail_now(made, queue.dequeue_fast(made, 10)[0].claim_id)
+    assert run("dead", "discard", made, three[1], "--json").row == {"removed": 1}
+    assert run("dead", "discard", made, three[1]).out == "removed 0 messages\n"
+    assert run("dead", "discard", made, "--oldest", 1).out == "removed 1 messages\n"
+    assert state(queue, made, three[0]) is None
+    assert run("dead", "discard", made, "--all", "--type", "mail").out == "removed 2 messages\n"
+    assert run("dead", "discard", made, "--all").out == "removed 2 messages\n"
+    for wrong in ((), (three[0], "--all"), (three[0], "--type", "mail"), ("--all", "--oldest", 1)):
+        assert run("dead", "discard", made, *wrong).code == ExitCode.USAGE
+    assert run("claims", made).out == "no claims\n"
+
+
+def test_delayed_messages_are_listed_and_a_message_is_shown_by_its_key(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    assert run("delayed", made).out == "no delayed messages\n"
+    ids = [
+        queue.enqueue(made, 1, delay_seconds=900 + place, dedup_key=f"k{place}").message_id
+        for place in range(3)
+    ]
+    first, *_ = run("delayed", made, "--limit", 2, "--json").rows
+    assert first["message_id"] == ids[0]
+    rest = run("delayed", made, "--after", ids[0], "--after-due", first["due_at"], "--json").rows
+    assert [row["message_id"] for row in rest] == ids[1:]
+    assert str(ids[0]) in run("delayed", made).out
+    assert run("delayed", made, "--after", ids[0]).code == ExitCode.REFUSED
+
+    assert run("show", made, "--key", "k1", "--json").row["message_id"] == ids[1]
+    unknown = run("show", made, "--key", "k9")
+    assert (unknown.code, unknown.out) == (ExitCode.INCOMPLETE, "not found\n")
+    assert run("show", made).code == ExitCode.USAGE
+    assert run("show", made, ids[0], "--key", "k1").code == ExitCode.USAGE
+
+
+def test_claims_are_listed_with_their_workers(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    claims = [queue.dequeue_fast(made, 1, worker_name=f"w{one}")[0].claim_id for one in three]
+    listed = run("claims", made, "--json").rows
+    assert [(row["claim_id"], row["message_count"]) for row in listed] == [
+        (claim_id, 1) for claim_id in claims
+    ]
+    assert f"w{three[0]}" in run("claims", made, "--limit", 1).out
+    assert len(run("claims", made, "--after", claims[0], "--json").rows) == 2
+    queue.release(made, claims[0])
 
 
 def test_cancel_and_reset_tell_what_they_could_not_do(

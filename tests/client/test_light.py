@@ -19,7 +19,7 @@ DRIVERS = (
     *("pymysql", "pyodbc*.so", "pyodbc*.pyd"),
     *("oracledb", "cryptography", "_cffi_backend*", "cffi", "pycparser"),
 )
-TOOLS = ("click", "rich", "typer", "yoyo")
+TOOLS = ("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server")
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -77,6 +77,17 @@ def test_the_program_says_what_to_install(python: Python) -> None:
     done = python("from rowq.command import main; main()")
     assert done.returncode == 7
     assert done.stderr == "rowq: the program needs typer: pip install 'rowq[tools]'\n"
+
+
+def test_metrics_say_what_to_install(python: Python) -> None:
+    hint = "PackageMissing: metrics need prometheus-client: pip install 'rowq[metrics]'"
+    for text in (
+        "rowq.metrics.Collector('postgresql://nowhere/x')",
+        "rowq.Worker('postgresql://nowhere/x', 'orders', print, metrics_port=0)",
+    ):
+        done = python(f"import rowq, rowq.metrics; {text}")
+        assert done.returncode == 1
+        assert hint in done.stderr
 
 
 def test_migrations_say_what_to_install(python: Python) -> None:

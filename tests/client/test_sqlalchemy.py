@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 import rowq
 from rowq.engines import engine_for_url
+from rowq.metrics import Collector
 from tests.client.test_queue import check_types
 from tests.engines.base import Connection, Server
 from tests.helpers.client_queue import ready
+from tests.metrics.reading import scraped
 
 DIALECTS = {
     "mysql": "mysql+pymysql",
@@ -48,6 +50,18 @@ def test_a_session_s_messages_are_there_after_each_of_its_commits(
         queue.enqueue(made, {"id": 3})
         session.rollback()
     assert ready(connection, made) == 2
+
+
+def test_a_collector_of_metrics_borrows_connections_and_gives_them_back(
+    engine: sqlalchemy.Engine, connection: Connection, made: str
+) -> None:
+    collector = Collector(engine.connect, cache_seconds=0)
+    for number in (1, 2):
+        rowq.Queue(connection).enqueue(made, number)
+        told = scraped(collector)
+        assert told.value("rowq_messages", queue=made, state="ready") == number
+        assert isinstance(engine.pool, QueuePool)
+        assert engine.pool.checkedout() == 0
 
 
 def test_a_scoped_session_is_used_like_its_session(

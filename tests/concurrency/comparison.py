@@ -103,6 +103,7 @@ class Comparison:
             self.let_time_pass: 3,
             self.pause_or_resume: 1,
             self.purge: 0.3,
+            self.discard: 0.5,
             self.set_groups: 0.5 if self.has_groups else 0,
         }
         (call,) = seeded_random.choices(list(calls), list(calls.values()))
@@ -383,6 +384,13 @@ class Comparison:
         removed = self.queue.purge_queue(self.name, include_dead=include_dead).removed
         assert removed == self.reference.purge(include_dead=include_dead)
         self.seen["purge"] += removed
+
+    def discard(self, seeded_random: Random) -> None:
+        """Delete some of the dead."""
+        limit = seeded_random.choice([1, 2, 1000])
+        removed = self.queue.discard_dead(self.name, max_messages=limit).removed
+        assert removed == self.reference.discard(limit)
+        self.seen["discard"] += removed
 
     def _any_claim(self, seeded_random: Random) -> int:
         """Return a claim, mostly a recent one; one that never was before there are any."""

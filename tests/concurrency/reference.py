@@ -315,6 +315,14 @@ class ReferenceQueue:
                 outcomes[entry.message_id] = "duplicate"
         return outcomes
 
+    def discard(self, limit: int) -> int:
+        """Forget the oldest dead messages."""
+        dead = sorted(
+            message_id for message_id in self.entries if self.state(message_id) == "dead"
+        )[:limit]
+        self.finish((self.entries[message_id] for message_id in dead), "cancelled")
+        return len(dead)
+
     def promote(self, limit: int = 1000) -> int:
         """Make delayed messages ready whose time has come."""
         delayed = [entry for entry in self.entries.values() if entry.state == "delayed"]

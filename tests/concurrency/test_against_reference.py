@@ -28,7 +28,7 @@ EVERYTHING = {
     *("release: released", "release: stale", "release: refused", "extend_lease"),
     *("cancel: cancelled", "cancel: leased", "cancel: not_found"),
     *("reset: reset", "reset: duplicate", "promote", "reap: back", "reap: died"),
-    *("maintain: promoted", "maintain: reaped", "purge"),
+    *("maintain: promoted", "maintain: reaped", "purge", "discard"),
 }
 OF_CANCEL = {
     *("cancel: requested", "cancel_many", "completed although cancelled"),

@@ -146,6 +146,8 @@ class FilledQueue:
         settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
         if "result_seconds" in {parameter.name for parameter in alter.parameters}:
             settings |= {"result_seconds": 60}
+        if "history_days" in {parameter.name for parameter in alter.parameters}:
+            settings |= {"history_days": 1}
         call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
         call(

@@ -1,13 +1,16 @@
 """list_dead."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from tests.helpers.queues import CheckedQueue
 
+NEWEST = 9223372036854775807
 
-def listed(queue: CheckedQueue, **arguments: int | None) -> list[int]:
+
+def listed(queue: CheckedQueue, **arguments: Any) -> list[int]:
     rows = queue.call("list_dead", **arguments)
     return [row.message_id for row in rows]
 
@@ -64,3 +67,61 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> 
 def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_messages: int | None) -> None:
     text = queue.refused("RQ711", "list_dead", max_messages=max_messages)
     assert "max_messages" in text
+
+
+@pytest.mark.promise("P10")
+def test_backwards_the_newest_comes_first_and_pages_go_on_before_the_last(
+    queue: CheckedQueue,
+) -> None:
+    ids = queue.make_dead(*"abcde")
+    newest_first = ids[::-1]
+    assert listed(queue, before_message_id=NEWEST) == newest_first
+    assert listed(queue, before_message_id=NEWEST, max_messages=2) == newest_first[:2]
+    assert listed(queue, before_message_id=ids[3], max_messages=2) == [ids[2], ids[1]]
+    assert listed(queue, before_message_id=ids[1]) == ids[:1]
+    assert listed(queue, before_message_id=ids[0]) == []
+    assert listed(queue, before_message_id=-1) == []
+    assert listed(queue, before_message_id=None) == ids
+
+
+@pytest.mark.promise("P10")
+def test_both_bounds_count(queue: CheckedQueue) -> None:
+    ids = queue.make_dead(*"abcde")
+    given = {"after_message_id": ids[0], "before_message_id": ids[4]}
+    assert listed(queue, **given) == [ids[3], ids[2], ids[1]]
+
+
+@pytest.mark.promise("P10")
+def test_one_type_is_listed_exactly_and_the_others_are_not_counted(queue: CheckedQueue) -> None:
+    kinds = [
+        "mail",
+        "Mail",
+        "mail ",
+        None,
+        "m\N{LATIN SMALL LETTER A WITH ACUTE}il",
+        "mail",
+        "mail",
+    ]
+    ids = [queue.make_dead("x", message_type=kind)[0] for kind in kinds]
+    mails = [ids[0], ids[5], ids[6]]
+    assert listed(queue, message_type="mail") == mails
+    assert listed(queue, message_type="mail", max_messages=2) == mails[:2]
+    assert listed(queue, message_type="mail", after_message_id=ids[0]) == mails[1:]
+    assert listed(queue, message_type="mail", before_message_id=NEWEST, max_messages=2) == [
+        ids[6],
+        ids[5],
+    ]
+    assert listed(queue, message_type="mail", before_message_id=ids[5]) == ids[:1]
+    assert listed(queue, message_type="mail ") == [ids[2]]
+    assert listed(queue, message_type="x" * 201) == []
+    assert listed(queue, message_type=None) == ids
+
+
+@pytest.mark.promise("P10")
+def test_backwards_only_the_queue_s_own_are_listed(queue: CheckedQueue) -> None:
+    other = queue.another()
+    first = other.make_dead("a")
+    own = queue.make_dead("b")
+    last = other.make_dead("c")
+    assert listed(queue, before_message_id=NEWEST) == own
+    assert listed(other, before_message_id=NEWEST) == [*last, *first]

@@ -22,6 +22,8 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "enqueue_batch": [{"messages": []}],
     "extend_lease": [{"claim_id": 1}],
     "fail_now": [{"claim_id": 1}],
+    "get_history": [{"message_id": 1}],
+    "find_message": [{"dedup_key": "a"}],
     "get_message": [{"message_id": 1}],
     "get_result": [{"message_id": 1}],
     "release": [{"claim_id": 1}],
@@ -33,7 +35,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
-NEEDS_NO_NAME = {"list_schedules", "list_topics", "maintain", "queue_stats"}
+NEEDS_NO_NAME = {"list_claims", "list_schedules", "list_topics", "maintain", "queue_stats"}
 """Null means every queue to them."""
 ROUTINES = [
     routine.name

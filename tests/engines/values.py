@@ -59,6 +59,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "schedule_name": "probe",
         "cron": "0 3 * * *",
         "enqueued_before": "2000-01-01",
+        "dedup_key": "probe",
     }
 
 

@@ -329,9 +329,9 @@ def test_a_finish_that_is_not_committed_has_passed_nothing_on(
 
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("then", ["reset", "cancel"])
+@pytest.mark.parametrize("then", ["reset", "cancel", "discard_dead"])
 @pytest.mark.parametrize("setting", ["continue", "hold"])
-def test_a_dead_message_is_reset_or_cancelled_beside_its_group(
+def test_a_dead_message_is_reset_cancelled_or_discarded_beside_its_group(
     sessions: Open, queue: str, setting: str, then: str, ending: str
 ) -> None:
     admin, worker = sessions(2)

@@ -346,8 +346,8 @@ def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
 
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("then", ["reset", "cancel"])
-def test_a_dead_message_is_reset_or_cancelled_while_another_comes_to_wait_for_it(
+@pytest.mark.parametrize("then", ["reset", "cancel", "discard_dead"])
+def test_a_dead_message_goes_while_another_comes_to_wait_for_it(
     sessions: Open, queue: str, then: str, ending: str
 ) -> None:
     admin, producer, worker = sessions(3)

@@ -163,7 +163,7 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
     for role in ROLES:
         admin.execute(f"create role {role} nologin")
     assert migrate.migrate(app).notices == ()
-    monitors = {"version", "health", "queue_stats", "list_dead"}
+    monitors = {"version", "health", "queue_stats", "list_dead", "list_claims", "list_delayed"}
     monitors |= {"list_topics", "list_schedules", "next_ticks"}
     assert rights(admin, "rowq_monitor") == monitors
     assert migrate.status(app).notices == ()

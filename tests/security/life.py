@@ -17,7 +17,14 @@ HOUR = 3600
 DAY = 24 * HOUR
 _SMALL = 600
 """Seconds within which a slow machine says "now"; all delays are much longer."""
-_MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version", "topic_pattern"}
+_MEASURED = {
+    "value",
+    "oldest_ready_seconds",
+    "lease_left_seconds",
+    "detail",
+    "server_version",
+    "topic_pattern",
+}
 
 
 class Life:
@@ -89,6 +96,9 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
         _publish(life, f"life.{uuid.uuid4().hex}")
     life.ask("peek", batch_size=10)
     life.ask("queue_stats")
+    life.ask("list_delayed")
+    for key in ("Key", "key ", "KEY"):
+        life.ask("find_message", dedup_key=key)
     life.refuse("enqueue", priority=10)
     life.refuse("enqueue", delay_seconds=-0.1)
     life.refuse("dequeue_fast", batch_size=0)
@@ -96,6 +106,7 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     held = life.ask("dequeue_fast", batch_size=2, worker_name="w \u2603")
     claim = held[0].claim_id
     life.ask("extend_lease", claim_id=claim, lease_seconds=5 * HOUR)
+    life.ask("list_claims")
     life.ask("complete", claim_id=claim, message_ids=[held[0].message_id, 1 << 60])
     life.ask("retry_later", claim_id=claim, error="broken, 1.5 times")
     life.ask("get_message", message_id=held[1].message_id)
@@ -103,6 +114,8 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     life.ask("release", claim_id=waited.messages[0]["claim_id"])
     life.ask("fail_now", claim_id=life.ask("dequeue_fast")[0].claim_id, error="x" * 3000)
     life.ask("list_dead")
+    life.ask("list_dead", before_message_id=1 << 62, message_type="t")
+    life.ask("discard_dead", message_type="nobody")
     life.ask("reset")
 
     life.ask("dequeue_fast", batch_size=1)

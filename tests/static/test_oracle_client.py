@@ -85,7 +85,7 @@ def test_what_oracle_would_take_for_nothing_or_cut_is_refused() -> None:
             values_of("enqueue", **given)
 
 
-@pytest.mark.parametrize("routine", ["cancel_many", "reset"])
+@pytest.mark.parametrize("routine", ["cancel_many", "reset", "list_dead", "discard_dead"])
 def test_an_empty_filter_is_refused_and_never_none(routine: str) -> None:
     with pytest.raises(rowq.InvalidArgument, match="message_type"):
         values_of(routine, message_type="")

@@ -19,9 +19,10 @@ from rowq.cli.options import (
     Url,
     WorkerName,
 )
-from rowq.cli.output import finish, print_facts, print_json, record
+from rowq.cli.output import finish, print_facts, print_json, print_rows, record
 from rowq.cli.streams import printable
-from rowq.messages import Message
+from rowq.errors import InvalidArgument
+from rowq.messages import Attempt, Message
 from rowq.queue import Queue
 
 
@@ -95,23 +96,55 @@ def peek(
 
 def show(
     queue_name: QueueName,
-    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
     url: Url,
+    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="The message.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Instead, the dedup key of a message that has not ended."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a message is and everything about it; exits with 4 when rowq does not know it."""
+    """Show where a message is and everything about it; exits with 4 when rowq does not know it.
+
+    Then come its attempts, as far as its queue keeps them; also of a message that is gone.
+    """
+    if (message_id is None) == (key is None):
+        raise typer.BadParameter("name a message, or give --key KEY")
+    history: list[Attempt] = []
     with open_queue(url) as queue:
-        found = queue.get_message(queue_name, message_id)
+        if key is not None:
+            found = queue.find_message(queue_name, key)
+            message_id = found.message_id if found else None
+        elif message_id is not None:
+            found = queue.get_message(queue_name, message_id)
+        if message_id is not None:
+            history = _history(queue, queue_name, message_id)
+    if as_json and (found or history):
+        facts = record(found) if found else {"message_id": message_id}
+        print_json({**facts, "history": [record(attempt) for attempt in history]})
+    elif not as_json:
+        _print_message(record(found) if found else {}, history)
     if found is None:
-        if not as_json:
-            typer.echo("not found")
         raise typer.Exit(ExitCode.INCOMPLETE)
-    if as_json:
-        print_json(found)
-        return
-    facts: dict[str, Any] = record(found)
-    error = facts.pop("last_error")
-    print_facts(facts if error else {**facts, "last_error": None})
+
+
+def _history(queue: Queue, queue_name: str, message_id: int) -> list[Attempt]:
+    """Return the attempts of a message, none where the engine has no history yet."""
+    try:
+        return queue.get_history(queue_name, message_id)
+    except InvalidArgument:
+        return []
+
+
+def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
+    """Print a message, its attempts and its last error; nothing is known of one without facts."""
+    error = facts.pop("last_error", None)
+    if not facts:
+        typer.echo("not found")
+    else:
+        print_facts(facts if error else {**facts, "last_error": None})
+    if history:
+        print_rows(history, as_json=False, nothing="")
     if error:
         typer.echo("\n".join(["last error", *map(printable, error.splitlines())]))
 

@@ -1,27 +1,15 @@
 """Opens the database of a command, and hides the secrets of its URL."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
-from urllib.parse import unquote, unquote_plus
 
 import rowq
-from rowq.engines import EXAMPLE, engine_for_url, is_driver_error, part_of, without_password
+from rowq.engines import engine_for_url, is_driver_error, part_of
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
-
-# These find a password by where it stands: also in a URL that was given in the wrong place, and in
-# what a driver makes of a URL. The example in rowq's own errors holds none.
-_EXAMPLE = re.escape(EXAMPLE.partition("://")[2])
-_USER_AND_PASSWORD = re.compile(rf"(://(?!{_EXAMPLE}(?!\S))[^\s/:@]*:)\S+@")
-_PARAMETER = re.compile(
-    r"""(?i)((?:password|passwd|pwd|secret|token)["']?\s*[=:]\s*)"""
-    r"""(?:'(?:[^'\\]|\\.)*'|"[^"]*"|\{(?:[^}]|\}\})*\}|[^\s&;,'")]+)"""
-)
-# A shorter password may be a part of any word.
-_LEAST_LENGTH = 8
+from rowq.secrets import without_secrets
 
 _seen_urls: set[str] = set()
 
@@ -47,11 +35,16 @@ def open_queue(url: str) -> Iterator[Queue]:
         try:
             yield queue
         except Exception as error:
-            if is_driver_error(error) and is_bare(url):
-                raise NotInstalled(
-                    "rowq is not installed in this database; install it with: rowq migrate"
-                ) from error
+            check_installed(url, error)
             raise
+
+
+def check_installed(url: str, error: BaseException) -> None:
+    """Raise NotInstalled where a call has failed because the database has no rowq."""
+    if is_driver_error(error) and is_bare(url):
+        raise NotInstalled(
+            "rowq is not installed in this database; install it with: rowq migrate"
+        ) from error
 
 
 def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "consumer"]) -> None:
@@ -93,29 +86,5 @@ def is_bare(url: str) -> bool:
 
 
 def hide_secrets(text: str) -> str:
-    """Return `text` without passwords.
-
-    One is blotted out where a password stands: in a URL, after `password=` and the like. One of the
-    URLs given to this command is blotted out anywhere, unless it is short, or is also the name of
-    the user or the database: such a word may well stand for something else.
-    """
-    for url in _seen_urls:
-        text = text.replace(url, without_password(url))
-        for secret in _secrets(url):
-            text = text.replace(secret, "***")
-    return _PARAMETER.sub(r"\1***", _USER_AND_PASSWORD.sub(r"\1***@", text))
-
-
-def _secrets(url: str) -> list[str]:
-    """Return the URL's passwords as written and as meant, the longest first; no plain words."""
-    address, _, query = url.partition("://")[2].partition("?")
-    user_info, _, place = address.rpartition("@")
-    user, _, password = user_info.partition(":")
-    pairs = [pair.partition("=") for pair in re.split("[&#]", query)]
-    names = {user, place.partition("/")[2]}
-    names |= {value for name, _, value in pairs if name.lower() in {"user", "dbname", "owner"}}
-    found = {password} | {value for name, _, value in pairs if "password" in name.lower()}
-    found |= {unquote_plus(secret) for secret in found} | {unquote(secret) for secret in found}
-    secrets = found - {unquote(name) for name in names}
-    long = (secret for secret in secrets if len(secret) >= _LEAST_LENGTH)
-    return sorted(long, key=len, reverse=True)
+    """Return `text` without passwords, those of the URLs given to this command among them."""
+    return without_secrets(text, _seen_urls)

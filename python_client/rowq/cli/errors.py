@@ -16,6 +16,7 @@ from rowq.errors import (
     ConnectionLost,
     DriverMissing,
     EngineUnknown,
+    PackageMissing,
     Refused,
     RowqError,
     StaleClaim,
@@ -59,6 +60,7 @@ class Guarded(TyperGroup):
         (EngineUnknown, ExitCode.USAGE),
         (NotInstalled, ExitCode.NOT_INSTALLED),
         (DriverMissing, ExitCode.NOT_INSTALLED),
+        (PackageMissing, ExitCode.NOT_INSTALLED),
         (RowqError, ExitCode.FAILED),
         (OSError, ExitCode.FAILED),
     )

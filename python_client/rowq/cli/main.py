@@ -12,6 +12,7 @@ from rowq.cli import (
     demo,
     doctor,
     load,
+    metrics,
     migrate,
     operation,
     produce,
@@ -81,6 +82,7 @@ consume.register(app)
 repair.register(app)
 work.register(app)
 operation.register(app)
+metrics.register(app)
 app.command(rich_help_panel="Operation")(version)
 
 

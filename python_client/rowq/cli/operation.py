@@ -1,4 +1,4 @@
-"""stats, health, maintain: the state of the queues, and their maintenance."""
+"""stats, claims, health, maintain: the state of the queues, and their maintenance."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ _STYLES = {"critical": "bold red", "warning": "yellow"}
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (stats, health, maintain):
+    for command in (stats, claims, health, maintain):
         app.command(rich_help_panel="Operation")(command)
 
 
@@ -45,6 +45,19 @@ def stats(
         if watch:
             with suppress(KeyboardInterrupt):
                 _watch(queue, queue_name, max_count, interval, as_json)
+
+
+def claims(
+    url: Url,
+    queue_name: AnyQueue = None,
+    after: Annotated[int, typer.Option(metavar="ID", help="Continue after this claim.")] = 0,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most claims to list.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List who is at work on what, the oldest claims first; less than 0 left is run out."""
+    with open_queue(url) as queue:
+        found = queue.list_claims(queue_name, after_claim_id=after, max_claims=limit)
+    print_rows(found, as_json, nothing="no claims", style=_lease_style)
 
 
 def health(url: Url, as_json: AsJson = False) -> None:
@@ -96,6 +109,10 @@ def _counts(stats: QueueStats, max_count: int) -> dict[str, Any]:
     """Return a queue's stats for people: a count that was cut off says so."""
     facts: dict[str, Any] = record(stats)
     return facts | {name: f"{facts[name]}+" for name in _COUNTS if (facts[name] or 0) >= max_count}
+
+
+def _lease_style(claim: Mapping[str, Any]) -> str | None:
+    return _STYLES["warning"] if claim["lease_left_seconds"] < 0 else None
 
 
 def _style(check: Mapping[str, Any]) -> str | None:

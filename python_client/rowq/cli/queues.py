@@ -56,6 +56,10 @@ ResultSeconds = Annotated[
     float | None,
     typer.Option(help="How long it is kept how messages ended, with their results; 0 is not."),
 ]
+HistoryDays = Annotated[
+    int | None,
+    typer.Option(help="Days that it is kept who had a message, when, how it ended; 0 is not."),
+]
 
 
 @app.command()
@@ -77,6 +81,7 @@ def create(
     rate_limit: RateLimit = None,
     rate_seconds: RateSeconds = None,
     result_seconds: ResultSeconds = None,
+    history_days: HistoryDays = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
@@ -96,6 +101,7 @@ def create(
         "rate_limit": rate_limit,
         "rate_seconds": rate_seconds,
         "result_seconds": result_seconds,
+        "history_days": history_days,
     }
     with open_queue(url) as queue:
         outcome = queue.create_queue(queue_name, **settings)
@@ -128,6 +134,7 @@ def alter(
     rate_limit: RateLimit = None,
     rate_seconds: RateSeconds = None,
     result_seconds: ResultSeconds = None,
+    history_days: HistoryDays = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
@@ -149,6 +156,7 @@ def alter(
             rate_limit=rate_limit,
             rate_seconds=rate_seconds,
             result_seconds=result_seconds,
+            history_days=history_days,
         )
     _print_outcome(outcome, as_json)
 

@@ -1,4 +1,4 @@
-"""reset, cancel and cancel-many, and rowq dead list: what became of messages, and changing it."""
+"""reset, cancel, cancel-many, delayed and dead: what became of messages, and changing it."""
 
 from typing import Annotated
 
@@ -7,16 +7,22 @@ import typer
 from rowq.cli.database import open_queue
 from rowq.cli.options import AsJson, QueueName, Url, header_pairs, moment
 from rowq.cli.output import finish, print_json, print_rows
-from rowq.messages import Cancelled
+from rowq.messages import Cancelled, Discarded
 
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
-dead = typer.Typer(help="Look at messages that failed for good.", no_args_is_help=True)
+_LAST_ID = 2**63 - 1
+_MOST = 10_000
+"""Messages that one call may touch."""
+
+dead = typer.Typer(
+    help="Look at messages that failed for good, and delete them.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    for command in (cancel, cancel_many, reset):
+    for command in (cancel, cancel_many, reset, delayed):
         app.command(rich_help_panel="Messages")(command)
     app.add_typer(dead, name="dead", rich_help_panel="Messages")
 
@@ -113,15 +119,96 @@ def reset(
     finish(outcomes, as_json, good={"reset"})
 
 
+def delayed(
+    queue_name: QueueName,
+    url: Url,
+    after: Annotated[
+        int, typer.Option(metavar="ID", help="Continue after this message, with --after-due.")
+    ] = 0,
+    after_due: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When that message is due, as --json prints it."),
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most messages to list.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List messages that wait for their time, without their bodies, the next ones first."""
+    with open_queue(url) as queue:
+        found = queue.list_delayed(
+            queue_name,
+            after_due_at=moment(after_due),
+            after_message_id=after,
+            max_messages=limit,
+        )
+    print_rows(found, as_json, nothing="no delayed messages")
+
+
 @dead.command("list")
 def list_dead(
     queue_name: QueueName,
     url: Url,
     after: Annotated[int, typer.Option(metavar="ID", help="Continue after this message.")] = 0,
     limit: Annotated[int, typer.Option(metavar="N", help="Most messages to list.")] = 100,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest messages first.")] = False,
+    before: Annotated[
+        int | None,
+        typer.Option(metavar="ID", help="The newest first, of those before this message."),
+    ] = None,
+    message_type: OfType = None,
     as_json: AsJson = False,
 ) -> None:
     """List dead messages without their bodies, in the order of their ids."""
     with open_queue(url) as queue:
-        found = queue.list_dead(queue_name, after_message_id=after, max_messages=limit)
+        found = queue.list_dead(
+            queue_name,
+            after_message_id=after,
+            max_messages=limit,
+            before_message_id=_LAST_ID if newest and before is None else before,
+            message_type=message_type,
+        )
     print_rows(found, as_json, nothing="no dead messages")
+
+
+@dead.command()
+def discard(
+    queue_name: QueueName,
+    url: Url,
+    message_ids: Annotated[
+        list[int] | None, typer.Argument(metavar="ID", help="The messages.")
+    ] = None,
+    oldest: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Instead of naming messages, take the N oldest."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Instead of naming messages, take all.")
+    ] = False,
+    message_type: OfType = None,
+    died_before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete dead messages for good; the archive keeps none of them."""
+    if [bool(message_ids), oldest is not None, everything].count(True) != 1:
+        raise typer.BadParameter("name messages, or give --oldest N or --all")
+    if message_ids and (message_type or died_before):
+        raise typer.BadParameter("--type and --died-before go with --oldest N or --all")
+    removed = 0
+    with open_queue(url) as queue:
+        while True:
+            done = queue.discard_dead(
+                queue_name,
+                message_ids or None,
+                max_messages=_MOST if oldest is None else oldest,
+                message_type=message_type,
+                died_before=moment(died_before),
+            )
+            removed += done.removed
+            if not everything or done.removed < _MOST:
+                break
+    if as_json:
+        print_json(Discarded(removed))
+    else:
+        typer.echo(f"removed {removed} messages")

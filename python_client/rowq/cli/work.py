@@ -86,6 +86,17 @@ def work(
         ),
     ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Serve /metrics for Prometheus, /live and /ready there; needs rowq[metrics].",
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="The address for --metrics-port; 0.0.0.0 is all of this machine.")
+    ] = "127.0.0.1",
     as_json: AsJson = False,
 ) -> None:
     """Work on messages until Ctrl-C or SIGTERM, or with --drain until nothing is left.
@@ -137,6 +148,8 @@ def work(
             drain=drain,
             worker_name=worker_name,
             on_progress=on_progress,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         )
         failure = _failure_of(worker)
     _print_stats(worker.stats, as_json)

@@ -35,7 +35,9 @@ _NEVER_EMPTY = {
     "on_predecessor_dead": "on_predecessor_dead must be hold, continue or fail",
 }
 # An empty text would be no filter, so that a call would take more than it was asked for.
-_EMPTY_IS_NO_FILTER = {("cancel_many", "message_type"), ("reset", "message_type")}
+_EMPTY_IS_NO_FILTER = {
+    (routine, "message_type") for routine in ("cancel_many", "reset", "list_dead", "discard_dead")
+}
 # A bind of text or bytes takes so many bytes without a LOB of its own.
 _FITS_A_BIND = 32_767
 # So many rows of a result are asked for at a time: more than a usual batch has.

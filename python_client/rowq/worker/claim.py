@@ -256,6 +256,11 @@ class LiveClaim:
         return self.lease.lost
 
     @property
+    def held(self) -> int:
+        """How many of its messages have not left the claim."""
+        return len(self._open)
+
+    @property
     def heartbeat_due(self) -> bool:
         """Whether a third of the lease has passed since it was last extended."""
         return not self.lost and bool(self._open) and time.monotonic() >= self.lease.extend_at
@@ -338,6 +343,8 @@ class LiveClaim:
             self._note_refusal(error, changes)
         else:
             self.lease.renew(asked_at)
+            if self._context.meter:
+                self._context.meter.count("lease_extended")
             if told.cancel_ids:
                 self.lease.cancelled |= frozenset(told.cancel_ids)
 
@@ -400,6 +407,8 @@ class LiveClaim:
             if self._changes != changes or self._in_hand or not self._open:
                 return
             self.lease.lost = True
+        if self._context.meter:
+            self._context.meter.count("lease_lost")
         log.warning("claim %d is lost: %s", self.claim_id, error)
 
 
@@ -418,4 +427,22 @@ class ClaimRequest:
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
         """Return the claim that dequeue_fast answered with, None for no rows."""
-        return LiveClaim(self._context, rows, self._asked_at, self._lease_seconds) if rows else None
+        meter = self._context.meter
+        if not rows:
+            if meter:
+                meter.note_empty()
+            return None
+        claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
+        if meter:
+            meter.note_found(_waits(claim.messages, self._lease_seconds))
+        return claim
+
+
+def _waits(messages: Sequence[Message], lease_seconds: int) -> Iterator[float]:
+    """Yield how long each message, at its first delivery, had been there when it was leased.
+
+    Both moments are the database's: this machine's clock may be wrong.
+    """
+    for message in messages:
+        if message.attempt == 1:
+            yield (message.lease_until - message.enqueued_at).total_seconds() - lease_seconds

@@ -9,7 +9,7 @@ from rowq.queue import Queue
 from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import Handler
-from rowq.worker.handling import HandlerCaller, PlainWork
+from rowq.worker.handling import PlainWork, caller_for
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.polling import PollingTurn
 from rowq.worker.transactional import TransactionalWork
@@ -114,7 +114,7 @@ class Consumer:
         return None
 
     def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
-        caller = HandlerCaller(self._context, self._handler)
+        caller = caller_for(self._context, self._handler)
         stack.callback(caller.close)
         if not self._context.settings.transactional:
             return PlainWork(self._context, caller, self._queue)

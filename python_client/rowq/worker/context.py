@@ -19,6 +19,7 @@ from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, InvalidArgument, RowqError
 from rowq.session import OwnedSession
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
+from rowq.worker.meter import Meter
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
 
@@ -58,6 +59,8 @@ class Settings:
     idle_max_seconds: float | None
     listen: bool | None
     maintain_seconds: float
+    metrics_port: int | None
+    metrics_host: str
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, by the contract's ranges; raises InvalidArgument."""
@@ -93,6 +96,10 @@ class Settings:
                 self.idle_max_seconds is None or _is_number(self.idle_max_seconds, pause)
             ),
             "maintain_seconds must be 0 or more": _is_number(self.maintain_seconds, 0),
+            "metrics_port must be a whole number, 0 to 65535": (
+                self.metrics_port is None or _is_whole(self.metrics_port, 0, 65535)
+            ),
+            "metrics_host must be an address": _is_text(self.metrics_host, 255, least=1),
             "worker_name must be up to 200 characters, the numbers of process and thread among"
             " them": self.worker_name is None or _is_text(self._longest_name(), 200),
         }
@@ -145,6 +152,8 @@ class Context:
         self.engine = engine_for_url(settings.url)
         self.listening_engine = _listening(self.engine, settings)
         self.counter = Counter()
+        self.meter = None if settings.metrics_port is None else Meter()
+        """What is measured for metrics, where somebody may ask for them."""
         self.polling = Polling(settings.idle_min_seconds, settings.longest_pause(_POLLING_SECONDS))
         self.resting_seconds = 0.0
         """How long housekeeping may pause, as another process of the queue is elected for it."""
@@ -167,6 +176,11 @@ class Context:
         self.stop()
         self._give_up_at = time.monotonic()
 
+    def note_trouble(self) -> None:
+        """Count that the database did not do what it was asked to, and is asked again."""
+        if self.meter:
+            self.meter.count("database_error")
+
     def warn_of_result(self, result: object) -> None:
         """Log, once for each worker, a result of the handler's that means nothing."""
         if not self._has_warned:
@@ -185,6 +199,7 @@ class Context:
 
         def sleep(seconds: float) -> None:
             on_pause()
+            self.note_trouble()
             self.sleep_or_give_up(seconds)
 
         return OwnedSession(
@@ -214,6 +229,7 @@ class Context:
             except Exception as error:
                 if not self.is_passing(error):
                     raise
+                self.note_trouble()
                 delay = backoff.next()
                 log.warning("trying again in %.1f s: %s", delay, error)
             self.sleep_or_give_up(delay)

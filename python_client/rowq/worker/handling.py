@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from rowq.worker.handlers import (
     shown,
     verdict_of,
 )
+from rowq.worker.meter import Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,46 @@ class HandlerCaller:
             return _mistaken([message_id], returned)
         self._context.warn_of_result(returned)
         return HandlerResult({message_id: COMPLETED})
+
+
+class MeasuredCaller(HandlerCaller):
+    """Measures for metrics how long the handler takes, and counts what it raises."""
+
+    def __init__(self, context: Context, handler: Handler, meter: Meter) -> None:
+        """Call `handler` for the worker of `context`, and tell `meter`."""
+        super().__init__(context, handler)
+        self._meter = meter
+
+    def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
+        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        began_at = time.perf_counter()
+        try:
+            return super().call(messages, *connection)
+        finally:
+            self._meter.note_handled(time.perf_counter() - began_at)
+
+    async def _noted(
+        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    ) -> None:
+        began_at = time.perf_counter()
+
+        async def timed(result: HandlerResult) -> None:
+            self._meter.note_handled(time.perf_counter() - began_at)
+            await note(result)
+
+        await super()._noted(message, timed)
+
+    def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
+        if not isinstance(error, Retry | Fail | Release):
+            self._meter.count("handler_error")
+        return super()._raised(ids, error)
+
+
+def caller_for(context: Context, handler: Handler) -> HandlerCaller:
+    """Return what calls `handler` from one thread of the worker of `context`."""
+    if context.meter:
+        return MeasuredCaller(context, handler, context.meter)
+    return HandlerCaller(context, handler)
 
 
 async def _of(returned: Awaitable[Any]) -> Any:

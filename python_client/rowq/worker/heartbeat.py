@@ -45,6 +45,13 @@ class Heartbeat:
             with self._lock:
                 self._claims.discard(claim)
                 self._stuck.pop(claim, None)
+            if self._context.meter:
+                self._context.meter.note_free()
+
+    def claims(self) -> list[LiveClaim]:
+        """Return the claims that are watched now."""
+        with self._lock:
+            return list(self._claims)
 
     def end(self) -> None:
         """End the thread; only after the last consumer."""
@@ -62,6 +69,7 @@ class Heartbeat:
                 except Exception as error:
                     if not self._context.engine.is_connection_lost(error):
                         raise
+                    self._context.note_trouble()
                     delay = backoff.next()
                     log.warning("heartbeat: no connection, trying again in %.1f s", delay)
                     self._ended.wait(delay)
@@ -96,6 +104,7 @@ class Heartbeat:
                 error
             ):
                 raise
+            self._context.note_trouble()
             with self._lock:
                 if claim in self._claims:
                     is_new = claim not in self._stuck

@@ -85,6 +85,11 @@ class Polling:
         with self._due:
             return self._told_since is not None and self._told_since <= moment and not self._at_once
 
+    @property
+    def longest_pause_seconds(self) -> float:
+        """The longest pause between two polls, as things are now."""
+        return self._pauses.cap
+
     def was_idle(self) -> bool:
         """Return whether any thread was idle since this was last asked."""
         with self._free:

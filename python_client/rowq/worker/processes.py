@@ -16,6 +16,7 @@ from typing import Any, Literal
 from rowq.backoff import Backoff
 from rowq.errors import RowqError, WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals, log
+from rowq.worker.meter import Measures
 from rowq.worker.stats import WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads, described
 
@@ -25,7 +26,14 @@ _REPORT_SECONDS = 0.25
 _QUICK_SECONDS = 5.0
 _QUICK_DEATHS = 5
 
-_Report = tuple[Literal["stats"], WorkerStats] | tuple[Literal["failed"], str]
+# A child that has not reported for so many seconds is stuck: it should four times a second.
+_SILENT_SECONDS = 3.0
+
+_Report = (
+    tuple[Literal["stats"], WorkerStats]
+    | tuple[Literal["measures"], Measures]
+    | tuple[Literal["failed"], str]
+)
 _LOGGERS = ("rowq", "rowq.worker")
 
 
@@ -88,6 +96,13 @@ class WorkerProcesses:
             total = total.plus(child.stats)
         return total
 
+    def measures(self) -> Measures:
+        """Return what all children have done and how they are, by their last reports."""
+        total = Measures(why_not_ready="the worker is stopping" if self._stopping else "")
+        for child in self._children:
+            total = total.plus(child.measures)
+        return total
+
     def _supervise(self) -> None:
         for child in self._children:
             if self._stopping:
@@ -107,6 +122,10 @@ class WorkerProcess:
         self._restart_at = 0.0
         self._past = WorkerStats()
         self._stats = WorkerStats()
+        # They are replaced together: another thread may add them up at any moment, and a count
+        # that is there twice, or not at all, would be one too many for ever.
+        self._measures = (Measures(), Measures(why_not_ready="a process has not reported yet"))
+        self._reported_at = 0.0
         self._failure: str | None = None
         self._process: SpawnProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
@@ -118,6 +137,14 @@ class WorkerProcess:
     def stats(self) -> WorkerStats:
         """What this process and those that it replaced have done, by their last reports."""
         return self._past.plus(self._stats)
+
+    @property
+    def measures(self) -> Measures:
+        """What this process and those that it replaced have done, and how this one is."""
+        past, last = self._measures
+        if not last.why_not_ready and time.monotonic() > self._reported_at + _SILENT_SECONDS:
+            last = replace(last, why_not_ready="a process does not report")
+        return past.plus(last)
 
     @property
     def sentinels(self) -> list[int]:
@@ -188,12 +215,17 @@ class WorkerProcess:
                 report: _Report = self._pipe.recv()
                 if report[0] == "stats":
                     self._stats = report[1]
+                elif report[0] == "measures":
+                    self._reported_at = time.monotonic()
+                    self._measures = (self._measures[0], report[1])
                 else:
                     self._failure = report[1]
 
     def _after_end(self, status: int, stopping: bool) -> None:
         lived = time.monotonic() - self._started_at
         self._past, self._stats = self.stats, WorkerStats()
+        waiting = Measures(why_not_ready="a process has ended and is to be restarted")
+        self._measures = (self.measures.ended(), waiting)
         self._process = self._pipe = None
         if self._failure is not None:
             raise WorkerFailed(self._failure)
@@ -279,21 +311,32 @@ def work_in_child(
         with send_lock, suppress(OSError):
             pipe.send((kind, what))
 
-    reporter = threading.Thread(target=_talk_to_parent, args=(context, pipe, report), daemon=True)
+    def report_all() -> None:
+        if workers:
+            report("measures", workers[0].measures())
+        report("stats", context.counter.snapshot())
+
+    workers: list[WorkerThreads] = []
+    reporter = threading.Thread(
+        target=_talk_to_parent, args=(context, pipe, report_all), daemon=True
+    )
     reporter.start()
     try:
         with StopSignals() as signals:
-            WorkerThreads(context).run(None, signals)
+            threads = WorkerThreads(context)
+            if context.meter:
+                workers.append(threads)
+            threads.run(None, signals)
     except RowqError as error:
         log.exception("the worker gives up")
         report("failed", described(error))
         sys.exit(1)
     finally:
-        report("stats", context.counter.snapshot())
+        report_all()
 
 
 def _talk_to_parent(
-    context: Context, pipe: "Connection[Any, Any]", report: Callable[[str, object], None]
+    context: Context, pipe: "Connection[Any, Any]", report: Callable[[], None]
 ) -> None:
     """Report the counts until the end; stop when the parent asks for it, or has ended."""
     try:
@@ -301,7 +344,7 @@ def _talk_to_parent(
             if pipe.poll(_REPORT_SECONDS):
                 pipe.recv()
                 context.stop()
-            report("stats", context.counter.snapshot())
+            report()
     except (EOFError, OSError):
         log.warning("the parent process is gone")
         context.stop()

@@ -14,6 +14,8 @@ from rowq.worker.context import Context, StopSignals
 from rowq.worker.handlers import find_handler
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
+from rowq.worker.meter import Measures
+from rowq.worker.pulse import Pulse
 from rowq.worker.stats import WorkerStats
 
 _PROGRESS_SECONDS = 0.2
@@ -38,6 +40,7 @@ class WorkerThreads:
         self._context = context
         handler = find_handler(context.settings.handler, context.settings.arguments)
         self._heartbeat = Heartbeat(context)
+        self._pulse = Pulse(context, context.meter, self._heartbeat) if context.meter else None
         self._maintenance = Maintenance(context)
         self._consumers = [
             Consumer(context, handler, self._heartbeat, number)
@@ -69,6 +72,10 @@ class WorkerThreads:
         if self._context.failure is not None:
             raise WorkerFailed(described(self._context.failure)) from self._context.failure
         return self._context.counter.snapshot()
+
+    def measures(self) -> Measures:
+        """Return what the worker has done so far, and how it is."""
+        return self._pulse.measures() if self._pulse else Measures()
 
     def _helpers(self) -> list[tuple[str, Callable[[], None]]]:
         """Return the names and loops of the threads that are wanted beside the consumers'."""

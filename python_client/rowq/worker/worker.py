@@ -1,11 +1,14 @@
 """Runs a handler for every message of a queue."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from rowq.errors import WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals
 from rowq.worker.handlers import Handler
+from rowq.worker.meter import Measured
 from rowq.worker.processes import WorkerProcesses
 from rowq.worker.stats import WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads
@@ -67,6 +70,8 @@ class Worker:
         listen: bool | None = None,
         maintain_seconds: float = 1.0,
         on_progress: OnProgress | None = None,
+        metrics_port: int | None = None,
+        metrics_host: str = "127.0.0.1",
     ) -> None:
         """Prepare a worker; nothing is connected before `run`.
 
@@ -96,8 +101,12 @@ class Worker:
         maintain_seconds    how often housekeeping is called; 0: never. While it listens, every 7
                             seconds where another process of the queue keeps house
         on_progress         called several times a second with the WorkerStats so far
+        metrics_port        serve /metrics for Prometheus, /live and /ready at this port while it
+                            runs; 0: at a free one, see `metrics_url`. Needs rowq[metrics]
+        metrics_host        the address of this machine to serve them at; 0.0.0.0: at all of them
 
-        Raises InvalidArgument for what cannot work, EngineUnknown for the URL.
+        Raises InvalidArgument for what cannot work, EngineUnknown for the URL, PackageMissing
+        without what metrics need.
         """
         self._on_progress = on_progress
         self._settings = Settings(
@@ -117,7 +126,15 @@ class Worker:
             idle_max_seconds=idle_max_seconds,
             listen=listen,
             maintain_seconds=maintain_seconds,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         )
+        if metrics_port is not None:
+            from rowq.metrics.library import load_library
+
+            load_library()
+        self.metrics_url: str | None = None
+        """Where its metrics are while it runs, if it has a port for them."""
         # The lock is reentrant, so that a signal's handler may call stop() wherever it interrupts.
         self._lock = threading.RLock()
         self._is_running = False
@@ -150,18 +167,37 @@ class Worker:
         and counts from nothing then.
 
         Raises WorkerFailed when going on made no sense: no connection at the start, no such queue,
-        no permission; and when it is running already.
+        no permission, the port of its metrics is taken; and when it is running already.
         """
         self._begin()
         try:
             if self._processes:
-                with StopSignals(at_once=self._processes.kill) as signals:
-                    return self._processes.run(self._on_progress, signals)
+                work = self._processes
+                with StopSignals(at_once=work.kill) as signals, self._serving(work):
+                    return work.run(self._on_progress, signals)
             with StopSignals() as signals:
-                return WorkerThreads(self._context).run(self._on_progress, signals)
+                threads = WorkerThreads(self._context)
+                with self._serving(threads):
+                    return threads.run(self._on_progress, signals)
         finally:
             with self._lock:
                 self._is_running = self._is_stopped = False
+
+    @contextmanager
+    def _serving(self, measured: Measured) -> Iterator[None]:
+        """Serve the metrics, if there is a port for them, for the length of a block."""
+        port = self._settings.metrics_port
+        if port is None:
+            yield
+            return
+        from rowq.metrics.worker import serving_worker
+
+        with serving_worker(self._settings.metrics_host, port, self._settings, measured) as url:
+            self.metrics_url = url
+            try:
+                yield
+            finally:
+                self.metrics_url = None
 
     def _begin(self) -> None:
         """Replace what an earlier run has used up."""

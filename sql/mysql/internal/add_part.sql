@@ -29,7 +29,7 @@ begin
     insert into rowq.lane (part_id, lane)
     values
         (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4), (p_part_id, -5),
-        (p_part_id, -6), (p_part_id, -7), (p_part_id, -8), (p_part_id, -9);
+        (p_part_id, -6), (p_part_id, -7), (p_part_id, -8), (p_part_id, -9), (p_part_id, -10);
     insert into rowq.delayed (part_id, due_at, message_id, lane)
     values
         (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
@@ -48,6 +48,16 @@ begin
     values
         (p_part_id, -1, '9999-12-31 23:59:59.999998', 'completed'),
         (p_part_id, 0, '9999-12-31 23:59:59.999999', 'completed');
+    insert into rowq.history (
+        part_id, ended_at, message_id, attempt, claim_id, leased_at, outcome
+    )
+    values
+        (
+            p_part_id, '9999-12-31 23:59:59.999998', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+        ),
+        (
+            p_part_id, '9999-12-31 23:59:59.999999', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+        );
     insert into rowq.claim (part_id, claim_id, lease_until, messages)
     values
         (p_part_id, -2, '9999-12-31 00:00:00', '[]'),

@@ -17,7 +17,8 @@ create procedure rowq.internal_check_settings(
     p_max_leased int,
     p_rate_limit int,
     p_rate_seconds double,
-    p_result_seconds double
+    p_result_seconds double,
+    p_history_days int
 )
 sql security definer
 modifies sql data
@@ -48,5 +49,6 @@ begin
     call rowq.internal_check_range('rate_limit', p_rate_limit, 0, 100000);
     call rowq.internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
     call rowq.internal_check_range('result_seconds', p_result_seconds, 0, 31536000);
+    call rowq.internal_check_range('history_days', p_history_days, 0, 36500);
 end//
 delimiter ;

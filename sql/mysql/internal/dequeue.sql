@@ -30,6 +30,7 @@ begin
     declare v_rate_seconds double;
     declare v_last_claim_id bigint;
     declare v_is_paused boolean;
+    declare v_leased_at datetime(6);
 
     attempt: loop
         begin
@@ -93,10 +94,11 @@ begin
             end if;
 
             if p_messages is not null then
-                set p_lease_until = utc_timestamp(6)
+                set v_leased_at = utc_timestamp(6);
+                set p_lease_until = v_leased_at
                     + interval coalesce(p_lease_seconds, v_lease_seconds) second;
                 call rowq.internal_push_claim(
-                    v_part_id, p_lease_until, p_worker_name, p_messages, p_claim_id
+                    v_part_id, v_leased_at, p_lease_until, p_worker_name, p_messages, p_claim_id
                 );
                 if p_is_json then
                     call rowq.internal_trim_claim(
@@ -105,8 +107,7 @@ begin
                 end if;
                 if v_max_leased + v_rate_limit > 0 and p_messages is not null then
                     call rowq.internal_note_start(
-                        v_part_id, p_claim_id, v_last_claim_id,
-                        p_lease_until - interval coalesce(p_lease_seconds, v_lease_seconds) second,
+                        v_part_id, p_claim_id, v_last_claim_id, v_leased_at,
                         json_length(p_messages), v_rate_limit
                     );
                 end if;

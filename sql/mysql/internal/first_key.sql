@@ -70,6 +70,15 @@ begin
             order by r.part_id, r.finished_at
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
+        when -10 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select h.ended_at, h.outcome is null into v_due_at, v_attempt
+            from rowq.history h force index (primary)
+            where h.part_id = p_part_id
+              and h.ended_at >= v_since
+            order by h.part_id, h.ended_at, h.message_id, h.claim_id
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -6 then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select s.started_at, s.messages into v_due_at, v_attempt

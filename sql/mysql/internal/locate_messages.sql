@@ -12,6 +12,7 @@ create procedure rowq.internal_locate_messages(
     out p_attempt smallint,
     out p_claim_id bigint,
     out p_worker_name varchar(200),
+    out p_leased_at datetime(6),
     out p_lease_until datetime(6),
     out p_finished_at datetime(6),
     out p_waits_for bigint,
@@ -25,8 +26,8 @@ begin
     declare v_due_at datetime(6) default p_due_at;
     declare v_lane smallint;
     set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
-        p_worker_name = null, p_lease_until = null, p_finished_at = null, p_waits_for = null,
-        p_progress = null;
+        p_worker_name = null, p_leased_at = null, p_lease_until = null, p_finished_at = null,
+        p_waits_for = null, p_progress = null;
 
     select 'delayed', d.lane, d.attempt, d.due_at
     into p_state, p_lane, p_attempt, p_due_at
@@ -69,9 +70,10 @@ begin
     end if;
 
     if p_state is null then
-        select 'leased', c.lane, c.attempt, c.claim_id, c.worker_name, c.lease_until,
-               c.progress
-        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until, p_progress
+        select 'leased', c.lane, c.attempt, c.claim_id, c.worker_name, c.leased_at,
+               c.lease_until, c.progress
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_leased_at,
+             p_lease_until, p_progress
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id > 0
@@ -81,9 +83,10 @@ begin
     end if;
 
     if p_state is null then
-        select 'leased', j.lane, j.attempt, c.claim_id, c.worker_name, c.lease_until,
-               c.progress
-        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until, p_progress
+        select 'leased', j.lane, j.attempt, c.claim_id, c.worker_name, c.leased_at,
+               c.lease_until, c.progress
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_leased_at,
+             p_lease_until, p_progress
         from rowq.claim c force index (primary)
         straight_join json_table(
             c.messages, '$[*]' columns (

@@ -100,6 +100,18 @@ begin
                            order by k.part_id, k.finished_at
                            limit 1
                        ), true)
+                   )
+                   and (
+                       not q.has_history
+                       or coalesce((
+                           select h.ended_at >= v_now - interval q.history_days day
+                                  or h.outcome is null
+                           from rowq.history h force index (primary)
+                           where h.part_id = l.part_id
+                             and h.message_id > 0
+                           order by h.part_id, h.ended_at, h.message_id, h.claim_id
+                           limit 1
+                       ), true)
                    ),
                    sysdate(6)
                )

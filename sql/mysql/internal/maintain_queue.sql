@@ -18,7 +18,7 @@ modifies sql data
 begin
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36 P37
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701

@@ -8,13 +8,15 @@ create procedure rowq.internal_pop_claimed(
     p_owns_transaction boolean,
     out p_is_keyed boolean,
     out p_messages longtext,
-    out p_cancel_ids longtext
+    out p_cancel_ids longtext,
+    out p_worker_name varchar(200),
+    out p_leased_at datetime(6)
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_claimed
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key; p_cancel_ids are those of them that were cancelled, null where there is none.
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key; p_cancel_ids are those of them that were cancelled, null where there is none; p_worker_name and p_leased_at are of the lease.
 -- promise   P08
 -- locks     the claim row, first of all
 -- errors    RQ721
@@ -32,8 +34,9 @@ begin
     end if;
     -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
     select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
-           c.cancel_ids
-    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted
+           c.cancel_ids, c.worker_name, c.leased_at
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted, p_worker_name,
+         p_leased_at
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id = v_claim_id

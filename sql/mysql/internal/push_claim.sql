@@ -3,6 +3,7 @@ drop procedure if exists rowq.internal_push_claim;
 delimiter //
 create procedure rowq.internal_push_claim(
     p_part_id int,
+    p_leased_at datetime(6),
     p_lease_until datetime(6),
     p_worker_name varchar(200),
     p_messages longtext,
@@ -38,15 +39,20 @@ begin
     set p_claim_id = uuid_short() & 9007199254740991;
     if v_is_range then
         insert into rowq.claim (
-            part_id, claim_id, lease_until, worker_name, is_keyed, lane, attempt, first_id, last_id
+            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
+            first_id, last_id
         )
         values (
-            p_part_id, p_claim_id, p_lease_until, p_worker_name, v_is_keyed, v_lane, v_attempt,
-            v_first_id, v_last_id
+            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, v_lane,
+            v_attempt, v_first_id, v_last_id
         );
     else
-        insert into rowq.claim (part_id, claim_id, lease_until, worker_name, is_keyed, messages)
-        values (p_part_id, p_claim_id, p_lease_until, p_worker_name, v_is_keyed, p_messages);
+        insert into rowq.claim (
+            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, messages
+        )
+        values (
+            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, p_messages
+        );
     end if;
 end//
 delimiter ;

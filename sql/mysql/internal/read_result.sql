@@ -16,7 +16,7 @@ begin
 -- purpose   Return how a message has ended, and its result; of one that has not ended its state; nulls when rowq does not know it.
 -- promise   P32
 -- differs   no such helper elsewhere: part of get_result
-    declare v_enqueued_at, v_due_at, v_lease_until, v_finished_at datetime(6);
+    declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_lane, v_attempt smallint;
     declare v_claim_id, v_waits_for bigint;
     declare v_worker_name varchar(200);
@@ -33,8 +33,8 @@ begin
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
             p_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_place, v_lane,
-            v_attempt, v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for,
-            v_progress
+            v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
+            v_waits_for, v_progress
         );
     end if;
 

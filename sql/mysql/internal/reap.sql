@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_reap(
     p_part_id int,
     p_max_attempts int,
+    p_history_days int,
     p_limit int,
     p_owns_transaction boolean,
     out p_reaped int,
@@ -14,13 +15,14 @@ modifies sql data
 begin
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     expired claim rows, passing over locked ones; message rows, waited for in the caller's
 --           transaction only; message and dedup rows of cancelled messages, tried only; for them as
---           internal_finish
-    declare v_expired, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
+--           internal_finish; new history rows
+    declare v_expired, v_held, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
+    declare v_leased_at datetime(6);
     declare v_after, v_claim_id, v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at, v_ended int default 0;
@@ -55,8 +57,10 @@ begin
         -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
         -- its row is locked or gone.
         set v_messages = null, v_first_id = null, v_cancel_ids = null;
-        select c.worker_name, c.lane, c.attempt, c.first_id, c.last_id, c.messages, c.cancel_ids
-        into v_worker_name, v_lane, v_attempt, v_first_id, v_last_id, v_messages, v_cancel_ids
+        select c.worker_name, c.leased_at, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
+               c.cancel_ids
+        into v_worker_name, v_leased_at, v_lane, v_attempt, v_first_id, v_last_id, v_messages,
+             v_cancel_ids
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id
@@ -103,19 +107,19 @@ begin
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id;
 
+        set v_held = v_messages, v_alive = null, v_dead = null,
+            v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
         if v_cancel_ids is not null then
             set v_ended = v_ended + json_length(v_cancel_ids);
             call rowq.internal_end_cancelled(
                 p_part_id, v_cancel_ids, p_owns_transaction, v_messages
             );
-            if v_messages is null then
-                iterate claims;
-            end if;
         end if;
-        call rowq.internal_split_by_attempts(
-            v_messages, p_max_attempts, p_owns_transaction, v_alive, v_dead
-        );
-        set v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
+        if v_messages is not null then
+            call rowq.internal_split_by_attempts(
+                v_messages, p_max_attempts, p_owns_transaction, v_alive, v_dead
+            );
+        end if;
         if v_alive is not null then
             call rowq.internal_as_front(v_alive, 0, v_front);
             call rowq.internal_push_ready(p_part_id, v_front);
@@ -127,6 +131,12 @@ begin
                 p_part_id, v_dead, v_error, false, p_owns_transaction
             );
             set p_died = p_died + json_length(v_dead);
+        end if;
+        if p_history_days > 0 then
+            call rowq.internal_push_history(
+                p_part_id, v_claim_id, v_worker_name, v_leased_at, v_held, 'lease_expired',
+                v_error, null, v_cancel_ids
+            );
         end if;
     end while;
 end//

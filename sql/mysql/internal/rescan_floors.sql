@@ -4,13 +4,14 @@ delimiter //
 create procedure rowq.internal_rescan_floors(
     p_part_id int,
     p_has_started boolean,
-    p_has_results boolean
+    p_has_results boolean,
+    p_has_history boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start, those of started and result only if there may be one; put floors right, and open lanes.
+-- purpose   Look for the first live row of every lane from its very start, those of started, result and history only if there may be one; put floors right, and open lanes.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
@@ -22,6 +23,7 @@ begin
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
     declare v_lane smallint default case
+        when p_has_history then -11
         when p_has_results then -10
         when p_has_started then -7
         else -6
@@ -48,6 +50,7 @@ begin
           and l.lane > v_lane
           and l.lane not in (-4, -7, -8)
           and (p_has_started or l.lane <> -6)
+          and (p_has_results or l.lane <> -9)
           and l.check_after <= utc_timestamp(6)
         order by l.part_id, l.lane
         limit 1;
@@ -133,7 +136,7 @@ begin
     select l.lane into v_next
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and (l.lane > -7 or l.lane in (-8, -9))
+      and (l.lane > -7 or l.lane in (-8, -9, -10))
       and l.check_after > utc_timestamp(6)
     limit 1;
     if v_is_hidden or v_next is not null then

@@ -17,7 +17,8 @@ create procedure rowq.alter_queue(
     p_max_leased int,
     p_rate_limit int,
     p_rate_seconds double,
-    p_result_seconds double
+    p_result_seconds double,
+    p_history_days int
 )
 sql security definer
 modifies sql data
@@ -52,7 +53,8 @@ begin
                 p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
                 p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
                 p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-                p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+                p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds,
+                p_history_days
             );
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
@@ -85,7 +87,9 @@ begin
                 q.rate_seconds         = coalesce(p_rate_seconds, q.rate_seconds),
                 q.has_started          = q.has_started or coalesce(p_rate_limit, 0) > 0,
                 q.result_seconds       = coalesce(p_result_seconds, q.result_seconds),
-                q.has_results          = q.has_results or coalesce(p_result_seconds, 0) > 0
+                q.has_results          = q.has_results or coalesce(p_result_seconds, 0) > 0,
+                q.history_days         = coalesce(p_history_days, q.history_days),
+                q.has_history          = q.has_history or coalesce(p_history_days, 0) > 0
             where q.part_id = v_part_id;
             if p_group_limit > v_group_limit then
                 call rowq.internal_hint_groups(v_part_id);

@@ -14,25 +14,27 @@ begin
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     with an archive the part, shared; the claim row; then message and dedup rows, waiting
 --           for who has just named one of the messages as a predecessor; rows of groups and of
---           messages that wait, tried only; new result rows
+--           messages that wait, tried only; new result and history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archive_days int;
+    declare v_part_id, v_archive_days, v_history_days int;
     declare v_result_seconds double;
+    declare v_worker_name varchar(200);
+    declare v_leased_at datetime(6);
     declare v_first_id, v_last_id bigint;
     declare v_is_keyed boolean;
     declare v_is_done boolean default false;
     declare v_messages, v_cancel_ids longtext;
 
-    -- Most calls go this short way: a transaction of their own, the whole claim, no key, no archive
-    -- and no results. For everything else, every error included, it changes nothing, and the loop
-    -- below does it all.
+    -- Most calls go this short way: a transaction of their own, the whole claim, no key, archive,
+    -- results or history. For everything else, every error included, it changes nothing, and the
+    -- loop below does it all.
     short_way: begin
         -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
         -- (1317) or ran out of its time (1969, 3024).
@@ -66,6 +68,7 @@ begin
         where q.queue_name = cast(p_queue_name as binary)
           and q.archive_days = 0
           and q.result_seconds = 0
+          and q.history_days = 0
           and c.claim_id > 0
           and not c.is_keyed;
         if v_part_id is not null then
@@ -133,8 +136,8 @@ begin
             end if;
 
             set v_part_id = null;
-            select q.part_id, q.archive_days, q.result_seconds
-            into v_part_id, v_archive_days, v_result_seconds
+            select q.part_id, q.archive_days, q.result_seconds, q.history_days
+            into v_part_id, v_archive_days, v_result_seconds, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
@@ -151,7 +154,7 @@ begin
             end if;
             call rowq.internal_pop_claimed(
                 v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
-                v_cancel_ids
+                v_cancel_ids, v_worker_name, v_leased_at
             );
             if p_results is not null and p_message_ids is null and json_length(v_messages) > 1 then
                 call rowq.internal_refuse(
@@ -167,6 +170,12 @@ begin
                     call rowq.internal_push_result(
                         v_part_id, v_messages, 'completed', null, p_results,
                         coalesce(p_message_ids, json_extract(v_messages, '$[*][0]'))
+                    );
+                end if;
+                if v_history_days > 0 then
+                    call rowq.internal_push_history(
+                        v_part_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'completed',
+                        null, null, null
                     );
                 end if;
             end if;

@@ -17,7 +17,8 @@ create procedure rowq.create_queue(
     p_max_leased int,
     p_rate_limit int,
     p_rate_seconds double,
-    p_result_seconds double
+    p_result_seconds double,
+    p_history_days int
 )
 sql security definer
 modifies sql data
@@ -58,7 +59,8 @@ begin
                 p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
                 p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
                 p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-                p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+                p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds,
+                p_history_days
             );
 
             set v_part_id = null, v_outcome = 'exists';
@@ -85,7 +87,7 @@ begin
                         backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
                         max_body_length, group_limit, group_after_dead, group_pause_seconds,
                         max_leased, rate_limit, rate_seconds, has_started, result_seconds,
-                        has_results, created_at
+                        has_results, history_days, has_history, created_at
                     )
                     values (
                         cast(p_queue_name as binary), coalesce(p_lease_seconds, 30),
@@ -97,7 +99,8 @@ begin
                         coalesce(p_group_pause_seconds, 0), coalesce(p_max_leased, 0),
                         coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
                         coalesce(p_rate_limit, 0) > 0, coalesce(p_result_seconds, 0),
-                        coalesce(p_result_seconds, 0) > 0, utc_timestamp(6)
+                        coalesce(p_result_seconds, 0) > 0, coalesce(p_history_days, 0),
+                        coalesce(p_history_days, 0) > 0, utc_timestamp(6)
                     );
                     set v_outcome = 'created';
                 end;

@@ -26,7 +26,7 @@ begin
     declare v_part_id, v_open_lanes, v_attempt, v_some_attempt int;
     declare v_lane smallint;
     declare v_floor, v_head, v_seq, v_message_id, v_first_id, v_last_id, v_claim_id bigint;
-    declare v_lease_until datetime(6);
+    declare v_leased_at, v_lease_until datetime(6);
     declare v_messages, v_none longtext;
     declare v_is_shown boolean default true;
     set p_batch_size = coalesce(p_batch_size, 1);
@@ -75,9 +75,9 @@ begin
         end if;
 
         -- Lanes below 0 are open while messages are hidden in closed ones.
-        select count(*), max(l.part_id), max(l.lane), max(l.floor),
+        select count(*), max(l.part_id), max(l.lane), max(l.floor), max(utc_timestamp(6)),
                max(utc_timestamp(6) + interval coalesce(p_lease_seconds, q.lease_seconds) second)
-        into v_open_lanes, v_part_id, v_lane, v_floor, v_lease_until
+        into v_open_lanes, v_part_id, v_lane, v_floor, v_leased_at, v_lease_until
         from rowq.queue q
         straight_join rowq.lane l force index (primary) on l.part_id = q.part_id
         where q.queue_name = cast(p_queue_name as binary)
@@ -157,12 +157,12 @@ begin
         if v_first_id is not null then
             set v_claim_id = uuid_short() & 9007199254740991;
             insert into rowq.claim (
-                part_id, claim_id, lease_until, worker_name, is_keyed, lane, attempt, first_id,
-                last_id, messages
+                part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
+                first_id, last_id, messages
             )
             values (
-                v_part_id, v_claim_id, v_lease_until, p_worker_name, v_is_keyed, v_lane, v_attempt,
-                v_first_id, v_last_id, v_messages
+                v_part_id, v_claim_id, v_leased_at, v_lease_until, p_worker_name, v_is_keyed,
+                v_lane, v_attempt, v_first_id, v_last_id, v_messages
             );
             -- Moving the floor costs a write, so only one call in twelve does it, and one in 125 of
             -- those that take one message. The head was there when this call began, taken by

@@ -14,16 +14,18 @@ begin
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the part, shared; the claim row; then message, dead and dedup rows, and for cancelled
---           messages as complete
+--           messages as complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
-    declare v_part_id int;
+    declare v_part_id, v_history_days int;
+    declare v_worker_name varchar(200);
+    declare v_leased_at datetime(6);
     declare v_messages, v_rest, v_cancel_ids longtext;
 
     attempt: loop
@@ -47,11 +49,17 @@ begin
                 call rowq.internal_check_text('error', p_error);
             end if;
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            set v_part_id = null;
+            select q.part_id, q.history_days into v_part_id, v_history_days
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
                 v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
-                v_cancel_ids
+                v_cancel_ids, v_worker_name, v_leased_at
             );
             set v_rest = v_messages;
             if v_cancel_ids is not null then
@@ -62,6 +70,12 @@ begin
             if v_rest is not null then
                 call rowq.internal_push_dead(
                     v_part_id, v_rest, p_error, true, v_owns_transaction
+                );
+            end if;
+            if v_history_days > 0 and v_messages is not null then
+                call rowq.internal_push_history(
+                    v_part_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'dead',
+                    p_error, null, v_cancel_ids
                 );
             end if;
 

@@ -15,7 +15,7 @@ begin
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_part_id int;
-    declare v_enqueued_at, v_due_at, v_lease_until, v_finished_at datetime(6);
+    declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_state varchar(20);
     declare v_worker_name varchar(200);
     declare v_lane, v_attempt smallint;
@@ -42,8 +42,8 @@ begin
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
             v_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
-            v_attempt, v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for,
-            v_progress
+            v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
+            v_waits_for, v_progress
         );
         select m.message_id, v_state as state, v_lane div 2 as priority, v_attempt as attempt,
                coalesce(m.max_attempts, q.max_attempts) as max_attempts, m.message_type,

@@ -4,15 +4,17 @@ delimiter //
 create procedure rowq.list_dead(
     p_queue_name longtext,
     p_after_message_id bigint,
-    p_max_messages int
+    p_max_messages int,
+    p_before_message_id bigint,
+    p_message_type longtext
 )
 sql security definer
 modifies sql data
-comment 'Dead messages, without their bodies, in the order of their ids.'
+comment 'Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.'
 begin
 -- routine   list_dead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids.
+-- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
 -- promise   P10
 -- locks     none
 -- commits   never; the caller owns the transaction
@@ -30,14 +32,34 @@ begin
     call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
-    select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
-           d.died_at, m.last_error
-    from rowq.dead d force index (primary)
-    straight_join rowq.message m force index (primary) on m.message_id = d.message_id
-    where d.part_id = v_part_id
-      and d.message_id > coalesce(p_after_message_id, 0)
-    order by d.part_id, d.message_id
-    limit v_limit;
+    if p_before_message_id is null then
+        select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
+               d.died_at, m.last_error
+        from rowq.dead d force index (primary)
+        straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+        where d.part_id = v_part_id
+          and d.message_id > coalesce(p_after_message_id, 0)
+          and (
+              p_message_type is null
+              or cast(m.message_type as binary) = cast(p_message_type as binary)
+          )
+        order by d.part_id, d.message_id
+        limit v_limit;
+    else
+        select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
+               d.died_at, m.last_error
+        from rowq.dead d force index (primary)
+        straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+        where d.part_id = v_part_id
+          and d.message_id > coalesce(p_after_message_id, 0)
+          and d.message_id < p_before_message_id
+          and (
+              p_message_type is null
+              or cast(m.message_type as binary) = cast(p_message_type as binary)
+          )
+        order by d.part_id desc, d.message_id desc
+        limit v_limit;
+    end if;
 
     call rowq.internal_unpin_session();
 end//

@@ -10,13 +10,14 @@ begin
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive rows; for a drop the archive, waiting for a second at most
+-- locks     archive rows; history rows; for a drop the archive, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is dropped
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archive_days, v_purged int;
+    declare v_part_id, v_archive_days, v_history_days, v_purged int;
+    declare v_has_history boolean;
     declare v_dropped int default 0;
 
     attempt: loop
@@ -40,13 +41,19 @@ begin
                 call rowq.internal_drop_days(v_dropped);
                 call rowq.internal_begin_work(v_owns_transaction);
             end if;
-            select q.archive_days into v_archive_days
+            select q.archive_days, q.has_history, q.history_days
+            into v_archive_days, v_has_history, v_history_days
             from rowq.queue q
             where q.part_id = v_part_id;
             call rowq.internal_purge_archive(
                 v_part_id, utc_timestamp(6) - interval v_archive_days day,
                 coalesce(p_batch_size, 1000), v_owns_transaction, v_purged
             );
+            if v_has_history then
+                call rowq.internal_purge_history(
+                    v_part_id, v_history_days, coalesce(p_batch_size, 1000)
+                );
+            end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

@@ -9,14 +9,15 @@ begin
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09 P34
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows
+-- promise   P03 P09 P34 P37
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows; new
+--           history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_max_attempts, v_reaped, v_died int;
+    declare v_part_id, v_max_attempts, v_history_days, v_reaped, v_died int;
 
     attempt: loop
         begin
@@ -34,7 +35,8 @@ begin
             call rowq.internal_check_batch_size(p_batch_size);
 
             set v_part_id = null;
-            select q.part_id, q.max_attempts into v_part_id, v_max_attempts
+            select q.part_id, q.max_attempts, q.history_days
+            into v_part_id, v_max_attempts, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
@@ -42,8 +44,8 @@ begin
             end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_reap(
-                v_part_id, v_max_attempts, coalesce(p_batch_size, 1000), v_owns_transaction,
-                v_reaped, v_died
+                v_part_id, v_max_attempts, v_history_days, coalesce(p_batch_size, 1000),
+                v_owns_transaction, v_reaped, v_died
             );
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -15,16 +15,18 @@ begin
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the part, shared; the claim row; then message, delayed, ready or dead rows, and for
---           cancelled messages as complete
+--           cancelled messages as complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
-    declare v_part_id, v_max_attempts int;
+    declare v_part_id, v_max_attempts, v_history_days int;
+    declare v_worker_name varchar(200);
+    declare v_leased_at datetime(6);
     declare v_messages, v_rest, v_cancel_ids, v_alive, v_dead, v_delayed longtext;
 
     attempt: loop
@@ -50,7 +52,8 @@ begin
             call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
 
             set v_part_id = null;
-            select q.part_id, q.max_attempts into v_part_id, v_max_attempts
+            select q.part_id, q.max_attempts, q.history_days
+            into v_part_id, v_max_attempts, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
@@ -59,7 +62,7 @@ begin
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
                 v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
-                v_cancel_ids
+                v_cancel_ids, v_worker_name, v_leased_at
             );
             set v_rest = v_messages;
             if v_cancel_ids is not null then
@@ -82,6 +85,12 @@ begin
                         v_part_id, v_dead, p_error, true, v_owns_transaction
                     );
                 end if;
+            end if;
+            if v_history_days > 0 and v_messages is not null then
+                call rowq.internal_push_history(
+                    v_part_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'retrying',
+                    p_error, v_dead, v_cancel_ids
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -16,6 +16,7 @@ create table if not exists rowq.claim (
     claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
     lease_until datetime(6) not null comment 'When the lease runs out.',
     worker_name varchar(200) null comment 'Who holds the lease.',
+    leased_at   datetime(6) not null default '1970-01-01 00:00:00' comment 'When the dequeue leased the message.',
     is_keyed    boolean not null default true comment 'Whether a message may have a key, dedup or group; false where it is known that none has.',
     lane        smallint null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     attempt     smallint null comment 'How many times the message has been leased.',

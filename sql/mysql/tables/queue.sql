@@ -19,8 +19,10 @@ create table if not exists rowq.queue (
     rate_limit           int not null default 0 comment 'Setting: most deliveries begun within rate_seconds; 0 is no limit.',
     rate_seconds         double not null default 1 comment 'Setting: the time that rate_limit is about.',
     result_seconds       double not null default 0 comment 'Setting: how long results are kept; 0 is not at all.',
+    history_days         int not null default 0 comment 'Setting: days that ended attempts are kept; 0 is not at all.',
     has_started          boolean not null default false comment 'Whether there ever was a rate_limit, so that there may be rows in started.',
     has_results          boolean not null default false comment 'Whether there ever were result_seconds, so that there may be rows in result.',
+    has_history          boolean not null default false comment 'Whether there ever were history_days, so that there may be rows in history.',
     paused_at            datetime(6) null comment 'Since when dequeue is stopped; null while it is not.',
     created_at           datetime(6) not null comment 'When the queue was created.',
     primary key (part_id),
@@ -39,6 +41,7 @@ create table if not exists rowq.queue (
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
     constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400),
-    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000),
+    constraint queue_history_days_ck check (history_days between 0 and 36500)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Queues and their settings.';

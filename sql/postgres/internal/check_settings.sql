@@ -14,7 +14,8 @@ create or replace function rowq.internal_check_settings(
     p_max_leased           integer,
     p_rate_limit           integer,
     p_rate_seconds         double precision,
-    p_result_seconds       double precision
+    p_result_seconds       double precision,
+    p_history_days         integer
 )
 returns void
 language plpgsql
@@ -45,5 +46,6 @@ begin
     perform rowq.internal_check_range('rate_limit', p_rate_limit, 0, 100000);
     perform rowq.internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
     perform rowq.internal_check_range('result_seconds', p_result_seconds, 0, 31536000);
+    perform rowq.internal_check_range('history_days', p_history_days, 0, 36500);
 end;
 $$;

@@ -5,23 +5,31 @@ create or replace function rowq.internal_end_cancelled(
     p_attempts    smallint[],
     p_errors      text[],
     p_cancel_ids  bigint[],
+    p_claim_id    bigint,
+    p_worker_name text,
+    p_leased_at   timestamp with time zone,
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
     out o_errors      text[],
-    out o_cancel_ids  bigint[]
+    out o_cancel_ids  bigint[],
+    out o_worker_name text,
+    out o_leased_at   timestamp with time zone
 )
 language plpgsql
 as $$
 -- routine   internal_end_cancelled
 -- purpose   End those messages of a claim that were cancelled; return the others, and which ended.
--- promise   P34
--- locks     as internal_finish
+-- promise   P34 P37
+-- locks     new history rows; as internal_finish
 declare
     v_archive_days integer;
+    v_history_days integer;
     v_ended        record;
 begin
-    select q.archive_days into v_archive_days
+    o_worker_name := p_worker_name;
+    o_leased_at := p_leased_at;
+    select q.archive_days, q.history_days into v_archive_days, v_history_days
     from rowq.queue q
     where q.part_id = p_part_id;
 
@@ -32,6 +40,12 @@ begin
     from unnest(p_message_ids, p_lanes, p_attempts)
         with ordinality u (message_id, lane, attempt, place)
     where u.message_id = any (p_cancel_ids);
+    if v_history_days > 0 then
+        perform rowq.internal_push_history(
+            p_part_id, p_claim_id, p_worker_name, p_leased_at, v_ended.ids, v_ended.attempts,
+            'cancelled'
+        );
+    end if;
     perform rowq.internal_finish(
         p_part_id, v_archive_days, v_ended.ids, v_ended.lanes, v_ended.attempts, 'cancelled'
     );

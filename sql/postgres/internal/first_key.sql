@@ -56,6 +56,13 @@ begin
           and r.finished_at >= rowq.internal_from_microseconds(p_from)
         order by r.part_id, r.finished_at
         limit 1;
+    elsif p_lane = -8 then
+        select extract(epoch from h.ended_at) * 1000000 into v_key
+        from rowq.history h
+        where h.part_id = p_part_id
+          and h.ended_at >= rowq.internal_from_microseconds(p_from)
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        limit 1;
     elsif p_lane = -3 then
         select f.finish_id into v_key
         from rowq.finished f

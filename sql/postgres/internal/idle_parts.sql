@@ -47,7 +47,7 @@ begin
         group by l.part_id
         having count(*) filter (where l.lane between -3 and -1) = 3
            and bool_and(
-               (l.lane in (-6, -5) or l.sweep_at between v_now and v_now + interval '2 hours')
+               (l.lane in (-8, -6, -5) or l.sweep_at between v_now and v_now + interval '2 hours')
                and l.rescan_at <= v_now
                and l.writers < pg_snapshot_xmax(pg_current_snapshot())
                and case
@@ -85,6 +85,19 @@ begin
                                  + l.safe * interval '1 microsecond'
                              and r.finished_at < v_now - (
                                  select make_interval(secs => q.result_seconds)
+                                 from rowq.queue q
+                                 where q.part_id = l.part_id
+                             )
+                       )
+                   when l.lane = -8 then
+                       not exists (
+                           select
+                           from rowq.history h
+                           where h.part_id = l.part_id
+                             and h.ended_at >= timestamp with time zone 'epoch'
+                                 + l.safe * interval '1 microsecond'
+                             and h.ended_at < v_now - (
+                                 select make_interval(days => q.history_days)
                                  from rowq.queue q
                                  where q.part_id = l.part_id
                              )

@@ -12,7 +12,8 @@ create or replace function rowq.internal_locate_messages(
     out finished_at timestamp with time zone,
     out last_error  text,
     out waits_for   bigint,
-    out progress    text
+    out progress    text,
+    out leased_at   timestamp with time zone
 )
 language plpgsql
 as $$
@@ -66,8 +67,8 @@ begin
     end if;
 
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
-           c.lease_until, c.errors[p.place], c.progress
-    into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress
+           c.lease_until, c.errors[p.place], c.progress, c.leased_at
+    into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
     where c.part_id = p_part_id

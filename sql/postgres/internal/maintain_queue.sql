@@ -20,7 +20,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31 P36
+-- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27 P30 P31 P36 P37
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -112,7 +112,9 @@ begin
     if v_may_reap then
         v_started := clock_timestamp();
         select r.o_reaped, r.o_died into o_reaped, o_died
-        from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
+        from rowq.internal_reap(
+            p_queue.part_id, p_queue.max_attempts, p_queue.history_days, p_batch_size
+        ) r;
         -- The floor cannot pass a claim that is kept alive, so the dead claims behind it are walked
         -- each time. Note how long the walk took, so that reap rests too.
         if o_reaped + o_died < p_batch_size
@@ -163,6 +165,14 @@ begin
        or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5) then
         perform rowq.internal_purge_results(
             p_queue.part_id, p_queue.result_seconds, 10 * p_batch_size, p_frontiers[3], v_writers
+        );
+    end if;
+
+    -- And it holds for history.
+    if p_queue.history_days > 0 or v_may_sweep
+       or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -8) then
+        perform rowq.internal_purge_history(
+            p_queue.part_id, p_queue.history_days, 10 * p_batch_size, p_frontiers[3], v_writers
         );
     end if;
 

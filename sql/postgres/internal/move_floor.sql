@@ -19,9 +19,9 @@ as $$
 #variable_conflict use_column
 declare
     -- A step that is shorter than this is not worth a new row. The unit is numbers, or microseconds
-    -- for delayed, recheck, result, started and expiry.
+    -- for delayed, recheck, result, started, expiry and history.
     c_worth_a_row constant bigint := case
-        when p_lane in (-2, -4, -5, -6, -7) then 60000000
+        when p_lane in (-2, -4, -5, -6, -7, -8) then 60000000
         else 400
     end;
     c_duty        constant integer := 50;

@@ -6,7 +6,9 @@ create or replace function rowq.internal_pop_claimed(
     out o_lanes       smallint[],
     out o_attempts    smallint[],
     out o_errors      text[],
-    out o_cancel_ids  bigint[]
+    out o_cancel_ids  bigint[],
+    out o_worker_name text,
+    out o_leased_at   timestamp with time zone
 )
 language plpgsql
 as $$
@@ -38,14 +40,16 @@ begin
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids <@ p_message_ids)
-    returning c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids
-    into o_message_ids, o_lanes, o_attempts, o_errors, o_cancel_ids;
+    returning c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids, c.worker_name,
+              c.leased_at
+    into o_message_ids, o_lanes, o_attempts, o_errors, o_cancel_ids, o_worker_name, o_leased_at;
     if found then
         return;
     end if;
 
-    select c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids
-    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors, v_kept_cancels
+    select c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids, c.worker_name, c.leased_at
+    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors, v_kept_cancels,
+         o_worker_name, o_leased_at
     from rowq.claim c
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id

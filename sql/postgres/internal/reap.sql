@@ -1,6 +1,7 @@
 create or replace function rowq.internal_reap(
     p_part_id      integer,
     p_max_attempts integer,
+    p_history_days integer,
     p_limit        integer,
     out o_reaped   integer,
     out o_died     integer
@@ -9,13 +10,14 @@ language plpgsql
 as $$
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only;
---           for these as internal_finish
+--           for these as internal_finish; new history rows
 declare
     -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
     v_expired cursor for
-        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.cancel_ids
+        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,
+               c.cancel_ids
         from rowq.claim c
         where c.part_id = p_part_id
           and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
@@ -58,7 +60,7 @@ begin
             continue when found;
             v_rest := rowq.internal_end_cancelled(
                 p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
-                v_claim.cancel_ids
+                v_claim.cancel_ids, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at
             );
             v_claim.message_ids := v_rest.o_message_ids;
             v_claim.lanes := v_rest.o_lanes;
@@ -81,6 +83,12 @@ begin
           and c.claim_id = v_claim.claim_id;
 
         v_error := 'lease expired' || coalesce(': ' || v_claim.worker_name, '');
+        if p_history_days > 0 then
+            perform rowq.internal_push_history(
+                p_part_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at,
+                v_claim.message_ids, v_claim.attempts, 'lease_expired', v_error
+            );
+        end if;
         if v_ids is not null then
             perform rowq.internal_push_ready(
                 p_part_id, v_lanes, v_ids, v_attempts,

@@ -13,7 +13,7 @@ begin
            q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
            q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
            q.has_recheck, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
-           q.paused_at, q.created_at
+           q.history_days, q.paused_at, q.created_at
     into v_queue
     from rowq.queue q
     where q.queue_name = p_queue_name;

@@ -14,7 +14,8 @@ create or replace function rowq.alter_queue(
     p_max_leased           integer default null,
     p_rate_limit           integer default null,
     p_rate_seconds         double precision default null,
-    p_result_seconds       double precision default null
+    p_result_seconds       double precision default null,
+    p_history_days         integer default null
 )
 returns table (queue_name text, outcome text)
 language plpgsql
@@ -37,7 +38,7 @@ begin
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
         p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds, p_history_days
     );
     v_queue := rowq.internal_require_queue(p_queue_name);
 
@@ -56,7 +57,8 @@ begin
         max_leased           = coalesce(p_max_leased, q.max_leased),
         rate_limit           = coalesce(p_rate_limit, q.rate_limit),
         rate_seconds         = coalesce(p_rate_seconds, q.rate_seconds),
-        result_seconds       = coalesce(p_result_seconds, q.result_seconds)
+        result_seconds       = coalesce(p_result_seconds, q.result_seconds),
+        history_days         = coalesce(p_history_days, q.history_days)
     where q.queue_name = p_queue_name;
     if not found then
         -- The queue was dropped while this call waited for its row.

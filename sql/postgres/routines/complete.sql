@@ -15,9 +15,10 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32
--- locks     the claim row first; then message and dedup rows, waiting for who has just named one of
---           the messages as a predecessor; rows of groups and of messages that wait, tried only
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
+-- locks     the claim row first; then new history rows; message and dedup rows, waiting for who has
+--           just named one of the messages as a predecessor; rows of groups and of messages that
+--           wait, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -26,6 +27,7 @@ declare
     v_part_id        integer;
     v_archive_days   integer;
     v_result_seconds double precision;
+    v_history_days   integer;
     v_message_ids    bigint[];
     v_lanes          smallint[];
     v_attempts       smallint[];
@@ -33,9 +35,11 @@ declare
     v_dedup_key      text;
     v_group_key      text;
     v_is_awaited     boolean;
+    v_worker_name    text;
+    v_leased_at      timestamp with time zone;
 begin
-    select q.part_id, q.archive_days, q.result_seconds
-    into v_part_id, v_archive_days, v_result_seconds
+    select q.part_id, q.archive_days, q.result_seconds, q.history_days
+    into v_part_id, v_archive_days, v_result_seconds, v_history_days
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -49,16 +53,19 @@ begin
     end if;
 
     -- Nearly always the whole claim is completed, which takes one statement. internal_pop_claimed
-    -- does everything else.
-    delete from rowq.claim c
-    where c.part_id = v_part_id
-      and c.claim_id = p_claim_id
-      and (p_message_ids is null or c.message_ids = p_message_ids)
-    returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
+    -- does everything else, and says what the history needs.
+    if v_history_days = 0 then
+        delete from rowq.claim c
+        where c.part_id = v_part_id
+          and c.claim_id = p_claim_id
+          and (p_message_ids is null or c.message_ids = p_message_ids)
+        returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
+    end if;
 
     -- One message of a larger claim is cut out of the arrays without reading them, because only the
-    -- archive needs its lane and attempt.
-    if not found and cardinality(p_message_ids) = 1 and v_archive_days = 0 then
+    -- archive and the history need its lane and attempt.
+    if v_message_ids is null and cardinality(p_message_ids) = 1
+       and v_archive_days + v_history_days = 0 then
         v_message_id := p_message_ids[1];
         update rowq.claim c
         set message_ids = array_remove(c.message_ids, v_message_id),
@@ -79,7 +86,8 @@ begin
     end if;
 
     if v_message_ids is null then
-        select t.o_message_ids, t.o_lanes, t.o_attempts into v_message_ids, v_lanes, v_attempts
+        select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_worker_name, t.o_leased_at
+        into v_message_ids, v_lanes, v_attempts, v_worker_name, v_leased_at
         from rowq.internal_pop_claimed(v_part_id, p_claim_id, p_message_ids) t;
     end if;
 
@@ -87,6 +95,13 @@ begin
         raise exception
             'RQ711 invalid_argument: results without message_ids are of a claim of one message'
             using errcode = 'RQ711';
+    end if;
+
+    if v_history_days > 0 then
+        perform rowq.internal_push_history(
+            v_part_id, p_claim_id, v_worker_name, v_leased_at, v_message_ids, v_attempts,
+            'completed'
+        );
     end if;
 
     -- One message without an archive is deleted here, because a call of internal_finish would cost

@@ -14,7 +14,8 @@ create or replace function rowq.create_queue(
     p_max_leased           integer default null,
     p_rate_limit           integer default null,
     p_rate_seconds         double precision default null,
-    p_result_seconds       double precision default null
+    p_result_seconds       double precision default null,
+    p_history_days         integer default null
 )
 returns table (queue_name text, outcome text)
 language plpgsql
@@ -37,14 +38,14 @@ begin
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
         p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds, p_history_days
     );
 
     insert into rowq.queue (
         queue_name, lease_seconds, max_attempts, backoff_base_seconds,
         backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, max_body_length,
         group_limit, group_after_dead, group_pause_seconds,
-        max_leased, rate_limit, rate_seconds, result_seconds
+        max_leased, rate_limit, rate_seconds, result_seconds, history_days
     )
     select
         p_queue_name, coalesce(p_lease_seconds, 30), coalesce(p_max_attempts, 10),
@@ -54,7 +55,7 @@ begin
         coalesce(p_group_limit, 1), coalesce(p_group_after_dead, 'continue'),
         coalesce(p_group_pause_seconds, 0),
         coalesce(p_max_leased, 0), coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
-        coalesce(p_result_seconds, 0)
+        coalesce(p_result_seconds, 0), coalesce(p_history_days, 0)
     -- Look first, because an insert that ends in a conflict uses up a number.
     where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing

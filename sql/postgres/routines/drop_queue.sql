@@ -34,6 +34,8 @@ begin
         delete from rowq.schedule s where s.part_id = v_queue.part_id;
         -- Only maintain can still hold these rows: who adds one has written to the tables above.
         delete from rowq.expiry e where e.part_id = v_queue.part_id;
+        -- So it is with these: who adds one has locked a claim.
+        delete from rowq.history h where h.part_id = v_queue.part_id;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'

@@ -15,9 +15,9 @@ as $$
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10 P34
--- locks     the claim row first; then new dead rows and dedup rows, and for cancelled messages as
---           complete
+-- promise   P08 P10 P34 P37
+-- locks     the claim row first; then new dead and history rows and dedup rows, and for cancelled
+--           messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -32,10 +32,17 @@ begin
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
             v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
-            v_taken.o_errors, v_taken.o_cancel_ids
+            v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
+            v_taken.o_leased_at
         );
     end if;
 
+    if v_queue.history_days > 0 then
+        perform rowq.internal_push_history(
+            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_taken.o_message_ids, v_taken.o_attempts, 'dead', p_error
+        );
+    end if;
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_push_dead(
             v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts,

@@ -1,7 +1,9 @@
 create or replace function rowq.list_dead(
-    p_queue_name       text,
-    p_after_message_id bigint default 0,
-    p_max_messages     integer default 100
+    p_queue_name        text,
+    p_after_message_id  bigint default 0,
+    p_max_messages      integer default 100,
+    p_before_message_id bigint default null,
+    p_message_type      text default null
 )
 returns table (
     message_id   bigint,
@@ -21,7 +23,7 @@ set jit = off
 as $$
 -- routine   list_dead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids.
+-- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
 -- promise   P10
 -- locks     none
 -- commits   never; the caller owns the transaction
@@ -38,14 +40,42 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    return query
-    select d.message_id, d.lane / 2, d.attempt::integer, m.message_type, m.enqueued_at, d.died_at,
-           d.last_error
-    from rowq.dead d
-    join rowq.message m on m.part_id = d.part_id and m.message_id = d.message_id
-    where d.part_id = v_queue.part_id
-      and d.message_id > coalesce(p_after_message_id, 0)
-    order by d.part_id, d.message_id
-    limit p_max_messages;
+    if p_before_message_id is null then
+        return query
+        select d.message_id, d.lane / 2, d.attempt::integer, m.message_type, m.enqueued_at,
+               d.died_at, d.last_error
+        from rowq.dead d
+        cross join lateral (
+            -- "offset 0" keeps this a lookup by key for each dead message.
+            select x.message_type, x.enqueued_at
+            from rowq.message x
+            where x.part_id = d.part_id
+              and x.message_id = d.message_id
+            offset 0
+        ) m
+        where d.part_id = v_queue.part_id
+          and d.message_id > coalesce(p_after_message_id, 0)
+          and (p_message_type is null or m.message_type = p_message_type)
+        order by d.part_id, d.message_id
+        limit p_max_messages;
+    else
+        return query
+        select d.message_id, d.lane / 2, d.attempt::integer, m.message_type, m.enqueued_at,
+               d.died_at, d.last_error
+        from rowq.dead d
+        cross join lateral (
+            select x.message_type, x.enqueued_at
+            from rowq.message x
+            where x.part_id = d.part_id
+              and x.message_id = d.message_id
+            offset 0
+        ) m
+        where d.part_id = v_queue.part_id
+          and d.message_id > coalesce(p_after_message_id, 0)
+          and d.message_id < p_before_message_id
+          and (p_message_type is null or m.message_type = p_message_type)
+        order by d.part_id desc, d.message_id desc
+        limit p_max_messages;
+    end if;
 end;
 $$;

@@ -3,13 +3,17 @@ returns table (purged integer, partitions_dropped integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 -- routine   purge_archive
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive rows; for a drop the archive, tried without waiting, until the caller's end
+-- locks     archive and history rows; for a drop the archive, tried without waiting, until the
+--           caller's end
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -19,6 +23,8 @@ declare
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
     v_queue := rowq.internal_require_queue(p_queue_name);
+
+    perform rowq.internal_purge_history(v_queue.part_id, v_queue.history_days, p_batch_size);
 
     return query
     select a.o_purged, a.o_partitions_dropped

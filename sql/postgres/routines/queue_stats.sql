@@ -25,7 +25,8 @@ returns table (
     max_leased           integer,
     rate_limit           integer,
     rate_seconds         double precision,
-    result_seconds       double precision
+    result_seconds       double precision,
+    history_days         integer
 )
 language plpgsql
 security definer
@@ -60,7 +61,7 @@ begin
            q.lease_seconds, q.max_attempts::integer, q.backoff_base_seconds, q.backoff_factor,
            q.backoff_cap_seconds, q.backoff_jitter, q.archive_days, q.max_body_length,
            q.group_limit::integer, q.group_after_dead, q.group_pause_seconds,
-           q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds
+           q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days
     from rowq.queue q
     cross join lateral rowq.internal_count_ready(q.part_id, p_max_count) r
     cross join lateral (

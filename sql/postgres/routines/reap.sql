@@ -11,8 +11,9 @@ as $$
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09 P34
--- locks     expired claim rows, passing over locked ones; new ready or dead rows; for cancelled
+-- promise   P03 P09 P34 P37
+-- locks     expired claim rows, passing over locked ones; new ready, dead or history
+--           rows; for cancelled
 --           messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -26,6 +27,8 @@ begin
 
     return query
     select r.o_reaped, r.o_died
-    from rowq.internal_reap(v_queue.part_id, v_queue.max_attempts, p_batch_size) r;
+    from rowq.internal_reap(
+        v_queue.part_id, v_queue.max_attempts, v_queue.history_days, p_batch_size
+    ) r;
 end;
 $$;

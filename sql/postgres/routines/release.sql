@@ -14,8 +14,9 @@ as $$
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08 P34
--- locks     the claim row first; then new ready rows, and for cancelled messages as complete
+-- promise   P08 P34 P37
+-- locks     the claim row first; then new ready and history rows, and for cancelled messages as
+--           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -33,10 +34,17 @@ begin
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
             v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
-            v_taken.o_errors, v_taken.o_cancel_ids
+            v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
+            v_taken.o_leased_at
         );
     end if;
 
+    if v_queue.history_days > 0 then
+        perform rowq.internal_push_history(
+            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_taken.o_message_ids, v_taken.o_attempts, 'released'
+        );
+    end if;
     if v_taken.o_message_ids <> '{}' then
         select array_agg((u.lane / 2 * 2)::smallint order by u.place),
                array_agg((u.attempt - 1)::smallint order by u.place),

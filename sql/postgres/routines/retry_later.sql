@@ -16,9 +16,9 @@ as $$
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10 P34
--- locks     the claim row first; then new delayed, ready or dead rows, and for cancelled messages
---           as complete
+-- promise   P08 P10 P34 P37
+-- locks     the claim row first; then new delayed, ready, dead or history rows, and for
+--           cancelled messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -40,7 +40,8 @@ begin
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
             v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
-            v_taken.o_errors, v_taken.o_cancel_ids
+            v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
+            v_taken.o_leased_at
         );
     end if;
 
@@ -71,6 +72,12 @@ begin
         u (message_id, lane, attempt)
     where u.message_id <> all (coalesce(v_ids, '{}'));
 
+    if v_queue.history_days > 0 then
+        perform rowq.internal_push_history(
+            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_taken.o_message_ids, v_taken.o_attempts, 'retrying', p_error, v_dead.ids
+        );
+    end if;
     if v_ids is not null then
         perform rowq.internal_push_delayed(
             v_queue.part_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)

@@ -13,6 +13,7 @@ create table if not exists rowq.claim (
     worker_name text,
     cancel_ids  bigint[],
     progress    text,
+    leased_at   timestamp with time zone not null default clock_timestamp(),
     constraint claim_pk primary key (part_id, claim_id)
 ) with (
     fillfactor = 70,

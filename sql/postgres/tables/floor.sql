@@ -6,9 +6,9 @@
 -- finished (by finish_id), -4 recheck (by due_at, in microseconds), which only queues with groups
 -- have, -5 result (by finished_at, in microseconds), which only those have that have purged
 -- results, -6 started (by started_at, in microseconds), which only those with a rate_limit have,
--- and -7 expiry (by expires_at, in microseconds), which only those with messages that expire have.
--- A lane that has never been maintained has rows with positive generations, which producers have
--- written.
+-- -7 expiry (by expires_at, in microseconds), which only those with messages that expire have, and
+-- -8 history (by ended_at, in microseconds), which only those have that have purged history. A lane
+-- that has never been maintained has rows with positive generations, which producers have written.
 create table if not exists rowq.floor (
     part_id    integer not null,
     lane       smallint not null,

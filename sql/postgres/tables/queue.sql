@@ -19,6 +19,7 @@ create table if not exists rowq.queue (
     rate_limit           integer not null default 0,
     rate_seconds         double precision not null default 1,
     result_seconds       double precision not null default 0,
+    history_days         integer not null default 0,
     paused_at            timestamp with time zone,
     created_at           timestamp with time zone not null default clock_timestamp(),
     constraint queue_pk primary key (part_id),
@@ -41,5 +42,6 @@ create table if not exists rowq.queue (
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
     constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400),
-    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000),
+    constraint queue_history_days_ck check (history_days between 0 and 36500)
 );

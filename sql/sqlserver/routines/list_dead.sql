@@ -4,12 +4,14 @@ go
 create or alter procedure rowq.ListDead
     @queue_name nvarchar(max),
     @after_message_id bigint = 0,
-    @max_messages int = 100
+    @max_messages int = 100,
+    @before_message_id bigint = null,
+    @message_type nvarchar(max) = null
 as
 begin
 -- routine   ListDead
 -- version   1
--- purpose   Dead messages, without their bodies, in the order of their ids.
+-- purpose   Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.
 -- promise   P10
 -- locks     dead and message rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction
@@ -31,17 +33,42 @@ begin
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
 
-        select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
-               cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
-               m.last_error
-        from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-            on m.part_id = @part_id
-           and m.message_id = d.message_id
-        where d.part_id = @part_id
-          and d.message_id > coalesce(@after_message_id, 0)
-        order by d.message_id
-        option (loop join, force order, maxdop 1);
+        -- Equal texts may differ in trailing blanks, so compare their lengths, too.
+        if @before_message_id is null
+            select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
+                   cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
+                   m.last_error
+            from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = d.message_id
+            where d.part_id = @part_id
+              and d.message_id > coalesce(@after_message_id, 0)
+              and (
+                  @message_type is null
+                  or m.message_type = @message_type
+                  and datalength(m.message_type) = datalength(@message_type)
+              )
+            order by d.message_id
+            option (loop join, force order, maxdop 1);
+        else
+            select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
+                   cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
+                   m.last_error
+            from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = d.message_id
+            where d.part_id = @part_id
+              and d.message_id > coalesce(@after_message_id, 0)
+              and d.message_id < @before_message_id
+              and (
+                  @message_type is null
+                  or m.message_type = @message_type
+                  and datalength(m.message_type) = datalength(@message_type)
+              )
+            order by d.message_id desc
+            option (loop join, force order, maxdop 1);
     end try
     begin catch
         -- With xact_abort off an error ends only its statement; throw ends the procedure.

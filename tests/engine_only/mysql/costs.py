@@ -22,7 +22,7 @@ def rescan(connection: Connection, queue: str) -> None:
     """Put the floors of a queue right, as maintain does, however lately it was done."""
     part = part_of(connection, queue)
     connection.execute("update rowq.lane set check_after = '1970-01-01' where part_id = %s", [part])
-    connection.execute("call rowq.internal_rescan_floors(%s, true, true)", [part])
+    connection.execute("call rowq.internal_rescan_floors(%s, true, true, true)", [part])
 
 
 def pages(connection: Connection, work: Callable[[], object]) -> int:

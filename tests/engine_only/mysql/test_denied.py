@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 from rowq.cli.exit_codes import ExitCode
+from rowq.metrics import Collector
 from rowq.mysql.url import connection_parameters
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection
@@ -33,3 +34,12 @@ def test_the_command_names_the_roles_and_the_grant(
         assert "default role" in done.err
         assert password not in done.err
     assert connection_parameters(database_url)["user"] != name
+
+
+def test_metrics_are_for_who_monitors(connection: Connection, database_url: str) -> None:
+    for role, may_look in (("rowq_consumer", False), ("rowq_monitor", True)):
+        with open_account(connection, database_url, role) as opened:
+            collector = Collector(opened)
+            look = collector.look()
+        assert (look.error is None) is may_look
+        assert ("needs role rowq_monitor" in str(collector.last_error)) is not may_look

@@ -85,6 +85,12 @@ def every_routine(session: Connection, queue: str) -> None:
         ask(routine)
     dead = [row.message_id for row in ask("list_dead")]
     assert dead
+    ask("list_dead", before_message_id=2**62, message_type="x")
+    ask("list_claims")
+    ask("discard_dead", message_ids=dead[:1])
+    ask("discard_dead", message_type="x", died_before=datetime.now(UTC))
+    ask("find_message", dedup_key="key")
+    ask("list_delayed", after_due_at=datetime(2020, 1, 1, tzinfo=UTC), after_message_id=1)
     ask("reset", message_ids=[*dead, *ids])
     ask("cancel", message_ids=ids[:4])
     every_cancel(session, queue, ask)

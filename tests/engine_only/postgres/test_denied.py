@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import rowq
+import rowq.metrics
 from rowq.cli.exit_codes import ExitCode
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection
@@ -49,6 +49,21 @@ def test_the_command_names_the_roles_and_the_grant(url: str, nobody: str) -> Non
         "rowq: permission denied for function list_dead: needs role rowq_monitor or rowq_admin:"
         f" {remedy(nobody)}\n"
     )
+
+
+def test_metrics_are_for_who_monitors(connection: Connection, url: str, nobody: str) -> None:
+    denied = run_app("metrics", "--once", url=url)
+    assert denied.code == ExitCode.REFUSED
+    assert "rowq_up 0.0" in denied.out
+    assert remedy(nobody) in denied.err
+    collector = rowq.metrics.Collector(url, cache_seconds=0)
+    assert collector.look().error is not None
+    assert remedy(nobody) in str(collector.last_error)
+    connection.execute(sql.SQL("grant rowq_monitor to {}").format(sql.Identifier(nobody)))
+    allowed = run_app("metrics", "--once", url=url)
+    assert allowed.code == 0
+    assert "rowq_up 1.0" in allowed.out
+    assert collector.look().error is None
 
 
 def test_an_account_without_any_role_is_told_too(

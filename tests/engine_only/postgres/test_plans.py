@@ -20,7 +20,7 @@ from tests.stored_times import pass_seconds
 STORED = {
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
     "floor", "gate", "grouped", "message_group", "recheck", "schedule", "started", "expiry",
-    "blocked", "result",
+    "blocked", "result", "history",
 }  # fmt: skip
 ALWAYS_SMALL = {"queue", "gate"}
 """A handful of rows: any plan will do."""

@@ -100,6 +100,7 @@ class MysqlServer(ControlledServer):
                 "expiry",
                 "genuine",
                 "groups",
+                "history",
                 "limits",
                 "predecessors",
                 "results",

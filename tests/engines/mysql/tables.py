@@ -11,7 +11,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
-    "expiry", "result",
+    "expiry", "result", "history",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -20,6 +20,7 @@ _PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
 _LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
 _LIVE |= {"started": "claim_id > 0", "expiry": "expiry_id > 0", "result": "message_id > 0"}
+_LIVE |= {"history": "message_id > 0"}
 
 _IN_A_CLAIM = (
     "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
@@ -53,7 +54,12 @@ _COUNTS = {
 _BACK = "- interval %(seconds)s second"
 _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
-    ("claim", "part_id, claim_id", "claim_id > 0", f"t.lease_until = t.lease_until {_BACK}"),
+    (
+        "claim",
+        "part_id, claim_id",
+        "claim_id > 0",
+        f"t.lease_until = t.lease_until {_BACK}, t.leased_at = t.leased_at {_BACK}",
+    ),
     ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
     ("blocked", "part_id, message_id", "true", f"t.due_at = t.due_at {_BACK}"),
     ("recheck", "part_id, due_at, recheck_id", "recheck_id > 0", f"t.due_at = t.due_at {_BACK}"),
@@ -75,6 +81,12 @@ _SHIFTS = (
         "message_id > 0",
         f"t.finished_at = t.finished_at {_BACK}",
     ),
+    (
+        "history",
+        "part_id, ended_at, message_id, claim_id",
+        "message_id > 0",
+        f"t.leased_at = t.leased_at {_BACK}, t.ended_at = t.ended_at {_BACK}",
+    ),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     (
         "schedule",
@@ -95,7 +107,7 @@ _SHIFTS = (
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane in (-2, -5, -6, -8, -9)",
+        "lane >= 0 or lane in (-2, -5, -6, -8, -9, -10)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )

@@ -42,6 +42,7 @@ _COMMENTS = """
 """
 _PROBES = {
     "claim_id": "0",
+    "dedup_key": "'probe'",
     "message_id": "0",
     "message_ids": "array[]::bigint[]",
     "messages": "'[]'",

@@ -37,6 +37,7 @@ class PostgresServer(ControlledServer):
             "days",
             "genuine",
             "groups",
+            "history",
             "limits",
             "predecessors",
             "psql",

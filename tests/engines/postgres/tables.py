@@ -11,14 +11,14 @@ Connection = psycopg.Connection[Any]
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "started", "blocked", "successor", "topic_binding", "expiry",
-    "result",
+    "result", "history",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
-# The floors of delayed messages, of tokens to look at again, of results, starts and expiries are
-# moments, too.
+# The floors of delayed messages, of tokens to look at again, of results, starts, expiries and
+# ended attempts are moments, too.
 _FLOOR = (
     "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
     " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
@@ -27,11 +27,14 @@ _FLOOR = (
     + _PART
     + " order by lane, generation) n"
     " cross join lateral"
-    " (select case when lane in (-2, -4, -5, -6, -7) then {1} * 1000000::bigint else 0 end)"
+    " (select case when lane in (-2, -4, -5, -6, -7, -8) then {1} * 1000000::bigint else 0 end)"
     " s (shift)"
 )
 _SHIFTS = (
-    "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
+    "update rowq.claim set lease_until = lease_until - interval '{0}' second,"
+    " leased_at = leased_at - interval '{0}' second where " + _PART,
+    "update rowq.history set leased_at = leased_at - interval '{0}' second,"
+    " ended_at = ended_at - interval '{0}' second where " + _PART,
     "update rowq.delayed set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.blocked set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.recheck set due_at = due_at - interval '{0}' second where " + _PART,

@@ -133,6 +133,8 @@ class Life:
         ids += [row.message_id for row in self._say("enqueue_batch", messages=batch)]
         self._published()
         self._say("get_message", message_id=ids[0] if ids else 1)
+        self._say("find_message", dedup_key="k" * 90 + "1")
+        self._say("list_delayed")
         self._say("peek", batch_size=20)
         self._say("queue_stats")
         return ids
@@ -164,6 +166,7 @@ class Life:
         claim = taken[0].claim_id if taken else 1
         held = [row.message_id for row in taken] or [1]
         self._say("extend_lease", claim_id=claim, lease_seconds=3000)
+        self._say("list_claims")
         self._say("complete", claim_id=claim, message_ids=held[:1])
         self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
         self._say("release", claim_id=claim, message_ids=held[2:3])
@@ -173,6 +176,7 @@ class Life:
         for claim in {_claim_of(row) for row in waited} - {None}:
             self._say("fail_now", claim_id=claim, error="dead")
         self._say("list_dead")
+        self._say("discard_dead", message_type="nobody")
         self._say("reset", max_messages=1)
         self._say("cancel", message_ids=ids or [1])
 

@@ -67,7 +67,7 @@ def test_a_consumer_leaves_no_text_behind_that_others_cannot_read(
 
 
 def test_no_queue_has_a_name_that_nobody_can_read(users: Accounts) -> None:
-    words = f"create_queue({{text}}{', null' * 15})"
+    words = f"create_queue({{text}}{', null' * 16})"
     refused(users["admin"], words)
     call(users["admin"], "queue_stats")
 

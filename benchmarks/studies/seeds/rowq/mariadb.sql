@@ -3,7 +3,7 @@
 -- name: create
 call rowq.create_queue(
     'bench', null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-    null
+    null, null
 )
 
 -- name: enqueue

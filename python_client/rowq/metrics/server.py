@@ -1,0 +1,153 @@
+"""A small HTTP server in a thread: /metrics, /live and /ready."""
+
+import logging
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from rowq.forks import after_fork
+
+_log = logging.getLogger("rowq.metrics")
+# Who says nothing for so many seconds is not waited for.
+_PATIENCE_SECONDS = 10.0
+PLAIN = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a page says."""
+
+    body: bytes
+    status: HTTPStatus = HTTPStatus.OK
+    content_type: str = PLAIN
+
+
+Page = Callable[[str], Answer]
+"""Takes the header Accept of a request."""
+
+
+def told(why_not: str) -> Answer:
+    """Return the answer of a probe: ok for an empty text, else 503 with the reason."""
+    if why_not:
+        return Answer(f"{why_not}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+    return Answer(b"ok\n")
+
+
+def metrics_page(registry: Any) -> Page:
+    """Return the page that shows what a registry of prometheus_client collects."""
+    from prometheus_client.exposition import choose_encoder
+
+    def page(accept: str) -> Answer:
+        encoder, content_type = choose_encoder(accept)
+        return Answer(encoder(registry), content_type=content_type)
+
+    return page
+
+
+@contextmanager
+def serving(host: str, port: int, pages: Mapping[str, Page]) -> Iterator[str]:
+    """Serve `pages`, by their paths, for the length of a block; yield the address as a URL.
+
+    port: 0 is any that is free. Raises OSError when the address cannot be had.
+    """
+    server = _server(host, port, pages)
+    thread = threading.Thread(target=server.serve_forever, name="rowq-http", daemon=True)
+    thread.start()
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield f"http://{shown}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPServer:
+    class Handler(_Handler):
+        """Knows the pages of this server."""
+
+    Handler.pages = pages
+    (family, *_), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+    class Server(ThreadingHTTPServer):
+        """Does not wait for requests under way when it ends."""
+
+        address_family = family
+        daemon_threads = True
+        block_on_close = False
+
+        def server_bind(self) -> None:
+            # The base class asks for the host's full name, which can take long where no DNS is.
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind(self.server_address)
+            self.server_address = self.socket.getsockname()
+            self.server_name, self.server_port = host, self.server_address[1]
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            del request
+            _log.debug("a request of %s has failed", client_address, exc_info=True)
+
+    server = Server((host, port), Handler)
+    _servers.add(server)
+    return server
+
+
+_servers: "weakref.WeakSet[ThreadingHTTPServer]" = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """Close what a forked process has of its parent's servers: it would keep their ports taken."""
+    for server in list(_servers):
+        server.socket.close()
+
+
+after_fork(_leave_to_the_parent)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD of the server's pages, and refuses everything else."""
+
+    pages: Mapping[str, Page]
+    timeout = _PATIENCE_SECONDS
+    server_version = "rowq"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer with a page."""
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        """Answer with a page's headers."""
+        self._answer(with_body=False)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - so it is called there
+        """Log a request, which says nothing new."""
+        _log.debug(format, *args)
+
+    def _answer(self, *, with_body: bool) -> None:
+        answer = self._page()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if with_body:
+            self.wfile.write(answer.body)
+
+    def _page(self) -> Answer:
+        path = self.path.partition("?")[0]
+        page = self.pages.get(path)
+        if page is None:
+            known = ", ".join(self.pages)
+            return Answer(f"there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
+        try:
+            return page(self.headers.get("Accept", ""))
+        except Exception:
+            _log.exception("%s cannot be shown", path)
+            return Answer(b"failed; the log says why\n", HTTPStatus.INTERNAL_SERVER_ERROR)

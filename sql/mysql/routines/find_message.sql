@@ -1,0 +1,42 @@
+drop procedure if exists rowq.find_message;
+
+delimiter //
+create procedure rowq.find_message(p_queue_name longtext, p_dedup_key longtext)
+sql security definer
+modifies sql data
+comment 'Find the unfinished message that has a dedup key, and return what get_message does.'
+begin
+-- routine   find_message
+-- version   1
+-- purpose   Find the unfinished message that has a dedup key, and return what get_message does.
+-- promise   P12 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_part_id int;
+    declare v_message_id bigint;
+    declare v_key varbinary(800);
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin_session();
+        resignal;
+    end;
+
+    call rowq.internal_pin_session(@@timestamp);
+    if p_dedup_key is null then
+        call rowq.internal_refuse('dedup_key is missing');
+    end if;
+    call rowq.internal_require_queue(p_queue_name, v_part_id);
+
+    -- No message has a longer key, and none has the id 0.
+    if char_length(p_dedup_key) <= 200 then
+        set v_key = p_dedup_key;
+        select d.message_id into v_message_id
+        from rowq.dedup d force index (primary)
+        where d.part_id = v_part_id
+          and d.dedup_key = v_key;
+    end if;
+    call rowq.get_message(p_queue_name, coalesce(v_message_id, 0));
+end//
+delimiter ;

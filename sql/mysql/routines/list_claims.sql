@@ -1,0 +1,98 @@
+drop procedure if exists rowq.list_claims;
+
+delimiter //
+create procedure rowq.list_claims(
+    p_queue_name longtext,
+    p_after_claim_id bigint,
+    p_max_claims int
+)
+sql security definer
+modifies sql data
+comment 'Who is at work on what: the claims of one queue or all, in the order of their ids.'
+begin
+-- routine   list_claims
+-- version   1
+-- purpose   Who is at work on what: the claims of one queue or all, in the order of their ids.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a claim that was committed late is listed once maintain has corrected its floor
+    declare v_limit int default coalesce(p_max_claims, 100);
+    declare v_part_id, v_last int default 0;
+    declare v_after bigint;
+    declare v_more longtext;
+    declare v_claims longtext default '[]';
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin_session();
+        resignal;
+    end;
+
+    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_check_range('max_claims', v_limit, 1, 10000);
+    if p_queue_name is not null then
+        call rowq.internal_require_queue(p_queue_name, v_last);
+        set v_last = v_last - 1;
+    end if;
+
+    queues: loop
+        set v_part_id = null;
+        select q.part_id into v_part_id
+        from rowq.queue q force index (primary)
+        where q.part_id > v_last
+        order by q.part_id
+        limit 1;
+        if v_part_id is null then
+            leave queues;
+        end if;
+        set v_last = v_part_id;
+
+        select greatest(l.floor - 1, coalesce(p_after_claim_id, 0), 0) into v_after
+        from rowq.lane l force index (primary)
+        where l.part_id = v_part_id
+          and l.lane = -1;
+        select json_arrayagg(json_array(v_part_id, h.claim_id)) into v_more
+        from (
+            select c.claim_id, c.lease_until
+            from rowq.claim c force index (primary)
+            where c.part_id = v_part_id
+              and c.claim_id > v_after
+            order by c.part_id, c.claim_id
+            limit v_limit
+        ) h;
+        set v_claims = json_merge_preserve(v_claims, coalesce(v_more, '[]'));
+        if json_length(v_claims) > v_limit then
+            -- Keep one page, so that the list does not grow with the number of queues.
+            select json_arrayagg(json_array(h.part_id, h.claim_id)) into v_claims
+            from (
+                select j.part_id, j.claim_id
+                from json_table(
+                    v_claims,
+                    '$[*]' columns (part_id int path '$[0]', claim_id bigint path '$[1]')
+                ) j
+                order by j.claim_id
+                limit v_limit
+            ) h;
+        end if;
+        if p_queue_name is not null then
+            leave queues;
+        end if;
+    end loop;
+
+    select convert(q.queue_name using utf8mb4) as queue_name, c.claim_id, c.worker_name,
+           coalesce(json_length(c.messages), c.last_id - c.first_id + 1) as message_count,
+           c.lease_until,
+           timestampdiff(microsecond, utc_timestamp(6), c.lease_until) / 1e6 as lease_left_seconds
+    from json_table(
+        v_claims, '$[*]' columns (part_id int path '$[0]', claim_id bigint path '$[1]')
+    ) j
+    straight_join rowq.claim c force index (primary)
+        on c.part_id = j.part_id
+       and c.claim_id = j.claim_id
+    straight_join rowq.queue q force index (primary) on q.part_id = j.part_id
+    order by j.claim_id;
+
+    call rowq.internal_unpin_session();
+end//
+delimiter ;

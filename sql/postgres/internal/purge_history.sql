@@ -1,0 +1,59 @@
+create or replace function rowq.internal_purge_history(
+    p_part_id  integer,
+    p_days     integer,
+    p_limit    integer,
+    p_frontier bigint default null,
+    p_writers  xid8 default null
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_purge_history
+-- purpose   Delete up to p_limit attempts that ended more than p_days ago.
+-- promise   P13 P37
+-- locks     history rows, passing over locked ones
+declare
+    v_before constant timestamp with time zone :=
+        clock_timestamp() - make_interval(days => p_days);
+    v_from   timestamp with time zone;
+    v_row    record;
+    v_purged boolean := false;
+begin
+    v_from := rowq.internal_from_microseconds(
+        rowq.internal_read_floor(p_part_id, -8::smallint)
+    );
+    -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
+    for v_row in
+        select h.ended_at, h.message_id, h.claim_id
+        from rowq.history h
+        where h.part_id = p_part_id
+          and h.ended_at >= v_from
+          and h.ended_at < v_before
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        limit p_limit
+        for update skip locked
+    loop
+        delete from rowq.history h
+        where h.part_id = p_part_id
+          and h.ended_at = v_row.ended_at
+          and h.message_id = v_row.message_id
+          and h.claim_id = v_row.claim_id;
+        v_purged := true;
+    end loop;
+
+    if not v_purged then
+        -- A queue that has purged no attempt yet needs no floor.
+        perform 1
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = -8
+        limit 1;
+        if not found then
+            return;
+        end if;
+    end if;
+    perform rowq.internal_move_floor(
+        p_part_id, -8::smallint, v_purged, true, p_frontier, p_writers
+    );
+end;
+$$;

@@ -1,0 +1,123 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.DiscardDead
+    @queue_name nvarchar(max),
+    @message_ids nvarchar(max) = null,
+    @max_messages int = 1000,
+    @message_type nvarchar(max) = null,
+    @died_before datetime2(6) = null
+as
+begin
+-- routine   DiscardDead
+-- version   1
+-- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
+-- promise   P12 P22 P26
+-- locks     the part, shared; dead rows, passing over locked ones; then as complete
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @removed int;
+    declare @wanted table (message_id bigint not null primary key);
+    declare @dead rowq.message_list;
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            exec rowq.InternalCheckIds @message_ids;
+            exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
+            if @message_ids is not null
+                and (@message_type is not null or @died_before is not null)
+                exec rowq.InternalRefuse
+                    N'message_type and died_before go together with no message_ids';
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            -- Find dead messages with locks that do not last, because a lock that is to last would
+            -- stay on those that do not match, too. Equal texts may differ in trailing blanks, so
+            -- compare their lengths, too.
+            if @message_ids is null
+                insert into @wanted (message_id)
+                select top (@max_messages) d.message_id
+                from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+                where d.part_id = @part_id
+                  and (@died_before is null or d.died_at < @died_before)
+                  and (
+                      @message_type is null
+                      or exists (
+                          select 1
+                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          where m.part_id = @part_id
+                            and m.message_id = d.message_id
+                            and m.message_type = @message_type
+                            and datalength(m.message_type) = datalength(@message_type)
+                      )
+                  )
+                order by d.message_id
+                option (loop join, maxdop 1);
+            else
+                insert into @wanted (message_id)
+                select distinct cast(j.value as bigint) from openjson(@message_ids) j;
+
+            delete d
+            output deleted.message_id, deleted.lane, 0, deleted.attempt,
+                   iif(deleted.holds_group = 1, 0, 1)
+            into @dead (message_id, lane, place, attempt, is_tokenless)
+            from @wanted j
+            inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                on d.part_id = @part_id
+               and d.message_id = j.message_id
+            option (loop join, force order, maxdop 1);
+            set @removed = @@rowcount;
+            if @removed > 0
+                exec rowq.InternalFinish @part_id, 0, @dead, N'cancelled', @owns_transaction;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+            delete from @wanted;
+            delete from @dead;
+        end catch;
+    end;
+
+    select cast(@removed as bigint) as removed;
+end
+go

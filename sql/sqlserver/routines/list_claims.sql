@@ -1,0 +1,69 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ListClaims
+    @queue_name nvarchar(max) = null,
+    @after_claim_id bigint = 0,
+    @max_claims int = 100
+as
+begin
+-- routine   ListClaims
+-- version   1
+-- purpose   Who is at work on what: the claims of one queue or all, in the order of their ids.
+-- promise   none
+-- locks     claim and leased rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a claim that was committed late is listed once maintain has corrected its floor; one
+--           that another session has locked at this moment is left out
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+
+    begin try
+        exec rowq.InternalCheckRange N'max_claims', @max_claims, 1, 10000, @is_required = 1;
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        if @queue_name is not null
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        select top (@max_claims) q.queue_name, c.claim_id, c.worker_name,
+               (
+                   select count(*)
+                   from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
+                   where l.part_id = q.part_id
+                     and l.claim_id = c.claim_id
+               ) as message_count,
+               c.lease_until,
+               datediff_big(microsecond, sysutcdatetime(), c.lease_until) / 1e6
+                   as lease_left_seconds
+        from rowq.queue q
+        inner join rowq.lane f with (readuncommitted, forceseek)
+            on f.part_id = q.part_id
+           and f.lane = -1
+        -- top keeps this an apply for each queue, which gives a page at most: no more than these
+        -- are put in order.
+        cross apply (
+            select top (@max_claims) k.claim_id, k.worker_name, k.lease_until
+            from rowq.claim k with (rowlock, readpast, readcommittedlock, forceseek)
+            where k.part_id = q.part_id
+              and k.claim_id >= f.floor
+              and k.claim_id > coalesce(@after_claim_id, 0)
+            order by k.claim_id
+        ) c
+        where @part_id is null
+           or q.part_id = @part_id
+        order by c.claim_id
+        option (loop join, maxdop 1, recompile);
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go

@@ -1,0 +1,92 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ListDelayed
+    @queue_name nvarchar(max),
+    @after_due_at datetime2(6) = null,
+    @after_message_id bigint = 0,
+    @max_messages int = 100
+as
+begin
+-- routine   ListDelayed
+-- version   1
+-- purpose   Messages that wait for their time, without their bodies, in the order in which they become due.
+-- promise   P11
+-- locks     delayed and message rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a message that was committed late is listed once maintain has corrected its floor
+    set nocount on;
+    set rowcount 0;
+    set textsize 2147483647;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+    declare @floor bigint;
+    declare @from datetime2(6);
+    declare @after bigint = coalesce(@after_message_id, 0);
+    declare @rest int;
+    declare @page table (
+        due_at     datetime2(6) not null,
+        message_id bigint not null,
+        lane       smallint not null,
+        attempt    smallint not null,
+        primary key (due_at, message_id)
+    );
+
+    begin try
+        exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
+        if @after_due_at is null and @after <> 0
+            exec rowq.InternalRefuse N'after_message_id goes together with after_due_at';
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        -- Begin no sooner than where the first live row may be, beyond the ghosts.
+        select @floor = l.floor
+        from rowq.lane l with (readuncommitted, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -2;
+        exec rowq.InternalFromMicroseconds @floor, @from output;
+        if @after_due_at >= @from
+            set @from = @after_due_at;
+        else
+            set @after = 0;
+
+        -- Two seeks, because one for both would read all that is due at the same moment before the
+        -- place to go on from.
+        insert into @page (due_at, message_id, lane, attempt)
+        select top (@max_messages) d.due_at, d.message_id, d.lane, d.attempt
+        from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.due_at = @from
+          and d.message_id > @after
+        order by d.message_id
+        option (maxdop 1);
+        set @rest = @max_messages - @@rowcount;
+        if @rest > 0
+            insert into @page (due_at, message_id, lane, attempt)
+            select top (@rest) d.due_at, d.message_id, d.lane, d.attempt
+            from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+            where d.part_id = @part_id
+              and d.due_at > @from
+            order by d.due_at, d.message_id
+            option (maxdop 1);
+        select d.message_id, cast(d.lane / 2 as int) as priority,
+               cast(d.attempt as int) as attempt, m.message_type, d.due_at, m.last_error
+        from @page d
+        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            on m.part_id = @part_id
+           and m.message_id = d.message_id
+        order by d.due_at, d.message_id
+        option (loop join, force order, maxdop 1);
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go

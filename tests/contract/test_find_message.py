@@ -1,0 +1,79 @@
+"""find_message."""
+
+import pytest
+
+from tests.helpers.queues import CheckedQueue
+
+
+def found(queue: CheckedQueue, key: str) -> list[int]:
+    return [row.message_id for row in queue.call("find_message", dedup_key=key)]
+
+
+@pytest.mark.promise("P20")
+def test_a_message_is_found_by_its_key_with_all_that_get_message_says(queue: CheckedQueue) -> None:
+    given = {"dedup_key": "order 7", "headers": {"a": [1]}, "message_type": "t", "priority": 3}
+    [message_id] = queue.enqueue("body", **given)
+    row = queue.call_one("find_message", dedup_key="order 7")
+    assert (row.message_id, row.body, row.dedup_key) == (message_id, "body", "order 7")
+    assert row == queue.message(message_id)
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "retrying"])
+def test_a_message_is_found_wherever_it_waits(queue: CheckedQueue, state: str) -> None:
+    delay = {"delay_seconds": 1000} if state == "delayed" else {}
+    [message_id] = queue.enqueue("a", dedup_key="key", **delay)
+    if state in {"leased", "retrying"}:
+        claim_id = queue.dequeue_one(worker_name="w").claim_id
+        if state == "retrying":
+            queue.call("retry_later", claim_id=claim_id, delay_seconds=1000)
+    row = queue.call_one("find_message", dedup_key="key")
+    assert row.message_id == message_id
+    assert row.state == ("delayed" if state == "retrying" else state)
+    assert row.worker_name == ("w" if state == "leased" else None)
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.requires("groups")
+def test_a_message_is_found_behind_others_of_its_group(queue: CheckedQueue) -> None:
+    queue.enqueue("first", group_key="g")
+    [message_id] = queue.enqueue("second", group_key="g", dedup_key="key")
+    row = queue.call_one("find_message", dedup_key="key")
+    assert (row.message_id, row.state) == (message_id, "blocked")
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("ending", ["complete", "fail_now"])
+def test_a_message_that_has_ended_has_its_key_no_more(queue: CheckedQueue, ending: str) -> None:
+    queue.call("alter_queue", archive_days=1)
+    queue.enqueue("old", dedup_key="key")
+    queue.finish_one(ending)
+    assert found(queue, "key") == []
+    [newer] = queue.enqueue("newer", dedup_key="key")
+    assert found(queue, "key") == [newer]
+
+
+@pytest.mark.promise("P12", "P20")
+def test_keys_are_compared_byte_by_byte(queue: CheckedQueue) -> None:
+    keys = ["key", "Key", "key ", " key", "k\N{LATIN SMALL LETTER E WITH ACUTE}y", "k" * 200]
+    keys += ["\N{ELEPHANT}" * 200, "ke\N{COMBINING ACUTE ACCENT}y", "%", "\\"]
+    ids = {key: queue.enqueue("x", dedup_key=key)[0] for key in keys}
+    assert len(set(ids.values())) == len(keys)
+    for key, message_id in ids.items():
+        assert found(queue, key) == [message_id]
+    for key in ("KEY", "key  ", "k" * 199, "k" * 201, "\N{ELEPHANT}" * 201, "_", "x" * 70_000):
+        assert found(queue, key) == []
+
+
+@pytest.mark.promise("P12")
+def test_each_queue_has_its_own_keys(queue: CheckedQueue) -> None:
+    other = queue.another()
+    [own] = queue.enqueue("own", dedup_key="key")
+    assert found(other, "key") == []
+    [theirs] = other.enqueue("theirs", dedup_key="key")
+    assert (found(queue, "key"), found(other, "key")) == ([own], [theirs])
+
+
+@pytest.mark.promise("P15")
+def test_a_missing_key_is_refused(queue: CheckedQueue) -> None:
+    assert "dedup_key" in queue.refused("RQ711", "find_message", dedup_key=None)

@@ -1,0 +1,416 @@
+"""get_history: who had a message, from when to when, and how each attempt ended."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.helpers.calls import Row, rolled_back, transaction
+from tests.helpers.history import DAY, KEPT_DAYS, history_of, keeping, past
+from tests.helpers.queues import CheckedQueue
+
+__all__ = ["keeping"]
+
+pytestmark = pytest.mark.requires("history")
+
+OUTCOMES = {
+    "complete": "completed",
+    "retry_later": "retrying",
+    "fail_now": "dead",
+    "release": "released",
+    "reap": "lease_expired",
+    "maintain": "lease_expired",
+}
+"""The routines that end attempts, and what becomes of these."""
+
+TOLD = {"retry_later": "broken", "fail_now": "broken"}
+"""Those that are told an error."""
+
+each_end = pytest.mark.parametrize("routine", OUTCOMES)
+
+
+def leased(queue: CheckedQueue, *bodies: str, **arguments: Any) -> tuple[int, list[int]]:
+    """Enqueue messages and lease them to w1; return the claim and their ids."""
+    ids = queue.enqueue(*bodies, **arguments)
+    return queue.dequeue(len(ids), worker_name="w1")[0].claim_id, ids
+
+
+def end(queue: CheckedQueue, routine: str, claim: int, ids: list[int] | None = None) -> None:
+    """End attempts of a claim, all unless said; a lease runs out as a whole."""
+    if routine in {"reap", "maintain"}:
+        queue.pass_seconds(1000)
+        queue.call(routine)
+        return
+    given = {"error": TOLD[routine]} if routine in TOLD else {}
+    queue.call(routine, claim_id=claim, message_ids=ids, **given)
+
+
+def error_of(routine: str) -> str | None:
+    """Return the error that an attempt of w1 has, by what ended it."""
+    return TOLD.get(routine, "lease expired: w1" if OUTCOMES[routine] == "lease_expired" else None)
+
+
+@pytest.mark.promise("P37")
+@each_end
+@pytest.mark.parametrize("size", [1, 3])
+def test_each_end_of_an_attempt_is_there(keeping: CheckedQueue, routine: str, size: int) -> None:
+    claim, ids = leased(keeping, *"abc"[:size])
+    end(keeping, routine, claim)
+    for message in ids:
+        assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
+
+
+@pytest.mark.promise("P37")
+@pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
+@pytest.mark.parametrize("named", [1, 2])
+def test_of_a_part_of_a_claim_that_part_has_ended(
+    keeping: CheckedQueue, routine: str, named: int
+) -> None:
+    claim, ids = leased(keeping, "a", "b", "c")
+    end(keeping, routine, claim, ids[:named])
+    ended = (1, "w1", OUTCOMES[routine], error_of(routine))
+    for place, message in enumerate(ids):
+        assert past(keeping, message) == ([ended] if place < named else [(1, "w1", None, None)])
+    end(keeping, "complete", claim)
+    for message in ids[named:]:
+        assert past(keeping, message) == [(1, "w1", "completed", None)]
+
+
+@pytest.mark.promise("P08", "P37")
+@pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
+def test_what_is_stale_has_no_attempt_more(keeping: CheckedQueue, routine: str) -> None:
+    claim, ids = leased(keeping, "a", "b")
+    end(keeping, "complete", claim, ids[:1])
+    end(keeping, routine, claim, ids)
+    assert past(keeping, ids[0]) == [(1, "w1", "completed", None)]
+    assert past(keeping, ids[1]) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
+    keeping.refused("RQ721", routine, claim_id=claim)
+    assert keeping.stored()["history"] == 2
+
+
+@pytest.mark.promise("P37")
+def test_attempts_come_oldest_first_and_the_present_lease_last(keeping: CheckedQueue) -> None:
+    (message,) = keeping.enqueue("a")
+    assert past(keeping, message) == []
+    keeping.call("retry_later", claim_id=keeping.dequeue_one(worker_name="w1").claim_id, error="no")
+    keeping.pass_seconds(1)
+    keeping.call("promote")
+    keeping.dequeue_one(worker_name="w2")
+    keeping.pass_seconds(1000)
+    keeping.call("reap")
+    keeping.call("release", claim_id=keeping.dequeue_one(worker_name="w3").claim_id)
+    keeping.dequeue_one()
+    # What is released has not spent its attempt.
+    assert past(keeping, message) == [
+        (1, "w1", "retrying", "no"),
+        (2, "w2", "lease_expired", "lease expired: w2"),
+        (3, "w3", "released", None),
+        (3, None, None, None),
+    ]
+
+
+@pytest.mark.promise("P10", "P37")
+def test_an_attempt_after_which_none_is_left_ends_dead(keeping: CheckedQueue) -> None:
+    keeping.call("alter_queue", max_attempts=1)
+    claim, ids = leased(keeping, "a", "b")
+    keeping.call("retry_later", claim_id=claim, error="no")
+    for message in ids:
+        assert keeping.state_of(message) == "dead"
+        assert past(keeping, message) == [(1, "w1", "dead", "no")]
+
+
+@pytest.mark.promise("P10", "P37")
+def test_one_call_may_end_attempts_in_two_ways(keeping: CheckedQueue) -> None:
+    (first,) = keeping.enqueue("a", max_attempts=1)
+    (second,) = keeping.enqueue("b", max_attempts=2)
+    claim = keeping.dequeue(2, worker_name="w1")[0].claim_id
+    keeping.call("retry_later", claim_id=claim, error="no")
+    assert past(keeping, first) == [(1, "w1", "dead", "no")]
+    assert past(keeping, second) == [(1, "w1", "retrying", "no")]
+
+
+@pytest.mark.promise("P09", "P37")
+def test_a_lease_that_ran_out_is_one_also_where_no_attempt_was_left(keeping: CheckedQueue) -> None:
+    (first,) = keeping.enqueue("a", max_attempts=1)
+    (second,) = keeping.enqueue("b")
+    keeping.dequeue(2)
+    keeping.pass_seconds(1000)
+    keeping.call("reap")
+    assert (keeping.state_of(first), keeping.state_of(second)) == ("dead", "ready")
+    for message in (first, second):
+        assert past(keeping, message) == [(1, None, "lease_expired", "lease expired")]
+
+
+@pytest.mark.promise("P34", "P37")
+@pytest.mark.parametrize("routine", ["retry_later", "fail_now", "release", "reap", "maintain"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_what_was_cancelled_meanwhile_ends_cancelled(
+    keeping: CheckedQueue, routine: str, size: int
+) -> None:
+    claim, ids = leased(keeping, *"abc"[:size])
+    keeping.call("cancel", message_ids=ids[:1], leased=True)
+    end(keeping, routine, claim)
+    assert past(keeping, ids[0]) == [(1, "w1", "cancelled", None)]
+    for message in ids[1:]:
+        assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
+
+
+@pytest.mark.promise("P34", "P37")
+def test_what_was_cancelled_and_is_completed_all_the_same_is_completed(
+    keeping: CheckedQueue,
+) -> None:
+    claim, ids = leased(keeping, "a", "b")
+    keeping.call("cancel", message_ids=ids, leased=True)
+    keeping.call("complete", claim_id=claim, message_ids=ids[:1])
+    keeping.call("complete", claim_id=claim)
+    assert [past(keeping, message) for message in ids] == [[(1, "w1", "completed", None)]] * 2
+
+
+@pytest.mark.promise("P37")
+def test_what_nobody_had_leased_has_no_attempt(keeping: CheckedQueue) -> None:
+    ids = keeping.enqueue("a", "b")
+    keeping.call("cancel", message_ids=ids[:1])
+    keeping.call("purge_queue")
+    assert [past(keeping, message) for message in ids] == [[], []]
+    assert keeping.stored()["history"] == 0
+
+
+@pytest.mark.promise("P37")
+def test_times_are_those_of_the_dequeue_and_of_the_end(keeping: CheckedQueue) -> None:
+    (message,) = keeping.enqueue("a")
+    row = keeping.dequeue_one(lease_seconds=600)
+    (lease,) = history_of(keeping, message)
+    assert abs(lease.leased_at + timedelta(seconds=600) - row.lease_until) < timedelta(seconds=1)
+    keeping.call("extend_lease", claim_id=row.claim_id, lease_seconds=1200)
+    assert history_of(keeping, message)[0].leased_at == lease.leased_at
+    keeping.pass_seconds(100)
+    keeping.call("complete", claim_id=row.claim_id)
+    (attempt,) = history_of(keeping, message)
+    lasted = attempt.ended_at - attempt.leased_at
+    assert timedelta(seconds=100) <= lasted < timedelta(seconds=130)
+
+
+@pytest.mark.promise("P07", "P37")
+def test_a_dequeue_that_is_rolled_back_was_no_attempt(
+    keeping: CheckedQueue, elsewhere: CheckedQueue
+) -> None:
+    (message,) = keeping.enqueue("a")
+    with rolled_back(keeping.connection):
+        claim = keeping.dequeue_one(worker_name="w1").claim_id
+        assert past(keeping, message) == [(1, "w1", None, None)]
+        assert past(elsewhere, message) == []
+        keeping.call("complete", claim_id=claim)
+        assert past(keeping, message) == [(1, "w1", "completed", None)]
+    assert past(keeping, message) == []
+    assert keeping.stored()["history"] == 0
+
+
+@pytest.mark.promise("P07", "P37")
+@pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
+def test_an_end_that_is_rolled_back_is_none(keeping: CheckedQueue, routine: str) -> None:
+    claim, (message,) = leased(keeping, "a")
+    with rolled_back(keeping.connection):
+        end(keeping, routine, claim)
+        assert past(keeping, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
+    assert past(keeping, message) == [(1, "w1", None, None)]
+
+
+@pytest.mark.promise("P37")
+def test_a_dequeue_and_its_end_may_be_one_transaction(keeping: CheckedQueue) -> None:
+    (message,) = keeping.enqueue("a")
+    with transaction(keeping.connection):
+        keeping.call("complete", claim_id=keeping.dequeue_one(worker_name="w1").claim_id)
+    assert past(keeping, message) == [(1, "w1", "completed", None)]
+
+
+@pytest.mark.promise("P37")
+def test_the_attempts_before_a_reset_stay(keeping: CheckedQueue) -> None:
+    claim, (message,) = leased(keeping, "a")
+    keeping.call("fail_now", claim_id=claim, error="no")
+    keeping.call("reset", message_ids=[message])
+    keeping.call("complete", claim_id=keeping.dequeue_one(worker_name="w2").claim_id)
+    assert past(keeping, message) == [(1, "w1", "dead", "no"), (1, "w2", "completed", None)]
+
+
+@pytest.mark.promise("P37")
+def test_the_first_2000_characters_of_an_error_are_kept(keeping: CheckedQueue) -> None:
+    claim, ids = leased(keeping, "a", "b")
+    for routine, message in zip(("retry_later", "fail_now"), ids, strict=True):
+        keeping.call(routine, claim_id=claim, message_ids=[message], error="ü" * 3000)
+        (attempt,) = history_of(keeping, message)
+        assert attempt.error == "ü" * 2000
+
+
+@pytest.mark.promise("P37")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_it_stays_when_the_message_is_gone(keeping: CheckedQueue, archive_days: int) -> None:
+    keeping.call("alter_queue", archive_days=archive_days, result_seconds=60)
+    claim, ids = leased(keeping, "a", "b", "c")
+    keeping.call("complete", claim_id=claim, message_ids=ids[:1], results=["done"])
+    keeping.call("complete", claim_id=claim)
+    keeping.call("archive")
+    assert {keeping.state_of(message) for message in ids} == {"completed" if archive_days else None}
+    for message in ids:
+        assert past(keeping, message) == [(1, "w1", "completed", None)]
+        assert keeping.call_one("get_result", message_id=message).state == "completed"
+
+
+@pytest.mark.promise("P22", "P25", "P28", "P29", "P37")
+def test_groups_limits_and_predecessors_change_nothing(keeping: CheckedQueue) -> None:
+    keeping.call("alter_queue", max_leased=10, rate_limit=100, rate_seconds=60)
+    first, second = keeping.enqueue("a", "b", group_key="g", dedup_key=None)
+    (third,) = keeping.enqueue("c", predecessor_ids=[second])
+    for _ in range(3):
+        row = keeping.dequeue_one(worker_name="w1")
+        keeping.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
+    ended: list[Row] = []
+    for message in (first, second, third):
+        assert past(keeping, message) == [(1, "w1", "completed", None)]
+        ended += history_of(keeping, message)
+    assert [row.ended_at for row in ended] == sorted(row.ended_at for row in ended)
+
+
+@pytest.mark.promise("P27", "P37")
+def test_what_fails_with_its_predecessor_had_no_attempt(keeping: CheckedQueue) -> None:
+    claim, (first,) = leased(keeping, "a")
+    (second,) = keeping.enqueue("b", predecessor_ids=[first], on_predecessor_dead="fail")
+    keeping.call("fail_now", claim_id=claim)
+    assert keeping.state_of(second) == "dead"
+    assert past(keeping, first) == [(1, "w1", "dead", None)]
+    assert past(keeping, second) == []
+
+
+@pytest.mark.promise("P37")
+@each_end
+def test_without_history_the_present_lease_is_all(queue: CheckedQueue, routine: str) -> None:
+    claim, ids = leased(queue, "a", "b")
+    for message in ids:
+        assert past(queue, message) == [(1, "w1", None, None)]
+    end(queue, routine, claim)
+    for message in ids:
+        assert past(queue, message) == []
+    assert queue.stored()["history"] == 0
+
+
+@pytest.mark.promise("P37")
+@each_end
+def test_history_may_begin_in_the_middle_of_a_lease(queue: CheckedQueue, routine: str) -> None:
+    claim, (message,) = leased(queue, "a")
+    queue.call("alter_queue", history_days=KEPT_DAYS)
+    (lease,) = history_of(queue, message)
+    end(queue, routine, claim)
+    assert past(queue, message) == [(1, "w1", OUTCOMES[routine], error_of(routine))]
+    assert history_of(queue, message)[0].leased_at <= lease.leased_at
+
+
+@pytest.mark.promise("P37")
+@each_end
+def test_history_may_stop_in_the_middle_of_a_lease(keeping: CheckedQueue, routine: str) -> None:
+    claim, (message,) = leased(keeping, "a")
+    keeping.call("retry_later", claim_id=claim, delay_seconds=0)
+    keeping.call("promote")
+    claim = keeping.dequeue_one().claim_id
+    keeping.call("alter_queue", history_days=0)
+    keeping.call("purge_archive")
+    assert past(keeping, message) == [(2, None, None, None)]
+    end(keeping, routine, claim)
+    assert keeping.stored()["history"] == 0
+
+
+@pytest.mark.promise("P37")
+@pytest.mark.parametrize("keeper", ["maintain", "purge_archive"])
+def test_history_is_kept_for_history_days(keeping: CheckedQueue, keeper: str) -> None:
+    claim, (old,) = leased(keeping, "a")
+    keeping.call("complete", claim_id=claim)
+    keeping.pass_seconds((KEPT_DAYS - 1) * DAY)
+    claim, (new,) = leased(keeping, "b")
+    keeping.call("complete", claim_id=claim)
+    keeping.call(keeper)
+    assert past(keeping, old) == past(keeping, new) == [(1, "w1", "completed", None)]
+    keeping.pass_seconds(2 * DAY)
+    keeping.call(keeper)
+    assert past(keeping, old) == []
+    assert past(keeping, new) == [(1, "w1", "completed", None)]
+    keeping.pass_seconds(KEPT_DAYS * DAY)
+    keeping.call(keeper)
+    assert keeping.stored()["history"] == 0
+
+
+@pytest.mark.promise("P37")
+def test_the_old_attempts_of_a_message_go_and_the_young_ones_stay(keeping: CheckedQueue) -> None:
+    claim, (message,) = leased(keeping, "a")
+    keeping.call("release", claim_id=claim)
+    keeping.pass_seconds((KEPT_DAYS + 1) * DAY)
+    keeping.call("release", claim_id=keeping.dequeue_one(worker_name="w2").claim_id)
+    assert len(past(keeping, message)) == 2
+    keeping.call("maintain")
+    assert past(keeping, message) == [(1, "w2", "released", None)]
+
+
+@pytest.mark.promise("P37")
+@pytest.mark.parametrize(("keeper", "left"), [("maintain", [15, 5, 0]), ("purge_archive", [24])])
+def test_a_call_purges_no_more_than_its_share(
+    keeping: CheckedQueue, keeper: str, left: list[int]
+) -> None:
+    claim, _ = leased(keeping, *["a"] * 25)
+    keeping.call("complete", claim_id=claim)
+    keeping.pass_seconds((KEPT_DAYS + 1) * DAY)
+    found = []
+    for _ in left:
+        keeping.call(keeper, batch_size=1)
+        found.append(keeping.stored()["history"])
+    assert found == left
+
+
+@pytest.mark.promise("P37")
+def test_what_a_queue_kept_when_it_had_history_is_purged(keeping: CheckedQueue) -> None:
+    claim, (message,) = leased(keeping, "a")
+    keeping.call("complete", claim_id=claim)
+    keeping.call("maintain")
+    keeping.call("alter_queue", history_days=0)
+    assert past(keeping, message) == [(1, "w1", "completed", None)]
+    keeping.pass_seconds(120)
+    keeping.call("maintain")
+    assert keeping.stored()["history"] == 0
+
+
+def test_history_goes_with_its_queue_and_does_not_keep_it(keeping: CheckedQueue) -> None:
+    other = keeping.another(history_days=1)
+    for queue in (keeping, other):
+        queue.enqueue("a")
+        queue.finish_one()
+    keeping.call("drop_queue")
+    keeping.call("create_queue", history_days=1)
+    assert keeping.stored()["history"] == 0
+    assert other.stored()["history"] == 1
+    other.call("drop_queue")
+
+
+def test_the_history_of_another_queue_is_unknown(keeping: CheckedQueue) -> None:
+    other = keeping.another(history_days=1)
+    claim, (message,) = leased(keeping, "a")
+    assert past(other, message) == []
+    keeping.call("complete", claim_id=claim)
+    assert past(other, message) == []
+    other.call("drop_queue")
+
+
+def test_an_unknown_message_has_no_row(queue: CheckedQueue) -> None:
+    assert past(queue, 0) == past(queue, 2**62) == []
+    queue.refused("RQ711", "get_history", message_id=None)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("days", [-1, 36501])
+def test_history_days_has_its_range(queue: CheckedQueue, days: int) -> None:
+    for routine in ("alter_queue", "create_queue"):
+        assert "history_days" in queue.refused("RQ711", routine, history_days=days)
+    assert queue.call_one("queue_stats").history_days == 0
+
+
+def test_history_days_is_a_setting(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", history_days=36500)
+    assert queue.call_one("queue_stats").history_days == 36500
+    queue.call("alter_queue", history_days=3)
+    queue.call("alter_queue", max_attempts=3)
+    assert queue.call_one("queue_stats").history_days == 3

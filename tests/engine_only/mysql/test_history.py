@@ -1,0 +1,347 @@
+"""History on MariaDB and MySQL: statements and plans, with and without it, and its purge."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine_only.mysql.costs import pages, part_of, until_quiet
+from tests.engine_only.mysql.statements import Access, accesses, run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, dequeue, enqueue
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+
+OUTCOMES = {
+    "complete": "completed",
+    "retry_later": "retrying",
+    "fail_now": "dead",
+    "release": "released",
+    "reap": "lease_expired",
+}
+"""The calls that end attempts, and what they say of it."""
+
+each_end = pytest.mark.parametrize("end", OUTCOMES)
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name, backoff_base_seconds=0)
+    return queue_name
+
+
+@pytest.fixture
+def kept(connection: Connection, queue: str) -> str:
+    """Return a queue that keeps history."""
+    call(connection, "alter_queue", queue_name=queue, history_days=2)
+    return queue
+
+
+def ends(session: Connection, queue: str, end: str, claim: int) -> None:
+    """End all attempts of a claim."""
+    if end == "reap":
+        dialect_of(session).expire_claim(session, claim)
+        call(session, "reap", queue_name=queue)
+    else:
+        call(session, end, queue_name=queue, claim_id=claim)
+
+
+def attempts(session: Connection, queue: str, message: int) -> list[tuple[Any, ...]]:
+    """Return worker, number and outcome of a message's attempts, the oldest first."""
+    rows = call(session, "get_history", queue_name=queue, message_id=message)
+    return [(row.worker_name, row.attempt, row.outcome) for row in rows]
+
+
+def cycle(session: Connection, queue: str) -> None:
+    """End attempts in every way, one and several at a time, look at them, and keep house."""
+    for end in OUTCOMES:
+        for size in (1, 3):
+            enqueue(session, queue, *"x" * size)
+            rows = dequeue(session, queue, size)
+            ends(session, queue, end, rows[0].claim_id)
+            for row in rows[:2]:
+                call(session, "get_history", queue_name=queue, message_id=row.message_id)
+    ids = enqueue(session, queue, *"abc")
+    claim = dequeue(session, queue, 100)[0].claim_id
+    call(session, "cancel", queue_name=queue, message_ids=ids, leased=True)
+    call(session, "get_history", queue_name=queue, message_id=ids[0])
+    call(session, "complete", queue_name=queue, claim_id=claim, message_ids=ids[:1])
+    call(session, "retry_later", queue_name=queue, claim_id=claim)
+    call(session, "get_history", queue_name=queue, message_id=ids[1])
+    call(session, "maintain", queue_name=queue)
+    call(session, "purge_archive", queue_name=queue)
+
+
+def check(access: Access) -> None:
+    """Hold a plan that reads the history to what the sources promise."""
+    assert "filesort" not in access.extra, access
+    if access.statement.lstrip().startswith("insert"):
+        assert access.type == "ALL"  # explain's word for a table that is written
+    elif access.key == "PRIMARY":
+        # The look for idle queues reads from the start of each, and measures how long that takes.
+        looks_for_idle = "sysdate(6)" in access.statement
+        assert access.type in {"const", "eq_ref", "range", *["ref"] * looks_for_idle}, access
+        assert "Using index;" not in f"{access.extra};", access
+    else:
+        assert (access.key, access.type) == ("history_message_ix", "ref"), access
+
+
+@pytest.mark.promise("P13", "P37")
+@pytest.mark.parametrize("level", [None, "repeatable read"])
+def test_no_statement_scans_history_or_sorts_it(
+    connection: Connection, connect: Connect, kept: str, level: str | None
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        if level is not None:
+            session.execute(f"set transaction isolation level {level}")
+            session.execute("begin")
+        cycle(session, kept)
+        session.commit()
+
+    cycle(connection, kept)
+    connection.execute(
+        "update rowq.history set ended_at = ended_at - interval 4 day where message_id > 0"
+    )
+    connection.execute("use rowq")
+    statements = [text for text in run_by(connection, session, work) if "rowq.history" in text]
+    found = [
+        access
+        for statement in statements
+        for access in accesses(connection, statement)
+        if access.table == "history"
+    ]
+    assert {(access.key, access.type) for access in found} >= {
+        ("PRIMARY", "range"),
+        ("history_message_ix", "ref"),
+    }
+    for access in found:
+        check(access)
+
+
+@pytest.mark.promise("P37")
+def test_who_does_not_use_it_runs_no_statement_for_it(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        for end in OUTCOMES:
+            for size in (1, 3):
+                enqueue(session, queue, *"x" * size)
+                ends(session, queue, end, dequeue(session, queue, size)[0].claim_id)
+        enqueue(session, queue, "x")
+        claim = dequeue(session, queue)[0].claim_id
+        call(session, "extend_lease", queue_name=queue, claim_id=claim)
+        call(session, "maintain", queue_name=queue)
+        call(session, "purge_archive", queue_name=queue)
+
+    connection.execute("use rowq")
+    statements = run_by(connection, session, work)
+    assert len(statements) > 100
+    # Only the look for idle queues names the table.
+    assert not [text for text in statements if "rowq.history" in text and "sysdate" not in text]
+
+
+@pytest.mark.promise("P37")
+@each_end
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_end_is_one_insert_more_and_none_where_it_is_off(
+    connection: Connection, connect: Connect, queue: str, end: str, size: int
+) -> None:
+    session = connect()
+    connection.execute("use rowq")
+
+    def ran(days: int, messages: int = size) -> list[str]:
+        """Return the statements that end a claim, of which one message has a key."""
+        other = f"{queue} {days} {messages} {time.monotonic_ns()}"
+        call(connection, "create_queue", queue_name=other, history_days=days)
+        enqueue(connection, other, *"x" * messages)
+        enqueue(connection, other, "key", dedup_key="key")
+        claim = dequeue(connection, other, messages + 1)[0].claim_id
+        return run_by(connection, session, lambda: ends(session, other, end, claim))
+
+    ran(0)
+    without, kept = ran(0), ran(2)
+    more = [text for text in kept if "rowq.history" in text]
+    assert len(more) == 1
+    assert more[0].lstrip().startswith("insert")
+    assert not [text for text in without if "rowq.history" in text]
+    assert len(kept) - len(without) <= 2
+    assert len(ran(2, 10 * size)) == len(kept)
+
+
+@pytest.mark.promise("P37")
+def test_only_a_queue_that_keeps_history_leaves_the_short_way(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+    connection.execute("use rowq")
+
+    def count(days: int) -> tuple[int, int]:
+        call(connection, "alter_queue", queue_name=queue, history_days=days)
+        enqueue(connection, queue, *"xyz")
+        claims: list[int] = []
+
+        def take() -> None:
+            claims.append(dequeue(session, queue, 3)[0].claim_id)
+
+        taking = run_by(connection, session, take)
+        completing = run_by(
+            connection, session, lambda: ends(session, queue, "complete", claims[0])
+        )
+        assert not [text for text in taking if "rowq.history" in text]
+        # One dequeue in four moves a floor, by a random number.
+        moving = [text for text in taking if "internal_move_floor" in text or ".lane l" in text]
+        return len(taking) - len(moving), len(completing)
+
+    count(0)
+    taken, completed = zip(*(count(days) for days in (0, 2, 0)), strict=True)
+    assert completed[1] > completed[0] == completed[2]
+    assert max(taken) - min(taken) <= 3
+
+
+@pytest.mark.promise("P37")
+def test_an_end_of_several_kinds_is_one_insert(
+    connection: Connection, connect: Connect, kept: str
+) -> None:
+    session = connect()
+    connection.execute("use rowq")
+    ids = [
+        *enqueue(connection, kept, "dies", max_attempts=1),
+        *enqueue(connection, kept, "goes on", "is cancelled"),
+    ]
+    claim = dequeue(connection, kept, 3, worker_name="w")[0].claim_id
+    call(connection, "cancel", queue_name=kept, message_ids=ids[2:], leased=True)
+    ran = run_by(
+        connection,
+        session,
+        lambda: call(session, "retry_later", queue_name=kept, claim_id=claim, error="broken"),
+    )
+    assert len([text for text in ran if "rowq.history" in text]) == 1
+    rows = [call(connection, "get_history", queue_name=kept, message_id=one) for one in ids]
+    assert [[(row.outcome, row.error) for row in found] for found in rows] == [
+        [("dead", "broken")],
+        [("retrying", "broken")],
+        [("cancelled", None)],
+    ]
+
+
+@pytest.mark.promise("P37")
+def test_the_lease_began_when_it_is_counted_from(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    """However the dequeue went: the short way, the general one, or as JSON."""
+    leases: list[Callable[[Connection], object]] = [
+        lambda session: dequeue(session, queue, 1, lease_seconds=100),
+        lambda session: dequeue(session, queue, 2, lease_seconds=100),
+        lambda session: call(session, "dequeue_wait", queue_name=queue, lease_seconds=100),
+    ]
+    for lease in leases:
+        enqueue(connection, queue, "x", "y", priority=5)
+        lease(connection)
+    enqueue(connection, queue, "opens another lane", priority=1)
+    dequeue(connection, queue, 2, lease_seconds=100)
+    session = connect()
+    session.execute("begin")
+    enqueue(session, queue, "in a transaction")
+    dequeue(session, queue, 10, lease_seconds=100)
+    session.commit()
+    found = connection.execute(
+        "select timestampdiff(microsecond, leased_at, lease_until) from rowq.claim"
+        " where claim_id > 0 and part_id = %s",
+        [part_of(connection, queue)],
+    ).fetchall()
+    assert [microseconds for (microseconds,) in found] == [100_000_000] * 5
+
+
+def kept_rows(connection: Connection, queue: str) -> int:
+    """Return how many ended attempts are kept."""
+    ((count,),) = connection.execute(
+        "select count(*) from rowq.history where message_id > 0 and part_id = %s",
+        [part_of(connection, queue)],
+    ).fetchall()
+    return int(count)
+
+
+def fill(connection: Connection, queue: str, count: int) -> None:
+    """Let attempts end."""
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * count)
+    claim = dequeue(connection, queue, count)[0].claim_id
+    call(connection, "complete", queue_name=queue, claim_id=claim)
+
+
+def cost(connection: Connection, queue: str) -> int:
+    """Return the pages that it takes to purge one attempt, between the rescans of maintain."""
+    part = part_of(connection, queue)
+
+    def purge() -> None:
+        connection.execute("call rowq.internal_purge_history(%s, 0, 10000)", [part])
+
+    time.sleep(0.6)  # A floor stays half a second behind now.
+    found = []
+    for _ in range(5):
+        fill(connection, queue, 1)
+        until_quiet(connection)
+        found.append(pages(connection, purge))
+        assert kept_rows(connection, queue) == 0
+    return min(found)
+
+
+@pytest.mark.promise("P13", "P37")
+@pytest.mark.usefixtures("old_view")
+def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue: str) -> None:
+    costs = []
+    for rounds in (5, 15):
+        for _ in range(rounds):
+            call(connection, "alter_queue", queue_name=queue, history_days=1)
+            fill(connection, queue, 1000)
+            # A queue that keeps no history any more is purged up to now.
+            call(connection, "alter_queue", queue_name=queue, history_days=0)
+            call(connection, "maintain", queue_name=queue)
+        assert kept_rows(connection, queue) == 0
+        call(connection, "alter_queue", queue_name=queue, history_days=1)
+        costs.append(cost(connection, queue))
+    first, last = costs
+    assert last <= 1.2 * first + 10, f"{first} pages beside 5,000 dead rows, {last} beside 20,000"
+
+
+@pytest.mark.promise("P13", "P37")
+def test_an_idle_queue_is_passed_over_until_a_day_is_too_old(
+    connection: Connection, kept: str
+) -> None:
+    fill(connection, kept, 3)
+    for _ in range(2):
+        call(connection, "maintain", queue_name=kept)
+    part = part_of(connection, kept)
+    ((before,),) = connection.execute(
+        "select sweep_at from rowq.lane where lane = -1 and part_id = %s", [part]
+    ).fetchall()
+    dialect_of(connection).pass_seconds(connection, kept, 86400)
+    call(connection, "maintain", queue_name=kept)
+    assert kept_rows(connection, kept) == 3
+    dialect_of(connection).pass_seconds(connection, kept, 3 * 86400)
+    call(connection, "maintain", queue_name=kept)
+    assert kept_rows(connection, kept) == 0
+    assert before is not None
+
+
+@pytest.mark.promise("P37")
+def test_an_old_snapshot_of_the_caller_ends_attempts_and_sees_them(
+    connection: Connection, connect: Connect, kept: str
+) -> None:
+    session = connect()
+    session.execute("set transaction isolation level repeatable read")
+    session.execute("begin")
+    session.execute("select count(*) from rowq.queue")
+    ids = enqueue(connection, kept, "x", "y")
+    claim = dequeue(connection, kept, 2, worker_name="w")[0].claim_id
+    call(session, "release", queue_name=kept, claim_id=claim, message_ids=ids[:1])
+    call(session, "complete", queue_name=kept, claim_id=claim)
+    assert attempts(session, kept, ids[0]) == [("w", 1, "released")]
+    assert attempts(session, kept, ids[1]) == [("w", 1, "completed")]
+    assert attempts(connection, kept, ids[1]) == [("w", 1, None)]
+    session.commit()
+    assert attempts(connection, kept, ids[1]) == [("w", 1, "completed")]

@@ -1,0 +1,202 @@
+"""What the look routines read: a page by its key, whatever lies before it or is dead."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine_only.mysql.costs import fewest_pages, part_of, rescan, rows
+from tests.engine_only.mysql.statements import accesses, run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue
+from tests.helpers.queues import Connect
+
+LARGE = 100_000
+PAGE = 50
+NEWEST = 2**63 - 1
+LOOKED_AT = {"dead", "delayed", "claim", "message", "dedup", "lane"}
+SMALL = 150
+"""Pages of a look that finds little; walking so many dead rows costs some hundreds more."""
+
+DEAD = (
+    "insert into rowq.claim"
+    " (part_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
+    " select part_id, message_id, utc_timestamp(6), lane, 1, message_id, message_id"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "delete from rowq.claim where part_id = %s and claim_id > 0",
+    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+    " select part_id, utc_timestamp(6) - interval 1 hour, message_id, lane"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "delete from rowq.delayed where part_id = %s and message_id > 0",
+    "delete from rowq.ready where part_id = %s and message_id > 0",
+)
+"""Makes dead rows where an old read view is open."""
+
+Look = Callable[[Connection], list[Any]]
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+FILL = (
+    "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
+    " select part_id, message_id, lane, 1, utc_timestamp(6)"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+    " select part_id, utc_timestamp(6) + interval 1 hour, message_id, lane"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    "insert into rowq.dedup (part_id, dedup_key, message_id)"
+    " select part_id, cast(message_id as char), message_id"
+    " from rowq.ready where part_id = %s and message_id > 0",
+    DEAD[0],
+    DEAD[-1],
+)
+"""Makes live rows."""
+
+
+def fill(connection: Connection, queue: str) -> None:
+    """Put 100,000 messages there, each of them dead, delayed, with a key and in a claim at once."""
+    typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
+    for _ in range(LARGE // 10_000):
+        call(connection, "enqueue_batch", queue_name=queue, messages=typed)
+    part = part_of(connection, queue)
+    for statement in FILL:
+        connection.execute(statement, [part])
+
+
+def looks(connection: Connection, queue: str) -> dict[str, Look]:
+    """Return looks at a page each, at the beginning, in the middle and at the end."""
+    own = {"queue_name": queue}
+    dead = call(connection, "list_dead", **own, max_messages=10_000)[-1].message_id
+    delayed = call(connection, "list_delayed", **own, max_messages=10_000)[-1]
+    key = str(delayed.message_id)
+    claim = call(connection, "list_claims", **own, max_claims=10_000)[-1].claim_id
+    page = {"max_messages": PAGE}
+    half: dict[str, Any] = {"max_messages": PAGE // 2, "message_type": "mail"}
+    place = {"after_due_at": delayed.due_at, "after_message_id": delayed.message_id}
+
+    def look(routine: str, **given: Any) -> Look:
+        return lambda session: call(session, routine, **given)
+
+    return {
+        "dead": look("list_dead", **own, **page),
+        "dead, later": look("list_dead", **own, **page, after_message_id=dead),
+        "dead, newest": look("list_dead", **own, **page, before_message_id=NEWEST),
+        "dead, of a type": look("list_dead", **own, **half),
+        "dead, newest of a type": look("list_dead", **own, **half, before_message_id=dead),
+        "delayed": look("list_delayed", **own, **page),
+        "delayed, later": look("list_delayed", **own, **page, **place),
+        "claims": look("list_claims", **own, max_claims=PAGE),
+        "claims, later": look("list_claims", **own, max_claims=PAGE, after_claim_id=claim),
+        "by key": look("find_message", **own, dedup_key=key),
+        "by no key": look("find_message", **own, dedup_key="no"),
+    }
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.promise("P13")
+def test_a_page_of_a_hundred_thousand_is_read_by_its_key(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    fill(connection, queue)
+    session = connect()
+    for name, look in looks(connection, queue).items():
+        found, count = looked(session, look)
+        assert len(found) == {"by key": 1, "by no key": 0}.get(
+            name, PAGE // 2 if "type" in name else PAGE
+        ), name
+        # A row that is put into a temporary table, or read from one, counts too.
+        assert count <= 20 * PAGE, (name, count)
+    ids = [row.message_id for row in call(connection, "list_dead", queue_name=queue)]
+    [newest] = call(
+        connection, "list_dead", queue_name=queue, max_messages=1, before_message_id=NEWEST
+    )
+    given: dict[str, Any] = {"message_ids": [ids[0], newest.message_id]}
+    assert looked(session, lambda own: [discard(own, queue, **given)])[1] <= 20 * PAGE
+    # Ten thousand are looked at, as some may be locked, and no more.
+    assert looked(session, lambda own: [discard(own, queue, max_messages=PAGE)])[1] <= 10 * 10_000
+
+
+def looked(session: Connection, look: Look) -> tuple[list[Any], int]:
+    """Return what a look returns, and how many rows its plans touched."""
+    found: list[Any] = []
+    count = rows(session, lambda: found.extend(look(session)))
+    return found, count
+
+
+def discard(session: Connection, queue: str, **given: Any) -> int:
+    return int(call_one(session, "discard_dead", queue_name=queue, **given).removed)
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("level", [None, "repeatable read"])
+def test_every_statement_goes_by_the_primary_key_in_its_order(
+    connection: Connection, connect: Connect, queue: str, level: str | None
+) -> None:
+    enqueue(connection, queue, "key", dedup_key="key", delay_seconds=1000)
+    for number in range(4):
+        enqueue(connection, queue, "x", message_type="mail", delay_seconds=1000 + number)
+    enqueue(connection, queue, *["x"] * 10)
+    claim = dequeue(connection, queue, 5)[0].claim_id
+    call(connection, "fail_now", queue_name=queue, claim_id=claim)
+    dequeue(connection, queue, 2)
+    session = connect()
+    all_looks = looks(connection, queue)
+
+    def work() -> None:
+        if level is not None:
+            session.execute(f"set transaction isolation level {level}")
+            session.execute("begin")
+        for look in all_looks.values():
+            look(session)
+        discard(session, queue, message_type="mail")
+        discard(session, queue, max_messages=2)
+        if level is not None:
+            session.rollback()
+
+    connection.execute("use rowq")
+    found = [
+        access
+        for statement in run_by(connection, session, work)
+        for access in accesses(connection, statement)
+        if access.table in LOOKED_AT
+    ]
+    assert {access.table for access in found} == LOOKED_AT
+    for access in found:
+        assert access.key == "PRIMARY", access
+        assert access.type in {"const", "eq_ref", "ref", "range"}, access
+        assert "filesort" not in access.extra, access
+        assert "temporary" not in access.extra, access
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_claims_and_delayed_messages_are_found_beside_an_old_view(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    part = part_of(connection, queue)
+    for _ in range(4):
+        call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
+    for statement in DEAD:
+        connection.execute(statement, [part])
+    enqueue(connection, queue, "leased")
+    dequeue(connection, queue)
+    enqueue(connection, queue, "delayed", delay_seconds=1000)
+    rescan(connection, queue)
+    session = connect()
+
+    def claims() -> None:
+        assert len(call(session, "list_claims", queue_name=queue)) == 1
+
+    def delayed() -> None:
+        assert len(call(session, "list_delayed", queue_name=queue)) == 1
+
+    assert fewest_pages(connection, claims) < SMALL
+    assert fewest_pages(connection, delayed) < SMALL
+    # Without the floors they walk what is dead.
+    connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
+    assert fewest_pages(connection, claims) > SMALL
+    assert fewest_pages(connection, delayed) > SMALL

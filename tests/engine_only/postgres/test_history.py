@@ -1,0 +1,203 @@
+"""History on PostgreSQL: statements and plans, with and without it, and what its purge costs."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
+from tests.engine_only.postgres.test_results import fewest, fill
+from tests.engines.base import Connection
+from tests.helpers.calls import call, dequeue, enqueue
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+QUEUE = "kept"
+DAY = 86400
+ENDS = ("complete", "retry_later", "fail_now", "release", "reap")
+
+each_end = pytest.mark.parametrize("routine", ENDS)
+
+
+@pytest.fixture
+def kept(owner: Connection) -> Connection:
+    """Return a session in a database whose only queue keeps history."""
+    call(owner, "create_queue", queue_name=QUEUE, history_days=3, backoff_base_seconds=0)
+    return owner
+
+
+def end(connection: Connection, routine: str, size: int, part: int | None = None) -> list[int]:
+    """Lease messages and end their attempts, of a part only if told to; return their ids."""
+    rows = dequeue(connection, QUEUE, size)
+    claim, ids = rows[0].claim_id, [row.message_id for row in rows]
+    if routine == "reap":
+        dialect_of(connection).expire_claim(connection, claim)
+        call(connection, "reap", queue_name=QUEUE)
+    else:
+        named = {} if part is None else {"message_ids": ids[:part]}
+        call(connection, routine, queue_name=QUEUE, claim_id=claim, **named)
+    return ids
+
+
+def history(connection: Connection, message: int) -> list[Any]:
+    return call(connection, "get_history", queue_name=QUEUE, message_id=message)
+
+
+def cycle(connection: Connection) -> None:
+    """End attempts in every way, look at them while they are open and afterwards, keep house."""
+    for routine in ENDS:
+        for size, part in ((1, None), (3, None), (3, 1), (3, 2)):
+            enqueue(connection, QUEUE, *"x" * size, priority=0)
+            (first, *_) = end(connection, routine, size, part)
+            history(connection, first)
+    enqueue(connection, QUEUE, "x", "y", priority=0)
+    rows = dequeue(connection, QUEUE, 2)
+    history(connection, rows[0].message_id)
+    ids = [row.message_id for row in rows]
+    call(connection, "cancel", queue_name=QUEUE, message_ids=ids[:1], leased=True)
+    call(connection, "release", queue_name=QUEUE, claim_id=rows[0].claim_id)
+    for routine in ("maintain", "purge_archive"):
+        call(connection, routine, queue_name=QUEUE)
+
+
+def grow(connection: Connection) -> None:
+    """Let there be much history, of many messages and of one, and many messages."""
+    for shift, message in ((100, "-i"), (400_000, "-i - 50000"), (10, "-1")):
+        connection.execute(
+            "insert into rowq.history"
+            " (part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
+            f" select part_id, 1, {message}, -i, clock_timestamp() - interval '5 days',"
+            f" clock_timestamp() - i * interval '0.1 seconds' - interval '{shift} seconds',"
+            " 'completed' from rowq.queue, generate_series(1, 10000) i"
+        )
+    messages = [{"body": "x", "delay_seconds": 1000}] * 6000
+    call(connection, "enqueue_batch", queue_name=QUEUE, messages=messages)
+
+
+def faulty(plans: list[Plan]) -> set[str]:
+    """Return the faults of rowq's own statements; the test lets leases run out by another one."""
+    return faults([plan for plan in plans if "interval '2' day" not in plan["Query Text"]])
+
+
+@pytest.mark.promise("P13", "P37")
+def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
+    kept: Connection, open_owner: Open
+) -> None:
+    early = Watched(open_owner())
+    for _ in range(7):  # The first five calls may each be planned anew.
+        early.run(cycle)
+    grow(kept)
+    assert faulty(early.run(cycle)) == set(), "before analyze"
+    kept.execute("analyze")
+    plans = early.run(cycle)
+    assert sum("rowq.history" in plan["Query Text"] for plan in plans) > 20
+    assert faulty(plans) == set(), "after analyze"
+    assert faulty(Watched(open_owner()).run(cycle)) == set(), "in a new session"
+
+
+@pytest.mark.promise("P13", "P37")
+@pytest.mark.parametrize("is_analyzed", [False, True])
+def test_attempts_are_found_by_the_message(
+    kept: Connection, open_owner: Open, is_analyzed: bool
+) -> None:
+    fill(kept, 2)
+    ended = end(kept, "complete", 1)
+    leased = [row.message_id for row in dequeue(kept, QUEUE)]
+    grow(kept)
+    if is_analyzed:
+        kept.execute("analyze")
+    watched = Watched(open_owner())
+    for message in (*ended, *leased):
+        for _ in range(2):  # The first look reads the catalog, too.
+            plans = watched.run(partial(history, message=message))
+        (plan,) = [plan for plan in plans if "from rowq.history" in plan["Query Text"]]
+        (scan,) = [node for node in nodes(plan["Plan"]) if "Relation Name" in node]
+        assert scan["Index Name"] == "history_message_ix"
+        assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] <= 6
+
+
+def statements_of(plans: list[Plan]) -> list[str]:
+    return [" ".join(plan["Query Text"].split()) for plan in plans]
+
+
+@pytest.mark.promise("P37")
+@each_end
+@pytest.mark.parametrize(("size", "part"), [(1, None), (3, None), (3, 1), (3, 2)])
+def test_only_a_queue_that_keeps_history_pays_for_it(
+    owner: Connection, open_owner: Open, routine: str, size: int, part: int | None
+) -> None:
+    """With it a call inserts once, by one helper; complete takes the claim by another one."""
+    call(owner, "create_queue", queue_name=QUEUE, backoff_base_seconds=0)
+
+    def work(session: Connection) -> None:
+        fill(session, size)
+        end(session, routine, size, part)
+        call(session, "purge_queue", queue_name=QUEUE, include_dead=True)
+
+    def inserts(plans: list[Plan]) -> int:
+        return sum(text.startswith("insert into rowq.history") for text in statements_of(plans))
+
+    watched = Watched(open_owner())
+    plans = watched.run(work)
+    assert not [text for text in statements_of(plans) if "rowq.history" in text]
+    without = fewest(open_owner, work)
+    call(owner, "alter_queue", queue_name=QUEUE, history_days=1)
+    assert inserts(watched.run(work)) == 1
+    most = 8 if routine == "complete" else 2
+    assert without < fewest(open_owner, work) <= without + most
+
+
+def purging(plans: list[Plan]) -> int:
+    """Return the buffers that maintain reads for history."""
+    return sum(
+        int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
+        for plan in plans
+        if "from rowq.history" in plan["Query Text"] and "delete" not in plan["Query Text"]
+    )
+
+
+@pytest.mark.promise("P13", "P37")
+def test_maintain_does_not_walk_what_it_has_purged_beside_an_old_snapshot(
+    kept: Connection, open_owner: Open
+) -> None:
+    holder = open_owner()
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select count(*) from rowq.message")
+    watched = Watched(open_owner())
+    costs: list[int] = []
+    for _ in range(30):
+        fill(kept, 200)
+        end(kept, "complete", 200)
+        pass_seconds(kept, QUEUE, 4 * DAY)
+        costs.append(
+            purging(watched.run(lambda session: call(session, "maintain", queue_name=QUEUE)))
+        )
+        assert kept.execute("select count(*) from rowq.history").fetchone() == (0,)
+    assert sum(costs[-5:]) <= 2 * sum(costs[5:10]), costs
+    holder.execute("rollback")
+
+
+@pytest.mark.promise("P13", "P37")
+def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
+    """So that many queues with history, and nothing to do, cost as little as those without."""
+    fill(kept, 1)
+    end(kept, "complete", 1)
+    pass_seconds(kept, QUEUE, 4 * DAY)
+    for _ in range(3):
+        call(kept, "maintain", queue_name=QUEUE)
+    fill(kept, 1)
+    end(kept, "complete", 1)
+    looks = [
+        kept.execute(
+            "select q.part_id = any (rowq.internal_idle_parts(array[q.part_id])) from rowq.queue q"
+        ).fetchone()
+        for _ in range(50)
+        if call(kept, "maintain", queue_name=QUEUE)
+    ]
+    # A look that took long, on a busy machine say, calls no queue idle.
+    assert (True,) in looks
+    kept.execute("update rowq.history set ended_at = ended_at - interval '4 days'")
+    kept.execute("update rowq.floor set safe = 0 where lane = -8")
+    found = kept.execute("select rowq.internal_idle_parts(array(select part_id from rowq.queue))")
+    assert found.fetchone() == ([],)

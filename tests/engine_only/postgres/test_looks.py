@@ -1,0 +1,222 @@
+"""What the look routines read: a page by its index, whatever lies before it or is dead."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_cancel import walks
+from tests.engine_only.postgres.test_plans import Plan, Watched, faults
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
+from tests.helpers.queues import CheckedQueue
+
+LARGE = 100_000
+DEAD = (
+    """
+    insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
+    select q.part_id, now() + interval '1 hour', array[n], '{11}', '{1}'
+    from rowq.queue q cross join generate_series(1, 20000) n
+    """,
+    "delete from rowq.claim",
+    """
+    insert into rowq.delayed (part_id, lane, message_id, due_at)
+    select q.part_id, 11, -n, now() - interval '1 hour'
+    from rowq.queue q cross join generate_series(1, 20000) n
+    """,
+    "delete from rowq.delayed",
+)
+"""Makes dead rows where an old snapshot is open."""
+PAGE = 50
+NEWEST = 2**63 - 1
+Look = Callable[[Connection], list[Any]]
+ONE_PAGE = 60
+"""Buffers of a look that finds nothing, or little; so many dead rows cost some hundreds more."""
+
+
+def fill(queue: CheckedQueue) -> None:
+    """Put 100,000 delayed messages with keys, as many dead ones, and as many claims there."""
+    for batch in range(LARGE // 10_000):
+        keyed = [
+            {"dedup_key": f"{batch} {number}", "delay_seconds": 5000, "message_type": "mail"}
+            for number in range(10_000)
+        ]
+        queue.call("enqueue_batch", messages=keyed)
+        typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
+        queue.call("enqueue_batch", messages=typed)
+    for statement in (
+        """
+        with gone as (delete from rowq.ready returning part_id, lane, message_id)
+        insert into rowq.dead (part_id, lane, attempt, message_id, died_at, last_error)
+        select part_id, lane, 1, message_id, now(), 'broken' from gone
+        """,
+        """
+        insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
+        select q.part_id, now() + interval '1 hour', array[n], '{11}', '{1}'
+        from rowq.queue q cross join generate_series(1, 100000) n
+        where q.queue_name = 'q'
+        """,
+    ):
+        queue.connection.execute(statement)
+
+
+def looks(queue: CheckedQueue) -> dict[str, Look]:
+    """Return looks at a page each, at the beginning, in the middle and at the end."""
+    dead = [row.message_id for row in queue.call("list_dead", max_messages=10_000)]
+    delayed = queue.call("list_delayed", max_messages=10_000)
+    claims = [row.claim_id for row in queue.call("list_claims", max_claims=10_000)]
+    page = {"max_messages": PAGE}
+    place: dict[str, Any] = {}
+    if delayed:
+        place = {"after_due_at": delayed[-1].due_at, "after_message_id": delayed[-1].message_id}
+
+    def look(routine: str, **given: Any) -> Look:
+        return lambda session: call(session, routine, **given)
+
+    own = {"queue_name": "q"}
+    return {
+        "dead": look("list_dead", **own, **page),
+        "dead, later": look("list_dead", **own, **page, after_message_id=dead[-1] if dead else 0),
+        "dead, newest": look("list_dead", **own, **page, before_message_id=NEWEST),
+        "dead, of a type": look("list_dead", **own, max_messages=PAGE // 2, message_type="mail"),
+        "dead, newest of a type": look(
+            "list_dead", **own, max_messages=PAGE // 2, message_type="mail",
+            before_message_id=dead[-1] if dead else NEWEST,
+        ),
+        "delayed": look("list_delayed", **own, **page),
+        "delayed, later": look("list_delayed", **own, **page, **place),
+        "claims": look("list_claims", **own, max_claims=PAGE),
+        "claims of all": look("list_claims", max_claims=PAGE),
+        "claims, later": look(
+            "list_claims", **own, max_claims=PAGE, after_claim_id=claims[-1] if claims else 0
+        ),
+        "by key": look("find_message", **own, dedup_key="3 17"),
+        "by no key": look("find_message", **own, dedup_key="no"),
+    }  # fmt: skip
+
+
+def looked(watched: Watched, look: Look) -> tuple[list[Any], list[Plan]]:
+    """Return what a look returns, and its plans."""
+    rows: list[Any] = []
+    plans = watched.run(lambda session: rows.extend(look(session)))
+    return rows, plans
+
+
+def faults_of(plans: list[Plan]) -> set[str]:
+    """As faults, but that pages of claims, one a queue, may be put in order."""
+    return {fault for fault in faults(plans) if not fault.startswith("Sort over ['claim'")}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.promise("P13")
+def test_a_page_of_a_hundred_thousand_is_read_by_its_index(
+    open_owner: Open, own_queue: CheckedQueue
+) -> None:
+    early = Watched(open_owner())
+    for look in looks(own_queue).values():
+        for _ in range(7):  # The first five calls may each be planned anew.
+            early.run(look)
+    fill(own_queue)
+    analyzed = "before analyze"
+    for session in (early, Watched(open_owner())):
+        for name, look in looks(own_queue).items():
+            rows, plans = looked(session, look)
+            assert faults_of(plans) == set(), (analyzed, name)
+            assert len(rows) == {"by key": 1, "by no key": 0}.get(
+                name, PAGE // 2 if "type" in name else PAGE
+            ), name
+            for table in ("dead", "delayed", "claim", "message", "dedup"):
+                read = sum(
+                    node["Actual Rows"] * node["Actual Loops"]
+                    + node.get("Rows Removed by Filter", 0)
+                    for node in walks(plans, table)
+                )
+                assert read <= PAGE, (analyzed, name, table)
+        own_queue.connection.execute("analyze")
+        analyzed = "after analyze"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("is_planned_while_empty", [True, False])
+def test_what_is_discarded_is_found_and_deleted_by_key(
+    open_owner: Open, own_queue: CheckedQueue, *, is_planned_while_empty: bool
+) -> None:
+    watched = Watched(open_owner())
+
+    def discard(**given: Any) -> Callable[[Connection], object]:
+        def work(session: Connection) -> None:
+            found = call_one(session, "discard_dead", queue_name="q", **given).removed
+            removed.append(found)
+
+        return work
+
+    removed: list[int] = []
+    if is_planned_while_empty:
+        for _ in range(7):
+            watched.run(discard())
+            watched.run(discard(message_ids=[1, 2]))
+        removed.clear()
+    fill(own_queue)
+    oldest = [row.message_id for row in own_queue.call("list_dead", max_messages=PAGE)]
+    newest = own_queue.call("list_dead", max_messages=1, before_message_id=NEWEST)[0].message_id
+    for given in (
+        {"message_ids": [oldest[0], newest]},
+        {"max_messages": PAGE},
+        {"max_messages": PAGE, "message_type": "mail"},
+    ):
+        plans = watched.run(discard(**given))
+        assert faults(plans) == set(), given
+        for node in walks(plans, "dead"):
+            assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2 * PAGE, given
+    assert removed == [2, PAGE, PAGE]
+
+
+def cost(watched: Watched, work: Callable[[Connection], object], table: str) -> int:
+    """Return the fewest buffers that a look touches in a table, with its indexes."""
+    found: list[int] = []
+    for _ in range(3):
+        nodes = walks(watched.run(work), table)
+        found.append(sum(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes))
+    return min(found)
+
+
+@pytest.mark.promise("P13")
+def test_claims_and_delayed_messages_are_found_beside_an_old_snapshot(
+    open_owner: Open, own_queue: CheckedQueue
+) -> None:
+    connection, reader = open_owner(), open_owner()
+    watched = Watched(open_owner())
+    with rolled_back(reader):
+        reader.execute("set transaction isolation level repeatable read")
+        reader.execute("select count(*) from rowq.queue")
+        for statement in DEAD:
+            connection.execute(statement)
+        enqueue(connection, "q", *["x"] * 20, delay_seconds=0.01)
+        time.sleep(0.02)
+        for _ in range(3):
+            own_queue.tick()
+            call(connection, "maintain", queue_name="q")
+        while rows := dequeue(connection, "q"):
+            call(connection, "complete", queue_name="q", claim_id=rows[0].claim_id)
+        for _ in range(3):
+            own_queue.tick()
+            call(connection, "maintain", queue_name="q")
+        enqueue(connection, "q", "leased")
+        dequeue(connection, "q")
+        enqueue(connection, "q", "delayed", delay_seconds=1000)
+
+        def claims(session: Connection) -> None:
+            assert len(call(session, "list_claims", queue_name="q")) == 1
+
+        def delayed(session: Connection) -> None:
+            assert len(call(session, "list_delayed", queue_name="q")) == 1
+
+        assert cost(watched, claims, "claim") <= ONE_PAGE
+        assert cost(watched, delayed, "delayed") <= ONE_PAGE
+        # Without the floors they walk what is dead.
+        connection.execute("delete from rowq.floor")
+        assert cost(watched, claims, "claim") > ONE_PAGE
+        assert cost(watched, delayed, "delayed") > ONE_PAGE

@@ -1,0 +1,19 @@
+"""Handlers that workers of the tests import."""
+
+import time
+
+import rowq
+
+
+def unreliable(message: rowq.Message) -> None:
+    """Take a moment; fail for good, raise, or ask for another attempt, by the message's number."""
+    time.sleep(0.01)
+    match message.data % 20:
+        case 1:
+            raise rowq.Fail("never")
+        case 2:
+            raise RuntimeError("broken")
+        case 3:
+            raise rowq.Retry(1.0)
+        case 4:
+            time.sleep(1.5)

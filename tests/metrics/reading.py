@@ -1,0 +1,69 @@
+"""Reads metrics as Prometheus does, and over HTTP."""
+
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+Sample = tuple[str, dict[str, str]]
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Return the value of each series by its name and labels."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+class Metrics:
+    """The metrics of a text; a series is asked for by its name and labels."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._samples = samples(text)
+
+    def value(self, name: str, /, **labels: str) -> float | None:
+        """Return the value of a series, None where there is none."""
+        return self._samples.get((name, frozenset(labels.items())))
+
+    def named(self, name: str, /) -> Iterator[dict[str, str]]:
+        """Yield the labels of all series of a name."""
+        yield from (dict(labels) for found, labels in self._samples if found == name)
+
+
+def free_port() -> int:
+    """Return a port that nobody has at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def scraped(collector: Any) -> Metrics:
+    """Return what a registry says that has one collector."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return Metrics(generate_latest(registry).decode())
+
+
+def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """Return the status and the text of a page."""
+    request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - http
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def fetched(address: str) -> Metrics:
+    """Return the metrics that a server has at /metrics."""
+    status, text = get(f"{address}/metrics")
+    assert status == 200, text
+    return Metrics(text)

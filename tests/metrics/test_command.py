@@ -1,0 +1,161 @@
+"""rowq metrics: printed once, or served."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.working import PROGRAM, worker
+from tests.client.proxy import relay
+from tests.engines.base import wait_until
+from tests.metrics.promtool import promtool
+from tests.metrics.reading import Metrics, fetched, free_port, get
+
+
+@contextmanager
+def served(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `rowq metrics` at a free port beside a block; yield the process and its address."""
+    with subprocess.Popen(
+        [PROGRAM, "metrics", "--listen", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"ROWQ_URL": url},
+    ) as process:
+        try:
+            assert process.stderr
+            address, _, rest = process.stderr.readline().partition("/metrics; ")
+            assert (address.rpartition(":")[0], rest) == ("http://127.0.0.1", "Ctrl-C ends\n")
+            yield process, address
+        finally:
+            process.kill()
+
+
+def test_it_prints_the_metrics_once(run: Run, made: str) -> None:
+    ran = run("metrics", "--once")
+    told = Metrics(ran.out)
+    assert (ran.code, ran.err) == (0, "")
+    assert told.value("rowq_up") == 1
+    assert told.value("rowq_messages", queue=made, state="ready") == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_what_it_prints_passes_promtool_s_check(run: Run) -> None:
+    checked = promtool("check", "metrics", given=run("metrics", "--once").out)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_a_database_that_is_away_is_rowq_up_0_and_an_exit_status(run_without_database: Run) -> None:
+    secret = "p@ss word-of-mine"
+    ran = run_without_database(
+        "metrics", "--once", url=f"postgresql://me:{quote(secret)}@127.0.0.1:1/x"
+    )
+    assert ran.code == 3
+    assert Metrics(ran.out).value("rowq_up") == 0
+    assert ran.err.startswith("rowq: ")
+    for shown in (secret, quote(secret)):
+        assert shown not in ran.out + ran.err
+
+
+def test_a_database_without_rowq_is_told_what_to_do(
+    run_without_database: Run, empty_database: str
+) -> None:
+    ran = run_without_database("metrics", "--once", url=empty_database)
+    assert ran.code == 7
+    assert Metrics(ran.out).value("rowq_up") == 0
+    assert ran.err.endswith("install it with: rowq migrate\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--once", "--listen", "127.0.0.1:0"]])
+def test_it_is_either_once_or_served(run_without_database: Run, arguments: list[str]) -> None:
+    ran = run_without_database("metrics", *arguments, url="postgresql://nowhere/x")
+    assert ran.code == 2
+    assert "give either --listen HOST:PORT or --once" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command", [["metrics", "--once"], ["work", "MADE", "--exec", "true", "--metrics-port", "0"]]
+)
+def test_it_says_what_to_install(
+    run: Run, made: str, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    ran = run(*[made if word == "MADE" else word for word in command])
+    assert (ran.code, ran.out) == (7, "")
+    assert ran.err == "rowq: metrics need prometheus-client: pip install 'rowq[metrics]'\n"
+
+
+@pytest.mark.parametrize("address", ["9400", "localhost", ":9400", "host:x", "host:70000"])
+def test_an_address_is_host_and_port(run_without_database: Run, address: str) -> None:
+    ran = run_without_database("metrics", "--listen", address, url="postgresql://nowhere/x")
+    assert ran.code == 2
+    assert "HOST:PORT" in ran.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.Signals) -> None:
+    with served(database_url) as (process, address):
+        assert fetched(address).value("rowq_queue_paused", queue=made) == 0
+        assert get(f"{address}/live") == (200, "ok\n")
+        assert get(f"{address}/ready") == (200, "ok\n")
+        assert get(f"{address}/other") == (404, "there are /metrics, /live, /ready\n")
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert process.stderr
+        assert process.stderr.read() == ""
+
+
+def test_it_serves_while_the_database_is_away(database_url: str) -> None:
+    with relay(database_url) as way:
+        way.refuse(connections=True)
+        with served(way.url) as (process, address):
+            told = fetched(address)
+            assert told.value("rowq_up") == 0
+            assert get(f"{address}/live") == (200, "ok\n")
+            assert get(f"{address}/ready") == (
+                503,
+                "the last look at the database failed; the log says why\n",
+            )
+            way.refuse(connections=False)
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "it is ready again", seconds=20)
+            assert fetched(address).value("rowq_up") == 1
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            assert process.stderr
+            log = process.stderr.read()
+            assert log.count("the queues cannot be looked at: ") == 1
+            assert log.count("the queues can be looked at again") == 1
+
+
+def test_a_worker_of_the_command_tells_of_itself(
+    run: Run, database_url: str, made: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    run("enqueue", made, "1")
+    arguments = ("--exec", f"touch {tmp_path / 'done'}", "--metrics-port", port)
+    with worker(database_url, made, *arguments) as process:
+        wait_until((tmp_path / "done").exists, "the program has run", seconds=30)
+        address = f"http://127.0.0.1:{port}"
+
+        def completed() -> float | None:
+            told = fetched(address)
+            return told.value("rowq_worker_messages_total", queue=made, outcome="completed")
+
+        wait_until(lambda: completed() == 1, "the worker counts it")
+        assert get(f"{address}/ready") == (200, "ok\n")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_a_port_that_is_taken_is_said(run: Run, database_url: str) -> None:
+    with served(database_url) as (_, address):
+        ran = run("metrics", "--listen", address.removeprefix("http://"))
+    assert ran.code == 6
+    assert "Address already in use" in ran.err

@@ -1,0 +1,156 @@
+"""The alerts fire when they should, and alerts and dashboard ask for metrics that there are."""
+
+import re
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from rowq.metrics.queues import queue_metrics
+from rowq.metrics.worker import WorkerCollector
+from rowq.worker.meter import Measures
+from tests.metrics.dashboard import DASHBOARD, MONITORING, PANELS, expressions
+from tests.metrics.promtool import promtool
+from tests.static.sources import ROOT, SQL
+
+ALERTS = MONITORING / "alerts.yml"
+CASES = ROOT / "tests" / "metrics" / "alerts_test.yml"
+
+
+class Nobody:
+    """A worker that has done nothing."""
+
+    def measures(self) -> Measures:
+        """Return that."""
+        return Measures()
+
+
+def read(path: Any) -> Any:
+    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in read(ALERTS)["groups"] for rule in group["rules"]]
+
+
+def told() -> set[str]:
+    """Return the names of all series that rowq tells."""
+    families = [*queue_metrics(None), *WorkerCollector("orders", Nobody()).collect()]
+    suffixes = {
+        "counter": ["_total"],
+        "histogram": ["_bucket", "_count", "_sum"],
+        "info": ["_info"],
+    }
+    return {
+        f"{family.name}{suffix}"
+        for family in families
+        for suffix in suffixes.get(family.type, [""])
+    }
+
+
+def asked() -> list[tuple[str, str]]:
+    """Return every expression with the name of its alert or panel."""
+    return [(rule["alert"], rule["expr"]) for rule in rules()] + list(expressions())
+
+
+def test_promtool_takes_the_alerts() -> None:
+    done = promtool("check", "rules", str(ALERTS))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_fires_for_the_series_made_for_it_and_not_for_others() -> None:
+    done = promtool("test", "rules", str(CASES))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_series_that_fires_no_alert_is_noticed(tmp_path: Any) -> None:
+    text = CASES.read_text(encoding="utf-8").replace("../../monitoring", str(MONITORING))
+    spoilt = tmp_path / CASES.name
+    spoilt.write_text(text.replace("values: 3x9 4x30", "values: 3x9 3x30"))
+    done = promtool("test", "rules", str(spoilt))
+    assert done.returncode != 0
+    assert "RowqDeadMessages" in done.stdout + done.stderr
+
+
+def test_there_is_a_case_that_fires_and_one_that_does_not_for_each_alert() -> None:
+    cases = [case for test in read(CASES)["tests"] for case in test["alert_rule_test"]]
+    firing = {case["alertname"] for case in cases if case["exp_alerts"]}
+    silent = {case["alertname"] for case in cases if not case["exp_alerts"]}
+    names = {rule["alert"] for rule in rules()}
+    assert firing == silent == names
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong_and_how_bad_it_is(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"warning", "critical"}
+    assert rule["annotations"].keys() == {"summary", "description"}
+
+
+@pytest.mark.parametrize(("name", "expression"), asked())
+def test_an_expression_asks_for_what_is_told(name: str, expression: str) -> None:
+    named = set(re.findall(r"\browq_\w+", expression))
+    assert named, name
+    assert named <= told()
+
+
+def test_every_label_that_is_asked_for_has_a_value_that_is_told() -> None:
+    sql = " ".join(path.read_text(encoding="utf-8") for path in (SQL / "postgres").rglob("*.sql"))
+    families = WorkerCollector("orders", Nobody()).collect()
+    samples = [sample for family in families for sample in family.samples]
+    values = {value for sample in samples for value in sample.labels.values()}
+    values |= {"ready", "delayed", "leased", "dead", "blocked", "lease_seconds"}
+    values |= set(re.findall(r"select '(\w+)', q\.queue_name", sql))
+    for name, expression in asked():
+        wanted = set(re.findall(r'\b(?!queue)\w+!?="(\w+)"', expression))
+        assert wanted <= values, name
+
+
+def test_the_dashboard_asks_for_everything_that_is_told() -> None:
+    """Each family is in a panel or an alert, but for those that a person looks up."""
+    used = {word for _, expression in asked() for word in re.findall(r"\browq_\w+", expression)}
+    families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in told() - used}
+    left = families - {re.sub(r"_(bucket|count|sum)$", "", name) for name in used}
+    assert left == {"rowq_messages_capped", "rowq_worker_last_poll_timestamp_seconds"}
+
+
+def test_panels_have_ids_and_places_of_their_own() -> None:
+    assert max(Counter(panel["id"] for panel in PANELS).values()) == 1
+    for one, other in combinations((panel["gridPos"] for panel in PANELS), 2):
+        is_beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        is_above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert is_beside or is_above
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in PANELS)
+
+
+OPTIONS = {
+    "timeseries": {"legend", "tooltip"},
+    "stat": {
+        *("colorMode", "graphMode", "justifyMode", "orientation", "textMode", "reduceOptions"),
+    },
+    "table": {"showHeader", "sortBy"},
+}
+"""By type of panel, the options that Grafana has for it, as far as they are used."""
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_a_panel_has_the_fields_of_its_type(panel: dict[str, Any]) -> None:
+    assert panel.keys() - {"description", "transformations"} == {
+        *("id", "type", "title", "datasource", "gridPos", "fieldConfig", "options", "targets"),
+    }
+    assert panel["options"].keys() == OPTIONS[panel["type"]]
+    assert panel["fieldConfig"]["defaults"]["unit"] in {"s", "ops", "short", "none"}
+    refs = [target["refId"] for target in panel["targets"]]
+    assert len(set(refs)) == len(refs)
+    for target in panel["targets"]:
+        assert target["datasource"] == panel["datasource"] == {
+            "type": "prometheus", "uid": "${datasource}",
+        }  # fmt: skip
+
+
+def test_the_dashboard_s_variables_are_those_that_it_uses() -> None:
+    variables = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
+    text = (MONITORING / "grafana.json").read_text(encoding="utf-8")
+    used = set(re.findall(r"\$\{?([a-z]\w+)", text))
+    assert variables == used == {"datasource", "queue"}

@@ -1,0 +1,97 @@
+"""The server of /metrics, /live and /ready."""
+
+import http.client
+import os
+import socket
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from rowq.metrics import server
+from rowq.metrics.server import Answer, serving, told
+from tests.metrics.reading import get
+
+
+def fail(_accept: str) -> Answer:
+    raise RuntimeError("broken, and nobody's business")
+
+
+PAGES = {
+    "/live": lambda _accept: told(""),
+    "/ready": lambda _accept: told("not yet"),
+    "/echo": lambda accept: Answer(accept.encode()),
+    "/broken": fail,
+}
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with serving("127.0.0.1", 0, PAGES) as found:
+        yield found
+
+
+def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert get(f"{address}/live") == (200, "ok\n")
+    assert get(f"{address}/ready") == (503, "not yet\n")
+    assert get(f"{address}/echo?x=/live", Accept="a/b") == (200, "a/b")
+    assert get(f"{address}/live", method="HEAD") == (200, "")
+    assert get(f"{address}/") == (404, "there are /live, /ready, /echo, /broken\n")
+    assert get(f"{address}/live", method="POST")[0] == 501
+    assert get(f"{address}/broken") == (500, "failed; the log says why\n")
+    assert "broken, and nobody's business" in caplog.text
+
+
+def test_who_says_nothing_holds_nobody_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server._Handler, "timeout", 0.2)
+    place = urlsplit(address)
+    assert place.port
+    with socket.create_connection(("127.0.0.1", place.port)) as silent:
+        assert get(f"{address}/live") == (200, "ok\n")
+        silent.settimeout(30)
+        assert silent.recv(1) == b""
+
+
+def test_the_end_does_not_wait_for_who_is_connected() -> None:
+    with serving("127.0.0.1", 0, PAGES) as address:
+        place = urlsplit(address)
+        assert place.port
+        silent = socket.create_connection(("127.0.0.1", place.port))
+        time.sleep(0.1)
+        began_at = time.monotonic()
+    assert time.monotonic() - began_at < 5
+    silent.close()
+    with pytest.raises(OSError):  # noqa: PT011 - each system has an error of its own
+        http.client.HTTPConnection("127.0.0.1", place.port, timeout=5).request("GET", "/live")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork; to run it: Linux")
+def test_a_forked_process_does_not_keep_the_port() -> None:
+    may_end, tell = os.pipe()
+    with serving("127.0.0.1", 0, PAGES) as address:
+        child = os.fork()
+        if child == 0:
+            os.read(may_end, 1)
+            os._exit(0)
+        assert get(f"{address}/live") == (200, "ok\n")
+    try:
+        port = urlsplit(address).port
+        assert port
+        with serving("127.0.0.1", port, PAGES) as again:
+            assert get(f"{again}/live") == (200, "ok\n")
+    finally:
+        os.write(tell, b"x")
+        os.waitpid(child, 0)
+        os.close(may_end)
+        os.close(tell)
+
+
+def test_an_address_of_ipv6_is_shown_as_one() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6; to run it: a machine with the address ::1")
+    with serving("::1", 0, PAGES) as address:
+        assert address.startswith("http://[::1]:")
+        assert get(f"{address}/live") == (200, "ok\n")

@@ -1,0 +1,408 @@
+"""What a worker tells Prometheus, and whether it says that it is ready."""
+
+import multiprocessing
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import prometheus_client
+import pytest
+
+import rowq
+from rowq.worker.meter import BOUNDS, Measures, Meter, Times
+from rowq.worker.processes import WorkerProcess
+from tests.client.proxy import relay
+from tests.engines.base import Server, wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
+from tests.helpers.workers import running
+from tests.metrics.promtool import promtool
+from tests.metrics.reading import Metrics, fetched, get
+
+
+@pytest.fixture
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue({"metrics_port": 0}, lease_seconds=3, backoff_base_seconds=0, max_attempts=2)
+
+
+def address_of(worker: rowq.Worker) -> str:
+    wait_until(lambda: worker.metrics_url is not None, "the worker serves its metrics")
+    return str(worker.metrics_url)
+
+
+def told_when(
+    worker: rowq.Worker, condition: Callable[[Metrics], bool], what: str, seconds: float = 20
+) -> Metrics:
+    """Return the metrics of a worker once they fulfil a condition."""
+    address, seen = address_of(worker), [Metrics("")]
+
+    def holds() -> bool:
+        seen.append(fetched(address))
+        return condition(seen[-1])
+
+    wait_until(holds, what, seconds)
+    return seen[-1]
+
+
+def outcomes(told: Metrics, queue: WorkerQueue) -> dict[str, float | None]:
+    return {
+        labels["outcome"]: told.value("rowq_worker_messages_total", **labels)
+        for labels in told.named("rowq_worker_messages_total")
+        if labels["queue"] == queue.name
+    }
+
+
+def value(told: Metrics, name: str, queue: WorkerQueue, **labels: str) -> float:
+    found = told.value(f"rowq_worker_{name}", queue=queue.name, **labels)
+    assert found is not None
+    return found
+
+
+def decide(message: rowq.Message) -> None:
+    match message.data:
+        case 1:
+            raise rowq.Fail("never")
+        case 2:
+            raise RuntimeError("broken")
+        case 3:
+            raise rowq.Retry(900)
+
+
+NONE = dict.fromkeys(("completed", "retried", "dead", "released", "stale", "cancelled"), 0.0)
+
+
+def test_what_became_of_messages_and_what_handlers_raised_is_counted(queue: WorkerQueue) -> None:
+    queue.fill(5)
+    with running(queue.worker(decide)) as worker:
+        done = NONE | {"completed": 2, "retried": 2, "dead": 2}
+        told = told_when(worker, lambda told: outcomes(told, queue) == done, "all are handled")
+        # The second message died at once, the third at its second attempt.
+        assert value(told, "errors_total", queue, kind="handler") == 2
+        assert value(told, "errors_total", queue, kind="database") == 0
+        assert value(told, "handler_seconds_count", queue) == 6
+        assert value(told, "wait_seconds_count", queue) == 5
+        assert value(told, "polls_total", queue, result="found") >= 1
+        told = told_when(
+            worker,
+            lambda told: (
+                value(told, "polls_total", queue, result="empty") >= 1
+                and value(told, "ready", queue) == 1
+            ),
+            "it has polled in vain",
+        )
+        polled_at = value(told, "last_poll_timestamp_seconds", queue)
+        assert abs(time.time() - polled_at) < 30
+        assert value(told, "held", queue) == 0
+        assert value(told, "oldest_claim_seconds", queue) == 0
+    assert worker.metrics_url is None
+
+
+def test_every_series_is_there_before_the_first_message(queue: WorkerQueue) -> None:
+    with running(queue.worker(print)) as worker:
+        told = fetched(address_of(worker))
+        assert outcomes(told, queue) == NONE
+        for kind in ("handler", "database"):
+            assert value(told, "errors_total", queue, kind=kind) == 0
+        for result in ("extended", "lost"):
+            assert value(told, "leases_total", queue, result=result) == 0
+        assert value(told, "handler_seconds_bucket", queue, le="+Inf") == 0
+
+
+def test_what_it_tells_passes_promtool_s_check(queue: WorkerQueue) -> None:
+    queue.fill(1)
+    with running(queue.worker(print)) as worker:
+        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 1, "done")
+    checked = promtool("check", "metrics", given=told.text)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_waits_are_counted_once_a_message_and_handlers_each_time(queue: WorkerQueue) -> None:
+    def handler(message: rowq.Message) -> None:
+        time.sleep(0.3)
+        if message.attempt == 1:
+            raise rowq.Retry(0)
+
+    queue.enqueue(1, delay_seconds=1.2)
+    with running(queue.worker(handler)) as worker:
+        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 1, "done")
+    assert value(told, "wait_seconds_count", queue) == 1
+    assert value(told, "wait_seconds_bucket", queue, le="1.0") == 0
+    assert 1.2 <= value(told, "wait_seconds_sum", queue) < 20
+    assert value(told, "handler_seconds_count", queue) == 2
+    assert value(told, "handler_seconds_bucket", queue, le="0.25") == 0
+    assert 0.6 <= value(told, "handler_seconds_sum", queue) < 20
+
+
+async def slowly(_message: rowq.Message) -> None:
+    import asyncio
+
+    await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("handler", "options", "calls"),
+    [
+        (lambda _messages: time.sleep(0.2), {"per": "batch"}, 1),
+        (lambda _message, _connection: time.sleep(0.2), {"transactional": True}, 4),
+        (slowly, {"concurrent": True}, 4),
+        (slowly, {}, 4),
+    ],
+    ids=["batch", "transactional", "concurrent", "awaited"],
+)
+def test_every_kind_of_handler_is_measured(
+    queue: WorkerQueue, handler: Any, options: dict[str, Any], calls: int
+) -> None:
+    queue.fill(4)
+    with running(queue.worker(handler, **options)) as worker:
+        told = told_when(worker, lambda told: outcomes(told, queue)["completed"] == 4, "done")
+    assert value(told, "handler_seconds_count", queue) == calls
+    assert value(told, "handler_seconds_bucket", queue, le="0.1") == 0
+    assert value(told, "handler_seconds_sum", queue) >= 0.2 * calls
+
+
+class Gate:
+    """A handler that waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.may_go = threading.Event()
+        self.claims: list[int] = []
+
+    def __call__(self, message: rowq.Message) -> None:
+        self.claims.append(message.claim_id)
+        self.entered.set()
+        assert self.may_go.wait(60)
+
+
+def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) -> None:
+    queue.fill(2)
+    gate = Gate()
+    with running(queue.worker(gate)) as worker:
+        assert gate.entered.wait(30)
+        # It has not polled for three pauses, and for three seconds: it has no time to.
+        told = told_when(
+            worker,
+            lambda told: (
+                value(told, "oldest_claim_seconds", queue) > 4 and value(told, "ready", queue) == 1
+            ),
+            "it is at work and ready",
+        )
+        assert value(told, "leases_total", queue, result="extended") >= 2
+        assert value(told, "held", queue) == 2
+        wait_until(lambda: get(f"{worker.metrics_url}/ready") == (200, "ok\n"), "the probe, too")
+        gate.may_go.set()
+        told_when(worker, lambda told: value(told, "held", queue) == 0, "it is done")
+
+
+def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue) -> None:
+    queue.fill(1)
+    gate = Gate()
+    with relay(queue.url) as way:
+        worker = rowq.Worker(way.url, queue.name, gate, metrics_port=0)
+        with running(worker):
+            address = address_of(worker)
+            assert gate.entered.wait(30)
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "it is ready")
+            way.stall()
+            late = 503, f"the lease of claim {gate.claims[0]} is not extended\n"
+            wait_until(lambda: get(f"{address}/ready") == late, "it is not ready", seconds=20)
+            assert get(f"{address}/live") == (200, "ok\n")
+            assert value(fetched(address), "ready", queue) == 0
+            way.go_on()
+            gate.may_go.set()
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "ready again", seconds=30)
+
+
+def test_a_worker_that_has_lost_its_claim_says_so(queue: WorkerQueue) -> None:
+    queue.fill(1)
+    gate = Gate()
+    with running(queue.worker(gate)) as worker:
+        assert gate.entered.wait(30)
+        queue.fail_now(gate.claims[0])
+        told = told_when(
+            worker,
+            lambda told: value(told, "leases_total", queue, result="lost") == 1,
+            "the heartbeat is told",
+        )
+        assert value(told, "ready", queue) == 0
+        gate.may_go.set()
+        told_when(worker, lambda told: outcomes(told, queue)["stale"] == 1, "it has left off")
+        wait_until(lambda: get(f"{worker.metrics_url}/ready")[0] == 200, "ready again")
+
+
+def test_an_idle_worker_without_its_database_is_not_ready(queue: WorkerQueue) -> None:
+    with relay(queue.url) as way:
+        worker = rowq.Worker(way.url, queue.name, print, metrics_port=0, listen=False)
+        with running(worker):
+            address = address_of(worker)
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "it polls")
+            way.refuse(connections=True)
+            way.cut()
+            wait_until(lambda: get(f"{address}/ready")[0] == 503, "it is not ready", seconds=20)
+            text = get(f"{address}/ready")[1]
+            assert text.startswith("no dequeue has been answered for ")
+            assert get(f"{address}/live") == (200, "ok\n")
+            assert value(fetched(address), "errors_total", queue, kind="database") >= 1
+            way.refuse(connections=False)
+            wait_until(lambda: get(f"{address}/ready")[0] == 200, "ready again", seconds=30)
+
+
+def test_a_worker_that_stops_is_not_ready_and_lives_until_it_is_done(queue: WorkerQueue) -> None:
+    queue.fill(1)
+    gate = Gate()
+    with running(queue.worker(gate)) as worker:
+        address = address_of(worker)
+        assert gate.entered.wait(30)
+        worker.stop()
+        assert get(f"{address}/ready") == (503, "the worker is stopping\n")
+        assert get(f"{address}/live") == (200, "ok\n")
+        gate.may_go.set()
+    with pytest.raises(OSError):  # noqa: PT011 - each system has an error of its own
+        get(f"{address}/live")
+
+
+def test_a_paused_queue_s_worker_is_ready(queue: WorkerQueue) -> None:
+    queue.pause_queue()
+    with running(queue.worker(print)) as worker:
+        told_when(worker, lambda told: value(told, "ready", queue) == 1, "it polls")
+
+
+def test_what_the_application_counts_is_told_too(queue: WorkerQueue) -> None:
+    booked = prometheus_client.Counter("shop_booked", "Orders that were booked.")
+    try:
+        queue.fill(3)
+        with running(queue.worker(lambda _message: booked.inc())) as worker:
+            told_when(worker, lambda told: told.value("shop_booked_total") == 3, "three are booked")
+    finally:
+        prometheus_client.REGISTRY.unregister(booked)
+
+
+def test_a_port_that_is_taken_ends_the_worker_before_it_takes_a_message(
+    queue: WorkerQueue,
+) -> None:
+    queue.fill(1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            rowq.WorkerFailed, match=rf"metrics cannot be served at 127.0.0.1:{port}: .*in use"
+        ):
+            queue.drain(print, metrics_port=port)
+    assert queue.counts() == (1, 0, 0, 0)
+
+
+def test_it_runs_again_with_a_server_of_its_own(queue: WorkerQueue) -> None:
+    worker = queue.worker(print, drain=True)
+    for _ in range(2):
+        queue.fill(1)
+        assert worker.run().processed == 1
+    assert worker.metrics_url is None
+
+
+def test_who_asks_while_a_process_is_replaced_sees_no_count_twice_and_none_missing() -> None:
+    settings = rowq.Worker("postgresql://nowhere/x", "orders", print, metrics_port=0)._settings
+    child = WorkerProcess(multiprocessing.get_context("spawn"), settings)
+    child._started_at = time.monotonic()
+    done = Measures(stats=rowq.WorkerStats(processed=1))
+    seen: set[int] = set()
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            seen.add(child.measures.stats.processed)
+
+    child._measures = (done, done)
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for _ in range(2000):
+        child._after_end(0, stopping=True)
+        child._measures = (done, done)
+    is_over.set()
+    thread.join()
+    assert seen == {2}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"metrics_port": port} for port in (-1, 65536, 1.5, True, "9400")),
+        *({"metrics_port": 0, "metrics_host": host} for host in ("", None, "x" * 256)),
+    ],
+)
+def test_what_is_no_address_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="metrics_"):
+        rowq.Worker("postgresql://nowhere/x", "orders", print, **options)
+
+
+def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(rowq.PackageMissing, match=r"pip install 'rowq\[metrics\]'"):
+        rowq.Worker("postgresql://nowhere/x", "orders", print, metrics_port=0)
+
+
+def test_nothing_is_measured_without_a_port() -> None:
+    assert rowq.Worker("postgresql://nowhere/x", "orders", print)._context.meter is None
+
+
+def test_times_are_put_in_buckets_by_their_upper_bounds() -> None:
+    meter = Meter()
+    for seconds in (0.0, 0.005, 0.006, 3.0, 1e9, -1.0):
+        meter.note_handled(seconds)
+    handled = meter.measures().handled
+    assert dict(zip(BOUNDS, handled.counts, strict=True)) == dict.fromkeys(BOUNDS, 0) | {
+        0.005: 3,
+        0.01: 1,
+        5.0: 1,
+        float("inf"): 1,
+    }
+    assert handled.seconds == pytest.approx(0.011 + 3.0 + 1e9)
+
+
+def test_measures_of_processes_add_up_and_of_one_that_has_ended_the_counts_stay() -> None:
+    one = Measures(
+        stats=rowq.WorkerStats(processed=2),
+        events={**Measures().events, "found": 3},
+        handled=Times((1, *Times().counts[1:]), 0.5),
+        held=2,
+        oldest_claim_seconds=9.0,
+        last_poll_at=50.0,
+        why_not_ready="this and that",
+    )
+    both = one.plus(Measures(held=1, oldest_claim_seconds=1.0, last_poll_at=40.0)).plus(Measures())
+    assert (both.stats.processed, both.events["found"], both.handled.counts[0]) == (2, 3, 1)
+    assert (both.held, both.oldest_claim_seconds, both.last_poll_at) == (3, 9.0, 40.0)
+    assert both.why_not_ready == "this and that"
+    over = one.ended()
+    assert (over.stats, over.events, over.handled) == (one.stats, one.events, one.handled)
+    assert (over.held, over.last_poll_at, over.why_not_ready) == (0, None, "")
+
+
+def test_processes_tell_together_and_one_that_is_killed_takes_no_count_along(
+    queue: WorkerQueue, server: Server, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROWQ_TEST_DIRECTORY", str(tmp_path))
+    queue.fill(4)
+    handler = "tests.client.handlers:note"
+    with running(queue.worker(handler, processes=2, batch_size=1)) as worker:
+        told_when(
+            worker,
+            lambda told: (
+                outcomes(told, queue)["completed"] == 4 and value(told, "ready", queue) == 1
+            ),
+            f"both work on {server.name}",
+            seconds=60,
+        )
+        assert worker._processes
+        worker._processes._children[0].kill()
+        told = told_when(
+            worker, lambda told: value(told, "ready", queue) == 0, "one is killed", seconds=60
+        )
+        assert outcomes(told, queue)["completed"] == 4
+        told = told_when(
+            worker, lambda told: value(told, "ready", queue) == 1, "it is restarted", seconds=60
+        )
+        assert outcomes(told, queue)["completed"] == 4
+        assert value(told, "handler_seconds_count", queue) == 4
+        queue.fill(2)
+        told_when(worker, lambda told: outcomes(told, queue)["completed"] == 6, "more", seconds=60)
