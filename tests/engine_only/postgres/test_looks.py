@@ -12,6 +12,7 @@ from tests.engine_only.postgres.test_plans import Plan, Watched, faults
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.stored_times import pass_seconds
 
 LARGE = 100_000
 DEAD = (
@@ -194,16 +195,16 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_snapshot(
         reader.execute("select count(*) from rowq.queue")
         for statement in DEAD:
             connection.execute(statement)
-        enqueue(connection, "q", *["x"] * 20, delay_seconds=0.01)
-        time.sleep(0.02)
-        for _ in range(3):
+        # Maintain moves a safe floor once 400 numbers, or a minute, have passed since it did.
+        for _ in range(4):
+            connection.execute("select setval('rowq.claim_seq', nextval('rowq.claim_seq') + 1000)")
+            pass_seconds(connection, "q", 100)
+            enqueue(connection, "q", *["x"] * 20, delay_seconds=0.01)
+            time.sleep(0.05)
             own_queue.tick()
             call(connection, "maintain", queue_name="q")
-        while rows := dequeue(connection, "q"):
-            call(connection, "complete", queue_name="q", claim_id=rows[0].claim_id)
-        for _ in range(3):
-            own_queue.tick()
-            call(connection, "maintain", queue_name="q")
+            while rows := dequeue(connection, "q", 5):
+                call(connection, "complete", queue_name="q", claim_id=rows[0].claim_id)
         enqueue(connection, "q", "leased")
         dequeue(connection, "q")
         enqueue(connection, "q", "delayed", delay_seconds=1000)
