@@ -1,5 +1,6 @@
 """History on PostgreSQL: statements and plans, with and without it, and what its purge costs."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_attempts_are_found_by_the_message(
     watched = Watched(open_owner())
     for message in (*ended, *leased):
         for _ in range(2):  # The first look reads the catalog, too.
-            plans = watched.run(lambda session, message=message: history(session, message))
+            plans = watched.run(partial(history, message=message))
         (plan,) = [plan for plan in plans if "from rowq.history" in plan["Query Text"]]
         (scan,) = [node for node in nodes(plan["Plan"]) if "Relation Name" in node]
         assert scan["Index Name"] == "history_message_ix"
