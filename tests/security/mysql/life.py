@@ -101,6 +101,7 @@ class Life:
             backoff_base_seconds=2000,
             backoff_jitter=0.01,
             archive_days=3,
+            history_days=3,
         )
         self._say("create_queue")
         self._say("alter_queue", archive_days=2)
@@ -171,6 +172,8 @@ class Life:
         self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
         self._say("release", claim_id=claim, message_ids=held[2:3])
         self._say("complete", claim_id=claim)
+        for message in held:
+            self._say("get_history", message_id=message)
         waits = "dequeue_fast" if self._is_open else "dequeue_wait"
         waited = self._say(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
         for claim in {_claim_of(row) for row in waited} - {None}:
@@ -186,6 +189,8 @@ class Life:
             self._say("reap")
             expire_claim(self._admin, claim)
             self._say("reap")
+        for message in [row.message_id for row in taken] or [1]:
+            self._say("get_history", message_id=message)
         pass_seconds(self._admin, self._queue, 6000)
         self._say("promote", batch_size=1)
         self._admin.execute(
