@@ -82,6 +82,7 @@ begin
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
     describe('rowq_claim', 'worker_name', 'Who holds the lease.');
     describe('rowq_claim', 'has_cancels', 'Whether messages of the batch were cancelled while the worker had them; null or 0 for no.');
+    describe('rowq_claim', 'progress', 'How far the work is, as the worker said last.');
     describe('rowq_dead', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_dead', 'message_id', 'The message.');
     describe('rowq_dead', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
