@@ -41,6 +41,7 @@ begin
     describe('rowq_dedup', null, 'Dedup keys of unfinished messages.');
     describe('rowq_delayed', null, 'Messages that wait for their time.');
     describe('rowq_door', null, 'A few rows a queue: whoever adds a token to a group, or a dedup key of a schedule, locks the one that a hash of the key names; they never change.');
+    describe('rowq_expiry', null, 'When messages expire: what is due is withdrawn by maintain, or has ended before.');
     describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
     describe('rowq_gate', null, 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.');
     describe('rowq_grouped', null, 'Messages that wait behind others of their groups.');
@@ -100,6 +101,12 @@ begin
     describe('rowq_delayed', 'group_key', 'Group that the message joins when it is due; null for one that has its token.');
     describe('rowq_door', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_door', 'door_no', 'Number of the door, from 0.');
+    describe('rowq_expiry', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_expiry', 'expires_at', 'Maintain looks for the message from this moment on.');
+    describe('rowq_expiry', 'expiry_id', 'Makes the key unique.');
+    describe('rowq_expiry', 'message_id', 'The message.');
+    describe('rowq_expiry', 'lane', 'Lane in which the message is if it is ready.');
+    describe('rowq_expiry', 'seq', 'Its place there; null where the row was written for another place.');
     describe('rowq_finished', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_finished', 'finish_id', 'The call that finished the messages; the archive goes in this order.');
     describe('rowq_finished', 'message_id', 'The message.');
@@ -140,6 +147,7 @@ begin
     describe('rowq_message', 'last_error', 'What went wrong last, or null.');
     describe('rowq_message', 'group_key', 'The producer''s group key.');
     describe('rowq_message', 'has_successors', 'Whether a message has waited for this one; null for no.');
+    describe('rowq_message', 'expires_at', 'When maintain withdraws the message unless it has ended, or null.');
     describe('rowq_message_group', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_message_group', 'group_key', 'The producer''s group key.');
     describe('rowq_message_group', 'token_no', 'Number of the token in its group, from 1.');

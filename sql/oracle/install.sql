@@ -24,6 +24,7 @@ exit failure
 @@tables/door.sql
 @@tables/gate.sql
 @@tables/started.sql
+@@tables/expiry.sql
 @@tables/schedule.sql
 @@tables/topic_binding.sql
 @@tables/statistics.sql

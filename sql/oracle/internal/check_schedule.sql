@@ -36,7 +36,7 @@ begin
             internal_message_fault(
                 p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
                 internal_tick_headers(p_schedule, v_now), p_schedule.priority, null, null, null,
-                p_schedule.max_attempts, p_schedule.group_key, null
+                p_schedule.max_attempts, p_schedule.group_key, null, null
             ),
             internal_body_fault(
                 p_schedule.body, p_schedule.body_binary, p_queue.max_body_length

@@ -9,7 +9,8 @@ function internal_message_fault(
     p_dedup_key           in varchar2,
     p_max_attempts        in number,
     p_group_key           in varchar2,
-    p_on_predecessor_dead in varchar2
+    p_on_predecessor_dead in varchar2,
+    p_expire_seconds      in number
 )
 return varchar2
 is
@@ -46,6 +47,9 @@ begin
             utl_raw.cast_to_raw('fail')
         )
             then 'on_predecessor_dead must be hold, continue or fail'
+        when p_expire_seconds not between 0.001 and 315360000
+            then 'expire_seconds must be between 0.001 and 315360000, got '
+                || internal_number_text(p_expire_seconds)
         else internal_header_fault(p_headers)
     end;
 end internal_message_fault;

@@ -48,7 +48,8 @@ begin
                    m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                    v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
-                   m.group_key, v_waits_for as waits_for, c.progress
+                   m.group_key, v_waits_for as waits_for, m.expires_at,
+                   c.progress
             from rowq_message m
             left join rowq_claim c
               on c.part_id = m.part_id
@@ -64,7 +65,7 @@ begin
                    cast(null as varchar2(200 char)) as worker_name,
                    cast(null as timestamp) as lease_until, a.finished_at,
                    to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for,
-                   to_clob(null) as progress
+                   cast(null as timestamp) as expires_at, to_clob(null) as progress
             from rowq_archive a
             where a.part_id = v_queue.part_id
               and a.message_id = p_message_id;

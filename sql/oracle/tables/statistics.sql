@@ -46,5 +46,6 @@ begin
     pin('ROWQ_MESSAGE_GROUP', 100000, 60);
     pin('ROWQ_RECHECK', 10000, 60);
     pin('ROWQ_STARTED', 10000, 40);
+    pin('ROWQ_EXPIRY', 100000, 45);
 end;
 /

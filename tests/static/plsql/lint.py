@@ -43,7 +43,7 @@ OPENS, ROLLS_BACK = "begin_work", "roll_back"
 WITHOUT_ROWIDS = {
     "rowq_finished", "rowq_leased",
     "rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door", "rowq_started",
-    "rowq_successor",
+    "rowq_successor", "rowq_expiry",
 }  # fmt: skip
 """Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
