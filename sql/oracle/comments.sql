@@ -53,6 +53,7 @@ begin
     describe('rowq_queue', null, 'Queues and their settings.');
     describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
     describe('rowq_recheck', null, 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.');
+    describe('rowq_result', null, 'How messages have ended, with their results, kept for the queue''s result_seconds.');
     describe('rowq_schedule', null, 'Schedules, whose messages maintain adds to their queues when they are due.');
     describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
     describe('rowq_successor', null, 'Which message waits for which other one.');
@@ -172,6 +173,7 @@ begin
     describe('rowq_queue', 'max_leased', 'Setting: most messages leased at a time; 0 is no limit.');
     describe('rowq_queue', 'rate_limit', 'Setting: most deliveries begun within rate_seconds; 0 is no limit.');
     describe('rowq_queue', 'rate_seconds', 'Setting: the time that rate_limit is about.');
+    describe('rowq_queue', 'result_seconds', 'Setting: how long results are kept; 0 is not at all.');
     describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
     describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
     describe('rowq_queue', 'created_at', 'When the queue was created.');
@@ -187,6 +189,12 @@ begin
     describe('rowq_recheck', 'is_hint', 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.');
     describe('rowq_recheck', 'message_id', 'A blocked message that may wait for nothing any more.');
     describe('rowq_recheck', 'predecessor_id', 'A message that has ended, of which not all successors were freed.');
+    describe('rowq_result', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_result', 'message_id', 'The message.');
+    describe('rowq_result', 'finished_at', 'When it was completed, cancelled, expired or declared dead.');
+    describe('rowq_result', 'state', 'completed, cancelled, expired or dead.');
+    describe('rowq_result', 'result', 'What complete was given for the message, or null.');
+    describe('rowq_result', 'last_error', 'What went wrong last, or null.');
     describe('rowq_schedule', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_schedule', 'schedule_key', 'Bytes of the name, which are what is compared.');
     describe('rowq_schedule', 'schedule_name', 'Name of the schedule.');

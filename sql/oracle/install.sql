@@ -25,6 +25,7 @@ exit failure
 @@tables/gate.sql
 @@tables/started.sql
 @@tables/expiry.sql
+@@tables/result.sql
 @@tables/schedule.sql
 @@tables/topic_binding.sql
 @@tables/statistics.sql

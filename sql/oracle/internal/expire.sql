@@ -71,7 +71,7 @@ begin
         exit when v_due.count = 0;
         v_seen := v_seen + v_due.count;
         internal_pop_expired(p_queue.part_id, v_due, v_messages);
-        internal_finish(p_queue.part_id, p_queue.archive_days, v_messages, 'expired');
+        internal_finish(p_queue, v_messages, 'expired');
         v_expired := v_expired + v_messages.count;
 
         -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it

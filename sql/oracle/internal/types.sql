@@ -18,6 +18,7 @@ type t_queue is record (
     max_leased           rowq_queue.max_leased%type,
     rate_limit           rowq_queue.rate_limit%type,
     rate_seconds         rowq_queue.rate_seconds%type,
+    result_seconds       rowq_queue.result_seconds%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );

@@ -10,9 +10,9 @@ is
 -- routine   reset
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
--- promise   P10 P12
--- locks     dead rows, passing over locked ones; dedup rows; new ready and expiry rows; groups
---           as enqueue
+-- promise   P10 P12 P32
+-- locks     dead rows, passing over locked ones; dedup and result rows; new ready and expiry rows;
+--           groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -76,6 +76,11 @@ begin
         close asked_for;
     end if;
     internal_pop_dead(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
+    -- A message that is alive again has not ended.
+    forall i in 1 .. v_messages.count
+        delete from rowq_result r
+        where r.part_id = v_queue.part_id
+          and r.message_id = v_messages(i).message_id;
     internal_join_groups(v_queue.part_id, v_messages, v_waiting);
     for i in 1 .. v_messages.count loop
         if v_waiting.exists(i) then

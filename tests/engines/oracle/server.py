@@ -75,7 +75,7 @@ class OracleServer(ControlledServer):
         self.how = f"{how} {edition} {version}"
         self.capabilities = self._capabilities(
             *("cancel", "databases", "expiry", "genuine", "groups", "limits", "predecessors"),
-            *("topics", "waits"),
+            *("results", "topics", "waits"),
         )
         self._make_roles()
 
