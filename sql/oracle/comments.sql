@@ -41,6 +41,7 @@ begin
     describe('rowq_dedup', null, 'Dedup keys of unfinished messages.');
     describe('rowq_delayed', null, 'Messages that wait for their time.');
     describe('rowq_door', null, 'A few rows a queue: whoever adds a token to a group, or a dedup key of a schedule, locks the one that a hash of the key names; they never change.');
+    describe('rowq_expiry', null, 'When messages expire: what is due is withdrawn by maintain, or has ended before.');
     describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
     describe('rowq_gate', null, 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.');
     describe('rowq_grouped', null, 'Messages that wait behind others of their groups.');
@@ -52,6 +53,7 @@ begin
     describe('rowq_queue', null, 'Queues and their settings.');
     describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
     describe('rowq_recheck', null, 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.');
+    describe('rowq_result', null, 'How messages have ended, with their results, kept for the queue''s result_seconds.');
     describe('rowq_schedule', null, 'Schedules, whose messages maintain adds to their queues when they are due.');
     describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
     describe('rowq_successor', null, 'Which message waits for which other one.');
@@ -82,6 +84,7 @@ begin
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
     describe('rowq_claim', 'worker_name', 'Who holds the lease.');
     describe('rowq_claim', 'has_cancels', 'Whether messages of the batch were cancelled while the worker had them; null or 0 for no.');
+    describe('rowq_claim', 'progress', 'How far the work is, as the worker said last.');
     describe('rowq_dead', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_dead', 'message_id', 'The message.');
     describe('rowq_dead', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
@@ -99,6 +102,12 @@ begin
     describe('rowq_delayed', 'group_key', 'Group that the message joins when it is due; null for one that has its token.');
     describe('rowq_door', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_door', 'door_no', 'Number of the door, from 0.');
+    describe('rowq_expiry', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_expiry', 'expires_at', 'Maintain looks for the message from this moment on.');
+    describe('rowq_expiry', 'expiry_id', 'Makes the key unique.');
+    describe('rowq_expiry', 'message_id', 'The message.');
+    describe('rowq_expiry', 'lane', 'Lane in which the message is if it is ready.');
+    describe('rowq_expiry', 'seq', 'Its place there; null where the row was written for another place.');
     describe('rowq_finished', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_finished', 'finish_id', 'The call that finished the messages; the archive goes in this order.');
     describe('rowq_finished', 'message_id', 'The message.');
@@ -139,6 +148,7 @@ begin
     describe('rowq_message', 'last_error', 'What went wrong last, or null.');
     describe('rowq_message', 'group_key', 'The producer''s group key.');
     describe('rowq_message', 'has_successors', 'Whether a message has waited for this one; null for no.');
+    describe('rowq_message', 'expires_at', 'When maintain withdraws the message unless it has ended, or null.');
     describe('rowq_message_group', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_message_group', 'group_key', 'The producer''s group key.');
     describe('rowq_message_group', 'token_no', 'Number of the token in its group, from 1.');
@@ -163,6 +173,7 @@ begin
     describe('rowq_queue', 'max_leased', 'Setting: most messages leased at a time; 0 is no limit.');
     describe('rowq_queue', 'rate_limit', 'Setting: most deliveries begun within rate_seconds; 0 is no limit.');
     describe('rowq_queue', 'rate_seconds', 'Setting: the time that rate_limit is about.');
+    describe('rowq_queue', 'result_seconds', 'Setting: how long results are kept; 0 is not at all.');
     describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
     describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
     describe('rowq_queue', 'created_at', 'When the queue was created.');
@@ -178,6 +189,12 @@ begin
     describe('rowq_recheck', 'is_hint', 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.');
     describe('rowq_recheck', 'message_id', 'A blocked message that may wait for nothing any more.');
     describe('rowq_recheck', 'predecessor_id', 'A message that has ended, of which not all successors were freed.');
+    describe('rowq_result', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_result', 'message_id', 'The message.');
+    describe('rowq_result', 'finished_at', 'When it was completed, cancelled, expired or declared dead.');
+    describe('rowq_result', 'state', 'completed, cancelled, expired or dead.');
+    describe('rowq_result', 'result', 'What complete was given for the message, or null.');
+    describe('rowq_result', 'last_error', 'What went wrong last, or null.');
     describe('rowq_schedule', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_schedule', 'schedule_key', 'Bytes of the name, which are what is compared.');
     describe('rowq_schedule', 'schedule_name', 'Name of the schedule.');

@@ -24,6 +24,8 @@ exit failure
 @@tables/door.sql
 @@tables/gate.sql
 @@tables/started.sql
+@@tables/expiry.sql
+@@tables/result.sql
 @@tables/schedule.sql
 @@tables/topic_binding.sql
 @@tables/statistics.sql

@@ -45,7 +45,7 @@ EXAMPLES: dict[str, Any] = {
 
 _CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
 _SENT = re.compile(r"'begin rowq\.(\w+)\(")
-"""A call that Oracle's dequeue_wait sends by text."""
+"""A call that Oracle's routines that wait send by text."""
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _RAISED = re.compile(
     r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|throw 52(\d{3}),"

@@ -19,7 +19,7 @@ from tests.static.sources import (
     sql_files,
 )
 
-LONG_TEXTS = {"body", "error", "header_value"}
+LONG_TEXTS = {"body", "error", "header_value", "progress"}
 """Texts that may be longer than Oracle's varchar2."""
 
 UNREACHABLE = {

@@ -27,7 +27,7 @@ from rowq.oracle.driver import load_driver
 ROWS = "p_rows"
 """The parameter by which every routine's rows leave."""
 
-_LONG_TEXTS = {"body", "error", "header_value"}
+_LONG_TEXTS = {"body", "error", "header_value", "progress"}
 _LONG_TYPES = {"json", "int64s"}
 _NEVER_EMPTY = {
     "dedup_key": "dedup_key must be 1 to 200 characters",

@@ -3,9 +3,9 @@
 sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
 rowq. Its specification says what routines, helpers and those of sql/oracle/waiting say before `is`.
 For every role but the admin's there is a package that has the routines of that role, and only
-passes calls on: Oracle grants packages as a whole. dequeue_wait is in a package of its own, with
-the private subprograms that it needs, because a package cannot be replaced while a session is in
-it.
+passes calls on: Oracle grants packages as a whole. dequeue_wait and wait_for_result are in a
+package of their own, with the private subprograms that they need, because a package cannot be
+replaced while a session is in it.
 """
 
 import re
@@ -18,8 +18,8 @@ from typing import Any
 ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
 """Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
 
-WAITS = "dequeue_wait"
-"""The routine whose calls last; its package is rowq_wait."""
+WAITS = {"dequeue_wait", "wait_for_result"}
+"""The routines whose calls last; their package is rowq_wait."""
 
 HELPS = {"ids": "p_message_ids", "put": "enqueue"}
 """Helper -> the parameter or the routine for which a package has it."""
@@ -98,7 +98,7 @@ def body(package: str, sources: str, parts: list[str]) -> str:
 def passing_on(subprogram: Subprogram) -> str:
     """Return a subprogram that calls the one that does the work with its own arguments."""
     given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
-    package = "rowq_wait" if subprogram.name == WAITS else "rowq"
+    package = "rowq_wait" if subprogram.name in WAITS else "rowq"
     call = f"{package}.{subprogram.name}(\n{given}\n    );"
     line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
     return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
@@ -127,19 +127,20 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     private = subprograms(sources / "internal")
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
     looks = subprograms(sources / "waiting")
-    (wait,) = (routine for routine in routines if routine.name == WAITS)
+    waits = [routine for routine in routines if routine.name in WAITS]
     types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
     public = [*helpers, *looks, *routines]
-    whole = [subprogram for subprogram in public if subprogram is not wait]
+    whole = [subprogram for subprogram in public if subprogram not in waits]
     theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
-    waiting = needed_by(wait.text, private)
+    waiting = needed_by("".join(each.text for each in waits), private)
     where = "routines, helpers and waiting"
     yield "rowq.sql", specification("rowq", where, public)
-    yield "rowq_wait.sql", specification("rowq_wait", "the routine that waits", [wait])
-    parts = [types, *_with_signatures(theirs), *(each.text for each in whole), passing_on(wait)]
+    yield "rowq_wait.sql", specification("rowq_wait", "the routines that wait", waits)
+    passed = [passing_on(each) for each in waits]
+    parts = [types, *_with_signatures(theirs), *(each.text for each in whole), *passed]
     yield "rowq_body.sql", body("rowq", f"internal, {where}", parts)
-    parts = [*_with_signatures(waiting), wait.text]
-    yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routine that waits", parts)
+    parts = [*_with_signatures(waiting), *(each.text for each in waits)]
+    yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
     for role, package in ROLES.items():
         given = [
             routine for routine in routines if role in contract["routine"][routine.name]["roles"]

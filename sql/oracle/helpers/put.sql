@@ -11,14 +11,15 @@ function put(
     p_max_attempts        in number default null,
     p_group_key           in varchar2 default null,
     p_predecessor_ids     in clob default null,
-    p_on_predecessor_dead in varchar2 default null
+    p_on_predecessor_dead in varchar2 default null,
+    p_expire_seconds      in number default null
 )
 return number
 is
 -- routine   put
 -- version   1
 -- purpose   What enqueue does, for callers in PL/SQL: returns the message's id, of a duplicate that of the first.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -30,7 +31,7 @@ begin
     enqueue(
         p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
         p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-        p_predecessor_ids, p_on_predecessor_dead, v_rows
+        p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds, v_rows
     );
     fetch v_rows into v_id, v_outcome;
     close v_rows;

@@ -8,6 +8,7 @@ is
     c_last  constant timestamp(6) := timestamp '2100-01-01 00:00:00';
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_fault varchar2(32767);
+    v_cuts  t_numbers;
 begin
     internal_check_name('schedule_name', p_schedule.schedule_name);
     v_fault := case
@@ -29,14 +30,18 @@ begin
         when p_schedule.starts_at not between c_first and c_last
              or p_schedule.ends_at not between c_first and c_last
             then 'starts_at and ends_at must be moments between the years 2000 and 2100'
-        else internal_header_fault(p_schedule.headers)
     end;
+    if v_fault is null then
+        internal_json_fault(
+            'headers', p_schedule.headers, 'object', 20, 65536, v_cuts, v_fault
+        );
+    end if;
     if v_fault is null then
         v_fault := coalesce(
             internal_message_fault(
                 p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
                 internal_tick_headers(p_schedule, v_now), p_schedule.priority, null, null, null,
-                p_schedule.max_attempts, p_schedule.group_key, null
+                p_schedule.max_attempts, p_schedule.group_key, null, null
             ),
             internal_body_fault(
                 p_schedule.body, p_schedule.body_binary, p_queue.max_body_length

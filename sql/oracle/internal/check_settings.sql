@@ -13,7 +13,8 @@ procedure internal_check_settings(
     p_group_pause_seconds  in number,
     p_max_leased           in number,
     p_rate_limit           in number,
-    p_rate_seconds         in number
+    p_rate_seconds         in number,
+    p_result_seconds       in number
 )
 is
 -- routine   internal_check_settings
@@ -43,4 +44,5 @@ begin
     internal_check_whole('max_leased', p_max_leased, 0, 100000);
     internal_check_whole('rate_limit', p_rate_limit, 0, 100000);
     internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
+    internal_check_range('result_seconds', p_result_seconds, 0, 31536000);
 end internal_check_settings;

@@ -19,6 +19,8 @@ begin
     delete from rowq_grouped g where g.part_id = p_part_id;
     delete from rowq_message_group t where t.part_id = p_part_id;
     delete from rowq_recheck r where r.part_id = p_part_id;
+    delete from rowq_expiry e where e.part_id = p_part_id;
+    delete from rowq_result r where r.part_id = p_part_id;
     delete from rowq_finished f where f.part_id = p_part_id;
     delete from rowq_message m where m.part_id = p_part_id;
     delete from rowq_archive a where a.part_id = p_part_id;

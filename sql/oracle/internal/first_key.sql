@@ -5,7 +5,7 @@ is
 -- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
-        internal_from_microseconds(case when p_lane in (-2, -4, -5) then p_from else 0 end);
+        internal_from_microseconds(case when p_lane in (-2, -4, -5, -6, -7) then p_from else 0 end);
     v_first  number;
     v_moment timestamp(6);
     -- Each cursor is ordered and fetched once, so the walk ends at the first row.
@@ -39,6 +39,18 @@ is
         where s.part_id = p_part_id
           and s.started_at >= v_since
         order by s.part_id, s.started_at, s.claim_id;
+    cursor expiry_rows is
+        select /*+ index_rs_asc(e rowq_expiry_pk) */ e.expires_at
+        from rowq_expiry e
+        where e.part_id = p_part_id
+          and e.expires_at >= v_since
+        order by e.part_id, e.expires_at, e.expiry_id;
+    cursor result_rows is
+        select /*+ index_rs_asc(r rowq_result_finished_ix) */ r.finished_at
+        from rowq_result r
+        where r.part_id = p_part_id
+          and r.finished_at >= v_since
+        order by r.part_id, r.finished_at;
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
         from rowq_ready r
@@ -70,6 +82,16 @@ begin
             open started_rows;
             fetch started_rows into v_moment;
             close started_rows;
+            v_first := internal_microseconds(v_moment);
+        when -6 then
+            open expiry_rows;
+            fetch expiry_rows into v_moment;
+            close expiry_rows;
+            v_first := internal_microseconds(v_moment);
+        when -7 then
+            open result_rows;
+            fetch result_rows into v_moment;
+            close result_rows;
             v_first := internal_microseconds(v_moment);
         else
             open ready_rows;

@@ -1,8 +1,9 @@
 procedure internal_health_queue(
-    p_part_id    in number,
-    p_queue_name in varchar2,
-    p_is_paused  in boolean,
-    p_checks     in out nocopy rowq_checks
+    p_part_id        in number,
+    p_queue_name     in varchar2,
+    p_is_paused      in boolean,
+    p_result_seconds in number,
+    p_checks         in out nocopy rowq_checks
 )
 is
 -- routine   internal_health_queue
@@ -13,6 +14,7 @@ is
     v_failed      pls_integer;
     v_due_at      timestamp(6);
     v_lease_until timestamp(6);
+    v_finished_at timestamp(6);
 
     procedure note(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
@@ -89,6 +91,26 @@ begin
     note(
         'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    );
+
+    select min(e.expires_at) into v_due_at
+    from rowq_expiry e
+    where e.part_id = p_part_id
+      and e.expires_at <= v_now;
+    note(
+        'overdue_expiries', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a message whose time has come has waited for maintain, or for who holds it'
+    );
+
+    select min(r.finished_at) into v_finished_at
+    from rowq_result r
+    where r.part_id = p_part_id
+      and r.finished_at <= v_now;
+    note(
+        'overdue_results',
+        greatest(internal_seconds_since(v_finished_at, v_now) - p_result_seconds, 0), 300, 3600,
+        'seconds that the oldest result has been kept beyond result_seconds; call maintain every'
+        || ' second'
     );
 
     select min(case when s.next_run_at <= v_now then s.next_run_at end), count(s.last_error)

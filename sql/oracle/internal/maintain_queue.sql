@@ -7,12 +7,15 @@ procedure internal_maintain_queue(
 is
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
+    c_most_results constant pls_integer := 50000;
     v_lane        rowq_lane.lane%type;
     v_has_recheck boolean;
     v_has_started boolean;
+    v_has_expiry  boolean;
+    v_has_results boolean;
     v_sent        pls_integer;
     v_solved      pls_integer := 0;
     cursor seat is
@@ -22,7 +25,7 @@ is
           and l.lane = -1
         for update skip locked;
 begin
-    p_kept := rowq_kept(p_queue_name, 0, 0, 0, 0, 0, 0, 0);
+    p_kept := rowq_kept(p_queue_name, 0, 0, 0, 0, 0, 0, 0, 0);
     open seat;
     fetch seat into v_lane;
     close seat;
@@ -32,7 +35,12 @@ begin
 
     p_kept.elected := 1;
     -- Put the floors right first, so that the steps below find what was committed late.
-    internal_rescan_floors(p_queue.part_id, v_has_recheck, v_has_started);
+    internal_rescan_floors(
+        p_queue.part_id, v_has_recheck, v_has_started, v_has_expiry, v_has_results
+    );
+    if v_has_expiry then
+        p_kept.expired := internal_expire(p_queue, p_limit);
+    end if;
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     v_sent := internal_run_schedules(p_queue, p_queue_name);
     if v_has_recheck then
@@ -44,6 +52,9 @@ begin
     end if;
     if v_has_started then
         internal_purge_started(p_queue, p_limit);
+    end if;
+    if v_has_results then
+        internal_purge_results(p_queue, least(10 * p_limit, c_most_results));
     end if;
     internal_maintain_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped

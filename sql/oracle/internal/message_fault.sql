@@ -9,15 +9,18 @@ function internal_message_fault(
     p_dedup_key           in varchar2,
     p_max_attempts        in number,
     p_group_key           in varchar2,
-    p_on_predecessor_dead in varchar2
+    p_on_predecessor_dead in varchar2,
+    p_expire_seconds      in number
 )
 return varchar2
 is
 -- routine   internal_message_fault
 -- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
 -- promise   P15
+    v_cuts  t_numbers;
+    v_fault varchar2(32767);
 begin
-    return case
+    v_fault := case
         when p_priority is null
              or p_priority not between 0 and 9
              or p_priority <> trunc(p_priority)
@@ -46,6 +49,12 @@ begin
             utl_raw.cast_to_raw('fail')
         )
             then 'on_predecessor_dead must be hold, continue or fail'
-        else internal_header_fault(p_headers)
+        when p_expire_seconds not between 0.001 and 315360000
+            then 'expire_seconds must be between 0.001 and 315360000, got '
+                || internal_number_text(p_expire_seconds)
     end;
+    if p_headers is not null and v_fault is null then
+        internal_json_fault('headers', p_headers, 'object', 20, 65536, v_cuts, v_fault);
+    end if;
+    return v_fault;
 end internal_message_fault;

@@ -12,7 +12,8 @@ function internal_new_message(
     p_max_attempts        in number,
     p_group_key           in varchar2,
     p_predecessor_ids     in rowq_ids,
-    p_on_predecessor_dead in varchar2
+    p_on_predecessor_dead in varchar2,
+    p_expire_seconds      in number
 )
 return t_new_message
 is
@@ -33,6 +34,7 @@ begin
     if v_new.due_at <= p_now then
         v_new.due_at := null;
     end if;
+    v_new.expires_at := v_new.enqueued_at + numtodsinterval(p_expire_seconds, 'second');
     v_new.dedup_key := p_dedup_key;
     v_new.max_attempts := p_max_attempts;
     v_new.group_key := p_group_key;

@@ -13,7 +13,7 @@ is
 -- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_fault is what is wrong with it, or null.
 -- promise   P15 P20
     c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
-        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|'
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|'
         || case
             when p_is_published then 'topic|'
             else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
@@ -170,6 +170,7 @@ begin
     v_numbers(1) := number_of('priority', 5);
     v_numbers(2) := number_of('delay_seconds');
     v_numbers(3) := number_of('max_attempts');
+    v_numbers(4) := number_of('expire_seconds');
 
     if v_known < v_object.get_size() then
         p_fault := 'unknown key';
@@ -200,14 +201,14 @@ begin
         p_fault,
         internal_message_fault(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
-            v_numbers(3), v_group, v_on_dead
+            v_numbers(3), v_group, v_on_dead, v_numbers(4)
         ),
         internal_body_fault(v_body, v_bytes, p_max_length)
     );
     if p_fault is null then
         v_new := internal_new_message(
             p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
-            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead
+            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4)
         );
         v_new.predecessor_positions := v_places;
         v_new.topic := v_topic;

@@ -1,10 +1,10 @@
-function internal_purge_blocked(p_part_id in number, p_limit in number)
+function internal_purge_blocked(p_queue in t_queue, p_limit in number)
 return number
 is
 -- routine   internal_purge_blocked
 -- purpose   Delete up to p_limit messages that wait for others to end; null means all.
--- promise   P15
--- locks     blocked rows, passing over locked ones; message and dedup rows
+-- promise   P15 P32
+-- locks     blocked rows, passing over locked ones; then as internal_finish
 -- differs   no such helper on PostgreSQL: part of purge_queue
     c_step constant pls_integer := 5000;
     v_removed  number := 0;
@@ -16,7 +16,7 @@ is
         select /*+ index_rs_asc(b rowq_blocked_pk) no_batch_table_access_by_rowid(b) */
                b.message_id, b.lane
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.part_id = p_queue.part_id
         order by b.part_id, b.message_id
         for update skip locked;
 begin
@@ -26,8 +26,8 @@ begin
         fetch waiting_rows bulk collect into v_ids, v_lanes limit v_step;
         exit when v_ids.count = 0;
         v_messages.delete;
-        internal_pop_blocked(p_part_id, v_ids, v_lanes, v_messages);
-        internal_delete_messages(p_part_id, v_messages);
+        internal_pop_blocked(p_queue.part_id, v_ids, v_lanes, v_messages);
+        internal_finish(p_queue, v_messages, 'cancelled');
         v_removed := v_removed + v_messages.count;
     end loop;
     close waiting_rows;

@@ -1,10 +1,10 @@
-function internal_purge_grouped(p_part_id in number, p_limit in number)
+function internal_purge_grouped(p_queue in t_queue, p_limit in number)
 return number
 is
 -- routine   internal_purge_grouped
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
--- promise   P15
--- locks     grouped rows, passing over locked ones; message and dedup rows
+-- promise   P15 P32
+-- locks     grouped rows, passing over locked ones; then as internal_finish
 -- differs   no such helper on PostgreSQL: part of purge_queue
     type t_grouped_row is record (
         group_key  rowq_grouped.group_key%type,
@@ -19,7 +19,7 @@ is
     cursor waiting_rows is
         select /*+ index_rs_asc(g rowq_grouped_pk) */ g.group_key, g.message_id
         from rowq_grouped g
-        where g.part_id = p_part_id
+        where g.part_id = p_queue.part_id
         order by g.part_id, g.group_key, g.message_id
         for update skip locked;
 begin
@@ -30,7 +30,7 @@ begin
         exit when v_locked.count = 0;
         forall i in 1 .. v_locked.count
             delete from rowq_grouped g
-            where g.part_id = p_part_id
+            where g.part_id = p_queue.part_id
               and g.group_key = v_locked(i).group_key
               and g.message_id = v_locked(i).message_id;
         v_messages.delete;
@@ -38,7 +38,7 @@ begin
             v_messages(i).message_id := v_locked(i).message_id;
             v_messages(i).is_tokenless := 1;
         end loop;
-        internal_delete_messages(p_part_id, v_messages);
+        internal_finish(p_queue, v_messages, 'cancelled');
         v_removed := v_removed + v_messages.count;
     end loop;
     close waiting_rows;

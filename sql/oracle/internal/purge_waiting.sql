@@ -1,10 +1,10 @@
-function internal_purge_waiting(p_part_id in number, p_of_dead in boolean, p_limit in number)
+function internal_purge_waiting(p_queue in t_queue, p_of_dead in boolean, p_limit in number)
 return number
 is
 -- routine   internal_purge_waiting
 -- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
--- promise   P15
--- locks     delayed or dead rows, passing over locked ones; message and dedup rows
+-- promise   P15 P32
+-- locks     delayed or dead rows, passing over locked ones; then as internal_finish
     c_step constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
@@ -14,14 +14,14 @@ is
         select /*+ index_rs_asc(d rowq_delayed_pk) no_batch_table_access_by_rowid(d) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
-        where d.part_id = p_part_id
+        where d.part_id = p_queue.part_id
         order by d.part_id, d.due_at, d.message_id
         for update skip locked;
     cursor dead_rows is
         select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.part_id = p_queue.part_id
         order by d.part_id, d.message_id
         for update skip locked;
 begin
@@ -42,7 +42,7 @@ begin
             exit when v_locked.count = 0;
             internal_delete_delayed(v_locked, v_messages);
         end if;
-        internal_delete_messages(p_part_id, v_messages);
+        internal_finish(p_queue, v_messages, 'cancelled');
         v_removed := v_removed + v_messages.count;
     end loop;
     if p_of_dead then

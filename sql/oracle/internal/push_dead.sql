@@ -7,8 +7,9 @@ procedure internal_push_dead(
 is
 -- routine   internal_push_dead
 -- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_is_waiting is that of internal_note_error.
--- promise   P10 P12 P21 P27
--- locks     new dead rows; as internal_note_error, internal_cut_ties and internal_follow_deaths
+-- promise   P10 P12 P21 P27 P32
+-- locks     new dead rows; as internal_note_error, internal_cut_ties and internal_follow_deaths;
+--           result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_ids        t_numbers;
     v_dedup_keys t_texts;
@@ -16,6 +17,7 @@ is
     v_flags      t_numbers;
     v_awaited    rowq_ids := rowq_ids();
     v_holders    t_numbers;
+    v_results    t_clobs;
 begin
     if p_messages.count = 0 then
         return;
@@ -27,6 +29,9 @@ begin
             p_messages(i).attempt, v_now
         );
     internal_note_error(p_queue.part_id, p_messages, p_error, p_is_waiting);
+    if p_queue.result_seconds > 0 then
+        internal_push_result(p_queue.part_id, p_messages, 'dead', p_error, v_results);
+    end if;
 
     internal_read_ties(
         p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags

@@ -7,13 +7,14 @@ procedure internal_push_delayed(
 is
 -- routine   internal_push_delayed
 -- purpose   Let messages wait for their time; those that are due are ready at once.
--- promise   P10 P11
--- locks     message rows; new delayed or ready rows
+-- promise   P10 P11 P36
+-- locks     message rows; new delayed, ready and expiry rows
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_later   t_messages;
     v_moments t_moments;
     v_due     t_messages;
     v_message t_message;
+    v_seqs    t_numbers;
 begin
     internal_note_error(p_part_id, p_messages, p_error, true);
     for i in 1 .. p_messages.count loop
@@ -37,5 +38,6 @@ begin
         set m.due_at = v_moments(i)
         where m.part_id = p_part_id
           and m.message_id = v_later(i).message_id;
+    internal_note_expiry(p_part_id, v_later, v_seqs);
     internal_push_ready(p_part_id, v_due);
 end internal_push_delayed;

@@ -59,7 +59,7 @@ begin
         delete from rowq_claim c
         where c.rowid = v_row_id;
 
-        internal_finish(p_queue.part_id, p_queue.archive_days, v_cancelled, 'cancelled');
+        internal_finish(p_queue, v_cancelled, 'cancelled');
         v_ended := v_ended + v_cancelled.count;
         internal_split_by_attempts(p_queue, v_rest, v_alive, v_dead);
         v_error := 'lease expired';

@@ -1,11 +1,13 @@
 procedure internal_rescan_floors(
     p_part_id     in number,
     p_has_recheck out boolean,
-    p_has_started out boolean
+    p_has_started out boolean,
+    p_has_expiry  out boolean,
+    p_has_results out boolean
 )
 is
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck and p_has_started say whether these tables may have rows.
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck and the others say whether these tables may have rows.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
@@ -15,9 +17,10 @@ is
     c_long_walk constant number := 20000;
     c_not_yet_committed constant number := 500000;
     type t_due_lane is record (
-        lane      rowq_lane.lane%type,
-        floor_seq rowq_lane.floor_seq%type,
-        is_open   rowq_lane.is_open%type
+        lane       rowq_lane.lane%type,
+        floor_seq  rowq_lane.floor_seq%type,
+        is_open    rowq_lane.is_open%type,
+        is_resting number(1)
     );
     type t_due_lanes is table of t_due_lane index by pls_integer;
     v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -34,11 +37,12 @@ is
     v_last      pls_integer;
     v_is_slow   boolean := false;
 begin
-    select l.lane, l.floor_seq, l.is_open
+    select l.lane, l.floor_seq, l.is_open,
+           case when l.check_after > v_now then 1 else 0 end as is_resting
     bulk collect into v_lanes
     from rowq_lane l
     where l.part_id = p_part_id
-      and (l.check_after <= v_now or l.lane = -4)
+      and (l.check_after <= v_now or l.lane in (-4, -6))
       -- Only a queue that has left a token, or a hint, has rows there.
       and (
           l.lane <> -4
@@ -50,13 +54,32 @@ begin
           l.lane <> -5
           or exists (select null from rowq_started s where s.part_id = p_part_id)
       )
+      -- Only a queue that has messages which expire, or had some, has rows there.
+      and (
+          l.lane <> -6
+          or exists (select null from rowq_expiry e where e.part_id = p_part_id)
+      )
+      -- Only a queue that has result_seconds, or had some, has rows there.
+      and (
+          l.lane <> -7
+          or exists (
+              select /*+ index(r rowq_result_finished_ix) */ null
+              from rowq_result r
+              where r.part_id = p_part_id
+          )
+      )
     order by l.part_id, l.lane;
 
     p_has_recheck := false;
     p_has_started := false;
+    p_has_expiry := false;
+    p_has_results := false;
     for i in 1 .. v_lanes.count loop
         p_has_recheck := p_has_recheck or v_lanes(i).lane = -4;
         p_has_started := p_has_started or v_lanes(i).lane = -5;
+        p_has_expiry := p_has_expiry or v_lanes(i).lane = -6;
+        p_has_results := p_has_results or v_lanes(i).lane = -7;
+        continue when v_lanes(i).lane = -6 and v_lanes(i).is_resting = 1;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then
@@ -110,7 +133,7 @@ begin
             -- not be committed yet.
             v_latest := internal_microseconds(v_started) - c_not_yet_committed;
             v_first := least(coalesce(v_first, v_latest), v_latest);
-            v_worth_it := 1000000;
+            v_worth_it := case when v_lanes(i).lane in (-6, -7) then 60000000 else 1000000 end;
         end if;
         if v_took > c_short_walk then
             v_worth_it := 0;

@@ -18,6 +18,7 @@ type t_queue is record (
     max_leased           rowq_queue.max_leased%type,
     rate_limit           rowq_queue.rate_limit%type,
     rate_seconds         rowq_queue.rate_seconds%type,
+    result_seconds       rowq_queue.result_seconds%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );
@@ -64,6 +65,7 @@ type t_new_message is record (
     seq                   rowq_message.seq%type,
     enqueued_at           rowq_message.enqueued_at%type,
     due_at                rowq_message.due_at%type,
+    expires_at            rowq_message.expires_at%type,
     dedup_key             rowq_message.dedup_key%type,
     max_attempts          rowq_message.max_attempts%type,
     group_key             rowq_message.group_key%type,
@@ -125,6 +127,19 @@ type t_group_row is record (
     token_no       rowq_message_group.token_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
+-- A t_expiring is a row of expiry that is due. place is the table in which its message waits; null
+-- where it waits nowhere.
+type t_expiring is record (
+    expires_at rowq_expiry.expires_at%type,
+    expiry_id  rowq_expiry.expiry_id%type,
+    message_id rowq_expiry.message_id%type,
+    lane       rowq_expiry.lane%type,
+    seq        rowq_expiry.seq%type,
+    due_at     rowq_message.due_at%type,
+    group_key  rowq_message.group_key%type,
+    place      varchar2(20 char)
+);
+type t_expiring_list is table of t_expiring index by pls_integer;
 type t_clobs is table of clob index by pls_integer;
 type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;

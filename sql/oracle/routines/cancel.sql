@@ -38,7 +38,7 @@ begin
         internal_note_cancels(v_queue.part_id, v_ids, v_noted, v_rest);
     end if;
     v_messages := internal_pop_waiting(v_queue.part_id, v_rest);
-    internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'cancelled');
+    internal_finish(v_queue, v_messages, 'cancelled');
     v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
     internal_mark_lines(v_lines, v_noted, 'requested');
     internal_mark_leased(v_queue.part_id, v_lines);

@@ -75,7 +75,7 @@ begin
     end if;
     if v_ids.count > 0 then
         v_messages := internal_pop_waiting(v_queue.part_id, v_ids);
-        internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'cancelled');
+        internal_finish(v_queue, v_messages, 'cancelled');
     end if;
     v_cancelled := v_messages.count;
     if v_looked_at < p_max_messages then

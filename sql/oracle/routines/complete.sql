@@ -2,21 +2,25 @@ procedure complete(
     p_queue_name  in varchar2,
     p_claim_id    in number,
     p_message_ids in clob default null,
+    p_results     in clob default null,
     p_rows        out sys_refcursor
 )
 is
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32
 -- locks     the claim row; then message and dedup rows, waiting for who has just named one of the
---           messages as a predecessor; rows of groups and of messages that wait, tried only
+--           messages as a predecessor; rows of groups and of messages that wait, tried only;
+--           new result rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
     v_messages      t_messages;
+    v_given         t_clobs;
+    v_results       t_clobs;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
@@ -24,9 +28,21 @@ begin
     v_ids := internal_read_id_list(p_message_ids);
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
+    if p_results is not null then
+        internal_read_results(
+            p_results, case when v_ids is null then 1 else v_ids.count end, v_queue, v_given
+        );
+    end if;
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'completed');
+    if p_results is not null and v_ids is null and v_messages.count > 1 then
+        internal_refuse('results without message_ids are of a claim of one message');
+    end if;
+    internal_finish(v_queue, v_messages, 'completed');
+    if v_queue.result_seconds > 0 then
+        v_results := internal_results_of(v_messages, v_ids, v_given);
+        internal_push_result(v_queue.part_id, v_messages, 'completed', null, v_results);
+    end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'completed');
 
     open p_rows for

@@ -14,6 +14,7 @@ procedure create_queue(
     p_max_leased           in number default null,
     p_rate_limit           in number default null,
     p_rate_seconds         in number default null,
+    p_result_seconds       in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -37,7 +38,7 @@ begin
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
         p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-        p_max_leased, p_rate_limit, p_rate_seconds
+        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
@@ -52,7 +53,8 @@ begin
                 part_id, queue_name, queue_key, lease_seconds, max_attempts,
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
                 archive_days, max_body_length, group_limit, group_after_dead,
-                group_pause_seconds, max_leased, rate_limit, rate_seconds, created_at
+                group_pause_seconds, max_leased, rate_limit, rate_seconds,
+                result_seconds, created_at
             )
             values (
                 v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
@@ -62,7 +64,7 @@ begin
                 coalesce(p_max_body_length, 1048576), coalesce(p_group_limit, 1),
                 coalesce(p_group_after_dead, 'continue'), coalesce(p_group_pause_seconds, 0),
                 coalesce(p_max_leased, 0), coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
-                sys_extract_utc(systimestamp)
+                coalesce(p_result_seconds, 0), sys_extract_utc(systimestamp)
             );
             v_outcome := 'created';
         exception

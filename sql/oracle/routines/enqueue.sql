@@ -12,13 +12,14 @@ procedure enqueue(
     p_group_key           in varchar2 default null,
     p_predecessor_ids     in clob default null,
     p_on_predecessor_dead in varchar2 default null,
+    p_expire_seconds      in number default null,
     p_rows                out sys_refcursor
 )
 is
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     new rows; with a dedup key, waits for another open enqueue of it; with a group key, for
 --           one that has opened the group; the row of a predecessor, tried only
 -- commits   never; the caller owns the transaction
@@ -34,7 +35,7 @@ begin
     internal_begin_work(v_has_savepoint);
     v_fault := internal_message_fault(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead
+        p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead, p_expire_seconds
     );
     if p_predecessor_ids is not null and v_fault is null then
         v_is_good := internal_is_id_list(p_predecessor_ids, v_ids);
@@ -54,7 +55,7 @@ begin
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
         p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-        v_ids, p_on_predecessor_dead
+        v_ids, p_on_predecessor_dead, p_expire_seconds
     );
     internal_store(v_queue.part_id, p_queue_name, v_new);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);

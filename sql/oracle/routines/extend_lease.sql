@@ -2,6 +2,7 @@ procedure extend_lease(
     p_queue_name    in varchar2,
     p_claim_id      in number,
     p_lease_seconds in number default null,
+    p_progress      in clob default null,
     p_rows          out sys_refcursor
 )
 is
@@ -13,6 +14,8 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
+    -- A CLOB counts an emoji as two, and a varchar2 counts it as one.
+    v_progress      clob := substr(internal_clob_part(p_progress, 1, 4000), 1, 2000);
     v_queue         t_queue;
     v_row_id        rowid;
     v_lease_until   rowq_claim.lease_until%type;
@@ -41,9 +44,18 @@ begin
         sys_extract_utc(systimestamp)
         + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second')
     );
-    update rowq_claim c
-    set c.lease_until = v_lease_until
-    where c.rowid = v_row_id;
+    if p_progress is null then
+        update rowq_claim c
+        set c.lease_until = v_lease_until
+        where c.rowid = v_row_id;
+    else
+        -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.
+        v_progress := coalesce(v_progress, empty_clob());
+        update rowq_claim c
+        set c.lease_until = v_lease_until,
+            c.progress    = v_progress
+        where c.rowid = v_row_id;
+    end if;
 
     open p_rows for
         select p_claim_id as claim_id, v_lease_until as lease_until,

@@ -29,7 +29,7 @@ begin
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
-    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_push_dead(v_queue, v_rest, p_error, true);
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');

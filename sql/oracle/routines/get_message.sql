@@ -41,14 +41,19 @@ begin
             v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for
         );
         open p_rows for
-            select m.message_id, v_state as state, trunc(v_lane / 2) as priority,
+            select /*+ leading(m c) use_nl(c) index(m rowq_message_pk) index(c rowq_claim_pk) */
+                   m.message_id, v_state as state, trunc(v_lane / 2) as priority,
                    v_attempt as attempt,
                    coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts, m.message_type,
                    m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                    v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
-                   m.group_key, v_waits_for as waits_for
+                   m.group_key, v_waits_for as waits_for, m.expires_at,
+                   c.progress
             from rowq_message m
+            left join rowq_claim c
+              on c.part_id = m.part_id
+             and c.claim_id = v_claim_id
             where m.part_id = v_queue.part_id
               and m.message_id = p_message_id;
     else
@@ -59,7 +64,8 @@ begin
                    cast(null as number) as claim_id,
                    cast(null as varchar2(200 char)) as worker_name,
                    cast(null as timestamp) as lease_until, a.finished_at,
-                   to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for
+                   to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for,
+                   cast(null as timestamp) as expires_at, to_clob(null) as progress
             from rowq_archive a
             where a.part_id = v_queue.part_id
               and a.message_id = p_message_id;

@@ -1,22 +1,23 @@
 procedure publish(
-    p_topic         in varchar2,
-    p_body          in clob default null,
-    p_body_binary   in blob default null,
-    p_message_type  in varchar2 default null,
-    p_headers       in clob default null,
-    p_priority      in number default 5,
-    p_delay_seconds in number default null,
-    p_run_at        in timestamp default null,
-    p_dedup_key     in varchar2 default null,
-    p_max_attempts  in number default null,
-    p_group_key     in varchar2 default null,
-    p_rows          out sys_refcursor
+    p_topic          in varchar2,
+    p_body           in clob default null,
+    p_body_binary    in blob default null,
+    p_message_type   in varchar2 default null,
+    p_headers        in clob default null,
+    p_priority       in number default 5,
+    p_delay_seconds  in number default null,
+    p_run_at         in timestamp default null,
+    p_dedup_key      in varchar2 default null,
+    p_max_attempts   in number default null,
+    p_group_key      in varchar2 default null,
+    p_expire_seconds in number default null,
+    p_rows           out sys_refcursor
 )
 is
 -- routine   publish
 -- version   1
 -- purpose   Hand over one message to each queue that is bound to a topic, in the order of their names; to none where none is. Without a message_type it is the topic.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as internal_bound_queues; as enqueue, queue by queue in the order of their names
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
@@ -33,7 +34,7 @@ begin
         internal_topic_fault('topic', p_topic, false),
         internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, p_expire_seconds
         )
     );
     if v_fault is not null then
@@ -43,7 +44,7 @@ begin
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary,
         coalesce(p_message_type, p_topic), p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, p_group_key, null, null
+        p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds
     );
     v_new(1).topic := p_topic;
     internal_publish(v_new, v_sent);

@@ -23,19 +23,21 @@ begin
     end if;
     internal_check_whole('max_messages', p_max_messages, 1, 10000);
     v_queue := internal_require_queue(p_queue_name);
+    -- No archive keeps what is purged.
+    v_queue.archive_days := 0;
 
     -- Begin with what waits for others and in groups, so that nothing is freed and no token is
     -- passed on to a message that goes too.
-    v_removed := internal_purge_blocked(v_queue.part_id, p_max_messages);
+    v_removed := internal_purge_blocked(v_queue, p_max_messages);
     v_removed := v_removed
-        + internal_purge_grouped(v_queue.part_id, p_max_messages - v_removed);
+        + internal_purge_grouped(v_queue, p_max_messages - v_removed);
     v_removed := v_removed
-        + internal_purge_ready(v_queue.part_id, p_max_messages - v_removed);
+        + internal_purge_ready(v_queue, p_max_messages - v_removed);
     v_removed := v_removed
-        + internal_purge_waiting(v_queue.part_id, false, p_max_messages - v_removed);
+        + internal_purge_waiting(v_queue, false, p_max_messages - v_removed);
     if p_include_dead = 1 then
         v_removed := v_removed
-            + internal_purge_waiting(v_queue.part_id, true, p_max_messages - v_removed);
+            + internal_purge_waiting(v_queue, true, p_max_messages - v_removed);
     end if;
 
     open p_rows for

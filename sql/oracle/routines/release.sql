@@ -28,7 +28,7 @@ begin
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
-    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_as_front(v_rest, 1);
     internal_push_ready(v_queue.part_id, v_rest);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);

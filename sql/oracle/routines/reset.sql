@@ -10,8 +10,9 @@ is
 -- routine   reset
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
--- promise   P10 P12
--- locks     dead rows, passing over locked ones; dedup rows; new ready rows; groups as enqueue
+-- promise   P10 P12 P32
+-- locks     dead rows, passing over locked ones; dedup and result rows; new ready and expiry rows;
+--           groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -24,6 +25,8 @@ is
     v_messages      t_messages;
     v_waiting       t_numbers;
     v_ready         t_messages;
+    v_behind        t_messages;
+    v_seqs          t_numbers;
     v_lines         rowq_lines;
     v_limit         pls_integer;
     v_has_savepoint boolean;
@@ -73,12 +76,20 @@ begin
         close asked_for;
     end if;
     internal_pop_dead(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
+    -- A message that is alive again has not ended.
+    forall i in 1 .. v_messages.count
+        delete from rowq_result r
+        where r.part_id = v_queue.part_id
+          and r.message_id = v_messages(i).message_id;
     internal_join_groups(v_queue.part_id, v_messages, v_waiting);
     for i in 1 .. v_messages.count loop
-        if not v_waiting.exists(i) then
+        if v_waiting.exists(i) then
+            v_behind(v_behind.count + 1) := v_messages(i);
+        else
             v_ready(v_ready.count + 1) := v_messages(i);
         end if;
     end loop;
+    internal_note_expiry(v_queue.part_id, v_behind, v_seqs);
     internal_push_ready(v_queue.part_id, v_ready);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 

@@ -35,7 +35,7 @@ begin
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
-    internal_finish(v_queue.part_id, v_queue.archive_days, v_cancelled, 'cancelled');
+    internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_split_by_attempts(v_queue, v_rest, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);

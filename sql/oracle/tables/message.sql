@@ -1,11 +1,12 @@
 -- A row is what the producer handed over. It is written once and deleted once; only a failure
 -- updates last_error and due_at, and who names the message as a predecessor sets has_successors to
 -- 1, each time anew: a serializable transaction that does not see who waits cannot lock or delete
--- the row then (ORA-08177). lane and seq find a message that was never given back, because
--- they are its first place in ready. due_at is the last place that the message had in delayed. The
--- foreign key needs no index of its own, because part_id stands first in the primary key; it makes
--- an insert fail that has waited for drop_queue. An empty text body is an empty CLOB, which is not
--- null. A LOB of up to about 4000 bytes is kept in the row, a longer one beside it.
+-- the row then (ORA-08177). lane and seq find a message that was never given back, because they are
+-- its first place in ready. due_at is the last place that the message had in delayed. The foreign
+-- key needs no index of its own, because part_id stands first in the primary key; it makes an
+-- insert fail that has waited for drop_queue. An empty text body is an empty CLOB, which is not
+-- null. expires_at never changes, and is null for a message that does not expire. A LOB of up to
+-- about 4000 bytes is kept in the row, a longer one beside it.
 create table rowq_message (
     part_id        number(10) not null,
     message_id     number(19) not null,
@@ -22,6 +23,7 @@ create table rowq_message (
     last_error     clob,
     group_key      varchar2(200 char),
     has_successors number(1),
+    expires_at     timestamp(6),
     constraint rowq_message_pk primary key (part_id, message_id)
         using index (
             create unique index rowq_message_pk on rowq_message (part_id, message_id) initrans 16

@@ -46,5 +46,7 @@ begin
     pin('ROWQ_MESSAGE_GROUP', 100000, 60);
     pin('ROWQ_RECHECK', 10000, 60);
     pin('ROWQ_STARTED', 10000, 40);
+    pin('ROWQ_EXPIRY', 100000, 45);
+    pin('ROWQ_RESULT', 100000, 100);
 end;
 /

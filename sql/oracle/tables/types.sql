@@ -50,7 +50,8 @@ create or replace type rowq_kept force as object (
     died               number(10),
     archived           number(10),
     purged             number(10),
-    partitions_dropped number(10)
+    partitions_dropped number(10),
+    expired            number(10)
 )
 /
 create or replace type rowq_kept_list force as table of rowq_kept

@@ -187,10 +187,11 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
         "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
         " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
         " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUPED',"
-        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK', 'ROWQ_STARTED')",
+        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK', 'ROWQ_STARTED', 'ROWQ_EXPIRY',"
+        " 'ROWQ_RESULT')",
     )
     found = {table: (locked, count) for table, locked, count in rows.fetchall()}
-    assert len(found) == 12
+    assert len(found) == 14
     assert {locked for locked, _ in found.values()} == {"ALL"}
     assert all(count >= 10_000 for _, count in found.values())
 

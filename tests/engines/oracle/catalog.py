@@ -30,7 +30,7 @@ _COMMENTS = """
     from user_col_comments c
     where c.table_name like 'ROWQ\\_%' escape '\\' and c.comments is not null
     """
-_LONG_TEXTS = {"body", "error", "header_value"}
+_LONG_TEXTS = {"body", "error", "header_value", "progress"}
 _FAMILIES = {
     "boolean": "number",
     "int32": "number",

@@ -74,8 +74,8 @@ class OracleServer(ControlledServer):
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
         self.capabilities = self._capabilities(
-            *("cancel", "databases", "genuine", "groups", "limits", "predecessors", "topics"),
-            "waits",
+            *("cancel", "databases", "expiry", "genuine", "groups", "limits", "predecessors"),
+            *("results", "topics", "waits"),
         )
         self._make_roles()
 

@@ -10,6 +10,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
     "grouped", "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
+    "expiry", "result",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -48,6 +49,12 @@ _SHIFTS = (
     ("recheck", "1 = 1", _BACK.format("due_at")),
     ("blocked", "t.due_at is not null", _BACK.format("due_at")),
     ("started", "1 = 1", _BACK.format("started_at")),
+    (
+        "expiry",
+        "1 = 1",
+        f"{_BACK.format('expires_at')}, t.seq = greatest(t.seq - :seconds * 1000000, 0)",
+    ),
+    ("result", "1 = 1", _BACK.format("finished_at")),
     ("dead", "1 = 1", _BACK.format("died_at")),
     ("schedule", "t.next_run_at is not null", _BACK.format("next_run_at")),
     ("schedule", "1 = 1", _BACK.format("starts_at")),
@@ -55,8 +62,9 @@ _SHIFTS = (
     ("finished", "1 = 1", _BACK.format("finished_at")),
     ("message", "1 = 1", f"{_BACK.format('enqueued_at')}, {_EARLIER.format('seq')}"),
     ("message", "t.due_at is not null", _BACK.format("due_at")),
+    ("message", "t.expires_at is not null", _BACK.format("expires_at")),
     ("ready", "1 = 1", _EARLIER.format("seq")),
-    ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5)", _EARLIER.format("floor_seq")),
+    ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5, -6, -7)", _EARLIER.format("floor_seq")),
 )
 # A plain update would wait for rows that others hold; a row may have a logical address.
 _MOVE = """
@@ -90,6 +98,7 @@ class OracleTables(ShiftedDialect):
     row_version = "recheck_id, due_at"
     readers_wait = False
     savepoints_give_back = True
+    expires_in_transactions = True
 
     def __init__(self) -> None:
         self._asked_at: dict[int, int] = {}

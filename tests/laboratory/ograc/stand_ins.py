@@ -10,7 +10,7 @@ from tests.laboratory.ograc.source import Routine, parse
 CAUSES = {
     "ids": "JSON_ARRAY_T",
     "internal_is_json": "IS JSON",
-    "internal_header_fault": "JSON_ELEMENT_T",
+    "internal_json_fault": "IS JSON",
     "internal_is_id_list": "JSON_ELEMENT_T, JSON_ARRAY_T",
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
     "messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
@@ -66,18 +66,25 @@ exception
 end internal_is_json;
 """,
     """
-function internal_header_fault(p_headers in clob)
-return varchar2
+procedure internal_json_fault(
+    p_name    in varchar2,
+    p_json    in clob,
+    p_kind    in varchar2,
+    p_deepest in number,
+    p_longest in number,
+    p_cuts    out nocopy t_numbers,
+    p_fault   out varchar2
+)
 is
 begin
-    if p_headers is null then
-        return null;
+    p_fault := null;
+    if p_json is null then
+        return;
     end if;
-    if internal_is_json(p_headers) and substr(ltrim(p_headers), 1, 1) = '{' then
-        return null;
+    if not internal_is_json(p_json) or substr(ltrim(p_json), 1, 1) <> '{' then
+        p_fault := p_name || ' must be a JSON ' || p_kind;
     end if;
-    return 'headers must be a JSON object';
-end internal_header_fault;
+end internal_json_fault;
 """,
     """
 function internal_is_id_list(p_list in clob, p_ids out nocopy rowq_ids)
@@ -216,7 +223,7 @@ UNREACHED = {
     "internal_begin_work": "its calls are rewritten: a savepoint of another subprogram",
     "internal_roll_back": "its calls are rewritten: a rollback to such a savepoint",
     "internal_cut_headers": "called by internal_parse_messages only",
-    "internal_header_limit": "called by internal_header_fault only",
+    "internal_json_limit": "called by internal_json_fault only",
 }
 MAY_BE_SILENT = {
     "internal/text_length.sql": "called for a body that seems too long only",

@@ -11,8 +11,8 @@ from tests.static.plsql.source import Source, inside, split
 
 Finding = tuple[int, str]
 
-COMMITS = {"dequeue_wait", "drop_days", "maintain_job"}
-"""One waits, and refuses to be called in a transaction; the others have one of their own."""
+COMMITS = {"dequeue_wait", "wait_for_result", "drop_days", "maintain_job"}
+"""Two wait, and refuse to be called in a transaction; the others have one of their own."""
 
 WAITS = {"pop_claimed", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""
@@ -28,8 +28,8 @@ DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
 DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
 """These call routines that exist only by choice, or with a right."""
-DYNAMIC |= {"dequeue_wait"}
-"""This calls package rowq, which it must not keep in use while it waits."""
+DYNAMIC |= {"dequeue_wait", "wait_for_result"}
+"""These call package rowq, which they must not keep in use while they wait."""
 DYNAMIC |= {"maintain_job", "grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 
@@ -43,7 +43,7 @@ OPENS, ROLLS_BACK = "begin_work", "roll_back"
 WITHOUT_ROWIDS = {
     "rowq_finished", "rowq_leased",
     "rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door", "rowq_started",
-    "rowq_successor",
+    "rowq_successor", "rowq_expiry",
 }  # fmt: skip
 """Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
