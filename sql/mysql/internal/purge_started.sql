@@ -6,9 +6,11 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_purge_started
--- purpose   Delete up to p_limit notes of deliveries that began more than p_seconds ago.
+-- purpose   Delete up to p_limit notes, 10000 at most, of deliveries that began more than p_seconds ago.
 -- promise   P13 P29
 -- locks     started rows
+    -- A longer list might be cut off at group_concat_max_len.
+    declare v_limit int default least(p_limit, 10000);
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_before datetime(6) default
         utc_timestamp(6) - interval round(p_seconds * 1000000) microsecond;
@@ -31,7 +33,7 @@ begin
           and s.started_at >= v_since
           and s.started_at < v_before
         order by s.part_id, s.started_at, s.claim_id
-        limit p_limit
+        limit v_limit
     ) h;
 
     if v_old is not null then

@@ -278,6 +278,27 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
     assert safe_floor(connection, queue) > 0
 
 
+@pytest.mark.promise("P19", "P29")
+def test_more_old_deliveries_than_a_list_takes_go_in_steps(
+    connection: Connection, queue: str
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, rate_limit=5000)
+    part = part_of(connection, queue)
+    connection.execute(
+        "insert into rowq.started (part_id, started_at, claim_id, messages)"
+        " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond,"
+        f" 3106936560025602 + n.n, 1 from {numbers(DEAD)} n where n.n <= 40000",
+        [part],
+    )
+    count = "select count(*) from rowq.started where part_id = %s and claim_id > 0"
+    left = [40000]
+    while left[-1]:
+        call(connection, "maintain", queue_name=queue, batch_size=10000)
+        left.append(connection.execute(count, [part]).fetchone()[0])
+        assert left[-1] < left[-2]
+    assert left == [40000, 30000, 20000, 10000, 0]
+
+
 @pytest.mark.promise("P13")
 def test_no_statement_about_limits_sorts_scans_or_leaves_the_primary_key(
     connection: Connection, connect: Connect, queue: str
