@@ -20,6 +20,8 @@ def test_the_readme_s_commands_print_what_it_says(
     run_page("README.md", server, empty_database, tmp_path)
 
 
+# The page has a hundred commands and programs, and each of them starts Python anew.
+@pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
 def test_the_client_s_examples_print_what_its_readme_says(
     server: Server, empty_database: str, tmp_path: Path
