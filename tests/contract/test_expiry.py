@@ -345,6 +345,24 @@ def test_notes_of_messages_that_have_ended_do_not_hold_up_the_others(queue: Chec
     assert queue.call_one("maintain", batch_size=10).expired == 1
 
 
+@pytest.mark.promise("P36")
+@pytest.mark.parametrize("tie", ["group", "predecessor"])
+def test_what_an_expired_one_lets_go_on_expires_with_it_however_many_notes_lie_between(
+    queue: CheckedQueue, tie: str
+) -> None:
+    own: dict[str, Any] = {"group_key": "g"} if tie == "group" else {}
+    [first] = queue.enqueue("first", expire_seconds=60, **own)
+    filler = {"body": "ended", "expire_seconds": 60, "priority": 0}
+    queue.call("enqueue_batch", messages=[filler] * 1500)
+    own = own or {"predecessor_ids": [first]}
+    queue.enqueue("second", expire_seconds=61, **own)
+    for _ in range(3):
+        queue.call("complete", claim_id=queue.dequeue(500)[0].claim_id)
+    queue.pass_seconds(62)
+    assert queue.call_one("maintain", batch_size=1000).expired == 2
+    assert queue.take() == []
+
+
 @pytest.mark.promise("P36", "P06")
 def test_a_leased_one_is_looked_for_once_and_holds_up_nothing(queue: CheckedQueue) -> None:
     queue.enqueue(*["leased"] * 5, expire_seconds=50)

@@ -22,7 +22,7 @@ begin
     declare v_step_size int default least(p_limit, 250);
     declare v_most_seen bigint default 10 * p_limit;
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
-    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_started, v_now datetime(6) default utc_timestamp(6);
     declare v_latest bigint default timestampdiff(microsecond, '1970-01-01', v_now) - 500000;
     declare v_floor, v_first, v_took, v_pause bigint;
     declare v_is_checked boolean;
@@ -169,12 +169,15 @@ begin
         if v_count < v_step_size then
             leave steps;
         end if;
+        -- Take the time anew, because what the end of a message has let go on has a row of a later
+        -- moment.
+        set v_now = utc_timestamp(6);
     end while;
 
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
     if v_seen >= v_most_seen
-       or v_seen > 0 and timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_long_walk then
+       or v_seen > 0 and timestampdiff(microsecond, v_started, utc_timestamp(6)) > c_long_walk then
         update json_table(
             v_kept, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')
         ) j

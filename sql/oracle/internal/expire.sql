@@ -9,9 +9,9 @@ is
 --           no place at that moment is of no use from then on, however old it is
     c_steps     constant pls_integer := 10;
     c_long_walk constant number := 20000;
-    v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_since constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -6));
+    v_started constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_now   timestamp(6) := v_started;
+    v_since timestamp(6) := internal_from_microseconds(internal_read_floor(p_queue.part_id, -6));
     v_due      t_expiring_list;
     v_messages t_messages;
     v_ended    t_places;
@@ -94,12 +94,20 @@ begin
             where e.part_id = p_queue.part_id
               and e.expires_at = v_gone(i).expires_at
               and e.expiry_id = v_gone(i).expiry_id;
+        -- Look anew, because what the end of a message has let go on has a row of a later moment.
+        if v_messages.count > 0 and v_due.count = p_limit then
+            close due_rows;
+            v_since := v_due(v_due.count).expires_at;
+            v_now := sys_extract_utc(systimestamp);
+            open due_rows;
+        end if;
     end loop;
     close due_rows;
 
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
-    v_took := internal_microseconds(sys_extract_utc(systimestamp)) - internal_microseconds(v_now);
+    v_took := internal_microseconds(sys_extract_utc(systimestamp))
+        - internal_microseconds(v_started);
     if v_seen >= c_steps * p_limit or v_took > c_long_walk then
         forall i in 1 .. v_kept.count
             update rowq_expiry e

@@ -15,8 +15,9 @@ as $$
 declare
     c_steps        constant integer := 10;
     c_long_walk    constant interval := interval '20 milliseconds';
-    -- The moment is a constant, so that the scan stops at the last row that is due.
-    v_now          constant timestamp with time zone := clock_timestamp();
+    v_started      constant timestamp with time zone := clock_timestamp();
+    -- The moment is no function in the query, so that the scan stops at the last row that is due.
+    v_now          timestamp with time zone;
     v_from         timestamp with time zone;
     v_from_id      bigint := 0;
     v_due          record;
@@ -38,6 +39,9 @@ begin
     );
     for v_step in 1 .. c_steps loop
         exit when v_expired >= p_limit;
+        -- Take the time anew, because what the end of a message has let go on has a row of a later
+        -- moment.
+        v_now := clock_timestamp();
 
         -- One statement looks for the message in all places, so that none is missed on its way from
         -- one to another. Scalar subqueries are lookups by key; "exists" may become a hash of all
@@ -140,7 +144,7 @@ begin
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
     if v_kept is not null and (
-        v_seen >= c_steps * p_limit or clock_timestamp() - v_now > c_long_walk
+        v_seen >= c_steps * p_limit or clock_timestamp() - v_started > c_long_walk
     ) then
         for v_row in
             select u.expires_at, u.expiry_id

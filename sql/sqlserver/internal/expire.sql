@@ -17,7 +17,8 @@ begin
     declare @long_walk int = 20;
     declare @step_size int = iif(@limit < 1000, @limit, 1000);
     declare @most_seen int = 10 * @limit;
-    declare @now datetime2(6) = sysutcdatetime();
+    declare @started datetime2(6) = sysutcdatetime();
+    declare @now datetime2(6) = @started;
     declare @floor bigint;
     declare @since datetime2(6);
     declare @after bigint = 0;
@@ -112,13 +113,16 @@ begin
         delete from @done;
         if @count < @step_size
             break;
+        -- Take the time anew, because what the end of a message has let go on has a note of a later
+        -- moment.
+        set @now = sysutcdatetime();
     end;
 
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
     if (
             @seen >= @most_seen
-            or datediff_big(millisecond, @now, sysutcdatetime()) > @long_walk
+            or datediff_big(millisecond, @started, sysutcdatetime()) > @long_walk
         )
         and exists (select 1 from @kept)
         update e
