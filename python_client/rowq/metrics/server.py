@@ -58,7 +58,11 @@ def serving(host: str, port: int, pages: Mapping[str, Page]) -> Iterator[str]:
     """
     server = _server(host, port, pages)
     thread = threading.Thread(target=server.serve_forever, name="rowq-http", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        server.server_close()
+        raise
     shown = f"[{host}]" if ":" in host else host
     try:
         yield f"http://{shown}:{server.server_address[1]}"

@@ -198,7 +198,10 @@ class WorkerProcess:
     def join(self) -> None:
         """Wait for the end of the process and for its last report."""
         if self._process is not None:
-            self._process.join()
+            # A process whose reports nobody reads waits for that, and does not end.
+            while self._process.is_alive():
+                self._process.join(_TICK_SECONDS)
+                self._read()
             self._read()
 
     def _restart(self) -> None:
