@@ -43,6 +43,16 @@ def test_null_takes_the_oldest(queue: CheckedQueue) -> None:
     assert queue.stored()["message"] == 0
 
 
+@pytest.mark.requires("results")
+@pytest.mark.promise("P15", "P32")
+def test_what_is_discarded_has_ended_as_cancelled(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", result_seconds=60)
+    [message_id] = queue.make_dead("a")
+    assert queue.call_one("get_result", message_id=message_id).state == "dead"
+    assert discard(queue) == 1
+    assert queue.call_one("get_result", message_id=message_id).state == "cancelled"
+
+
 @pytest.mark.promise("P15")
 def test_a_list_is_discarded_whatever_max_messages_says(queue: CheckedQueue) -> None:
     ids = queue.make_dead("a", "b", "c")

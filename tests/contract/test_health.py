@@ -33,6 +33,7 @@ def test_a_new_queue_is_in_good_health(
     of_some = {
         "overdue_expiries": "expiry",
         "overdue_groups": "groups",
+        "overdue_history": "history",
         "overdue_results": "results",
         "waits_for_dead": "predecessors",
     }
@@ -105,6 +106,25 @@ def test_a_message_whose_time_has_come_and_that_nobody_withdraws_is_named(
     assert seconds <= row.value < seconds + 25
     queue.call("maintain")
     row = check(connection, "overdue_expiries", queue.name)
+    assert (row.status, row.value) == ("ok", 0)
+
+
+@pytest.mark.requires("history")
+@pytest.mark.promise("P19", "P37")
+@pytest.mark.parametrize(("hours", "status"), [(0.5, "ok"), (5, "warning"), (30, "critical")])
+def test_history_that_nobody_deletes_is_named(
+    connection: Connection, queue: CheckedQueue, hours: float, status: str
+) -> None:
+    queue.call("alter_queue", history_days=2)
+    queue.enqueue("a")
+    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
+    seconds = hours * 3600
+    queue.pass_seconds(int(2 * 86400 + seconds))
+    row = check(connection, "overdue_history", queue.name)
+    assert row.status == status
+    assert seconds <= row.value < seconds + 25
+    queue.call("maintain")
+    row = check(connection, "overdue_history", queue.name)
     assert (row.status, row.value) == ("ok", 0)
 
 

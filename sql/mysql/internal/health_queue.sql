@@ -9,14 +9,16 @@ begin
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
-    declare v_finished_at, v_expires_at datetime(6);
+    declare v_finished_at, v_expires_at, v_ended_at datetime(6);
     declare v_result_seconds double;
+    declare v_history_days int;
     declare v_attempt smallint;
     declare v_is_hint boolean;
     declare v_dead, v_waiting, v_failed, v_message_id bigint;
     set p_checks = null;
 
-    select q.paused_at, q.result_seconds into v_paused_at, v_result_seconds
+    select q.paused_at, q.result_seconds, q.history_days
+    into v_paused_at, v_result_seconds, v_history_days
     from rowq.queue q
     where q.part_id = p_part_id;
     call rowq.internal_oldest_ready(p_part_id, v_oldest);
@@ -120,6 +122,30 @@ begin
         ),
         300, 3600,
         'seconds that the oldest result has been kept beyond result_seconds; call maintain '
+        'every second'
+    ));
+
+    select h.ended_at, h.attempt into v_ended_at, v_attempt
+    from rowq.history h force index (primary)
+    where h.part_id = p_part_id
+      and h.ended_at >= (
+          select timestamp'1970-01-01 00:00:00' + interval l.floor microsecond
+          from rowq.lane l force index (primary)
+          where l.part_id = p_part_id
+            and l.lane = -10
+      )
+      and h.ended_at <= v_now
+    order by h.part_id, h.ended_at, h.message_id, h.claim_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_history', p_part_id,
+        greatest(
+            coalesce(timestampdiff(microsecond, v_ended_at, v_now) / 1e6, 0)
+            - v_history_days * 86400,
+            0
+        ),
+        3600, 86400,
+        'seconds that the oldest attempt has been kept beyond history_days; call maintain '
         'every second'
     ));
 

@@ -103,10 +103,19 @@ begin
         -- After a long walk over dead rows, rest for fifty times as long as it took.
         if v_took > c_long_walk then
             set v_pause = least(v_took * c_duty, c_longest_pause);
-            update rowq.lane l
-            set l.check_after = utc_timestamp(6) + interval v_pause microsecond
+            -- Skip a row that an open purge_archive holds.
+            set v_next = null;
+            select l.lane into v_next
+            from rowq.lane l force index (primary)
             where l.part_id = p_part_id
-              and l.lane = v_lane;
+              and l.lane = v_lane
+            for update /*!80000 of l */ skip locked;
+            if v_next is not null then
+                update rowq.lane l
+                set l.check_after = utc_timestamp(6) + interval v_pause microsecond
+                where l.part_id = p_part_id
+                  and l.lane = v_lane;
+            end if;
         end if;
     end loop;
 

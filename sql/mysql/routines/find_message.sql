@@ -13,7 +13,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
+-- differs   a message that ends while it is looked for may be returned as one that has ended
     declare v_part_id int;
     declare v_message_id bigint;
     declare v_key varbinary(800);

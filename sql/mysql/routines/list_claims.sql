@@ -41,6 +41,7 @@ begin
         select q.part_id into v_part_id
         from rowq.queue q force index (primary)
         where q.part_id > v_last
+          and (p_queue_name is null or q.part_id = v_last + 1)
         order by q.part_id
         limit 1;
         if v_part_id is null then

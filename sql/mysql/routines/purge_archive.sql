@@ -9,8 +9,8 @@ begin
 -- routine   purge_archive
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
--- promise   P19
--- locks     archive rows; history rows; for a drop the archive, waiting for a second at most
+-- promise   P19 P37
+-- locks     archive rows; the queue's part against a drop, a row of lane, history rows; for a drop the archive, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is dropped
@@ -50,6 +50,8 @@ begin
                 coalesce(p_batch_size, 1000), v_owns_transaction, v_purged
             );
             if v_has_history then
+                -- drop_queue locks these rows in another order.
+                call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
                 call rowq.internal_purge_history(
                     v_part_id, v_history_days, coalesce(p_batch_size, 1000)
                 );

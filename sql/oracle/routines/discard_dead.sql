@@ -71,7 +71,9 @@ begin
         close asked_for;
     end if;
     internal_delete_dead(v_locked, v_messages);
-    internal_delete_messages(v_queue.part_id, v_messages);
+    -- No archive keeps what is discarded.
+    v_queue.archive_days := 0;
+    internal_finish(v_queue, v_messages, 'cancelled');
     v_removed := v_messages.count;
 
     open p_rows for

@@ -151,6 +151,28 @@ begin
     ) w on true;
 
     return query
+    select 'overdue_history', q.queue_name,
+           greatest(
+               coalesce(extract(epoch from clock_timestamp() - w.ended_at), 0)
+               - q.history_days * 86400,
+               0
+           )::double precision,
+           3600::double precision, 86400::double precision,
+           'seconds that the oldest attempt has been kept beyond history_days; call maintain '
+           'every second'
+    from rowq.queue q
+    left join lateral (
+        select h.ended_at
+        from rowq.history h
+        where h.part_id = q.part_id
+          and h.ended_at >= rowq.internal_from_microseconds(
+              rowq.internal_read_safe_floor(q.part_id, -8::smallint)
+          )
+        order by h.part_id, h.ended_at
+        limit 1
+    ) w on true;
+
+    return query
     select 'overdue_schedules', q.queue_name,
            coalesce(extract(epoch from clock_timestamp() - w.next_run_at), 0)::double precision,
            30::double precision, 300::double precision,

@@ -20,6 +20,15 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
+    -- History may be long: refuse before it is deleted, and delete it before everybody waits.
+    if not coalesce(p_force, false)
+       and exists (select 1 from rowq.message m where m.part_id = v_queue.part_id) then
+        raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
+            p_queue_name
+            using errcode = 'RQ704';
+    end if;
+    perform rowq.internal_purge_history(v_queue.part_id, -1, 2147483647);
+
     -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
     -- in the order in which workers lock, so that no delete below has to wait. All time-outs
     -- together are shorter than deadlock_timeout, so that a deadlock never ends a producer or a

@@ -62,6 +62,8 @@ begin
            g.headers, g.body, g.body_binary, g.dedup_key, g.enqueued_at, g.due_at,
            g.claim_id, g.worker_name, g.lease_until, g.finished_at, g.last_error,
            g.group_key, g.waits_for, g.expires_at, g.progress
-    from rowq.get_message(p_queue_name, v_message_id) g;
+    from rowq.get_message(p_queue_name, v_message_id) g
+    -- It may have ended since it was seen.
+    where g.finished_at is null;
 end;
 $$;

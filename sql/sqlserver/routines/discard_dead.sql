@@ -107,9 +107,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

@@ -13,7 +13,8 @@ begin
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   what another open transaction has changed is not seen until it ends
+-- differs   what another open transaction has changed is not seen until it ends; a message that
+--           ends while it is looked for may be returned as one that has ended
     set nocount on;
     set rowcount 0;
     set xact_abort off;
