@@ -66,7 +66,9 @@ begin
 
     -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
     -- or for moments the clock), or if the ledger comes from another server.
-    v_jumped := v_now < v_floor.frontier or v_now < v_floor.seq - 1 or p_writers < v_floor.writers;
+    v_jumped := v_now < v_floor.frontier
+        or v_now < v_floor.seq - 1
+        or coalesce(p_writers < v_floor.writers, false);
     v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
     v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));
 

@@ -334,3 +334,19 @@ def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
     assert own_queue.call_one("maintain").promoted == 1
     owner.execute("commit")
     assert drain(own_queue) == ["delayed"]
+
+
+def test_dequeues_beside_one_that_is_open_write_no_floor_that_cannot_move(
+    open_owner: Open, own_queue: CheckedQueue
+) -> None:
+    elsewhere = own_queue.via(open_owner())
+    own_queue.call("enqueue_batch", messages=[{"body": "x"}] * 2000)
+    rows = "select coalesce(array_agg(f.generation order by f.lane, f.generation), '{}')"
+    with transaction(elsewhere.connection):
+        elsewhere.dequeue_one()
+        while own_queue.counts()[0] > 500:
+            own_queue.dequeue(250)
+        before = own_queue.connection.execute(f"{rows} from rowq.floor f").fetchone()
+        for _ in range(5):
+            own_queue.dequeue_one()
+        assert own_queue.connection.execute(f"{rows} from rowq.floor f").fetchone() == before
