@@ -3,13 +3,16 @@
 import logging
 import sys
 import time
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
 from rowq.cli.database import check_installed
 from rowq.cli.options import Url
 from rowq.metrics import Collector
+from rowq.metrics.look import Look
+from rowq.metrics.queues import queue_metrics
 from rowq.metrics.server import metrics_page, serving, told
 from rowq.worker.context import StopSignals
 
@@ -59,11 +62,23 @@ def _print(collector: Collector, url: str) -> None:
 
     logging.getLogger("rowq.metrics").setLevel(logging.ERROR)
     registry = CollectorRegistry()
-    registry.register(collector)
+    look = collector.look()
+    registry.register(_Found(look))
     sys.stdout.write(generate_latest(registry).decode())
-    if error := collector.look().error:
-        check_installed(url, error)
-        raise error
+    if look.error:
+        check_installed(url, look.error)
+        raise look.error
+
+
+class _Found:
+    """The metrics of one look, for a registry."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the families of metrics."""
+        return queue_metrics(self._look)
 
 
 def _serve(collector: Collector, host: str, port: int) -> None:
