@@ -96,14 +96,14 @@ class Comparison:
             self.extend_lease: 1,
             self.cancel: 2,
             self.cancel_many: 0.3 if self.has_cancel else 0,
-            self.reset: 2,
+            self.reset: 3,
             self.promote: 1,
             self.reap: 1,
             self.maintain: 1,
             self.let_time_pass: 3,
             self.pause_or_resume: 1,
             self.purge: 0.3,
-            self.discard: 0.5,
+            self.discard: 0.3,
             self.set_groups: 0.5 if self.has_groups else 0,
         }
         (call,) = seeded_random.choices(list(calls), list(calls.values()))
