@@ -96,15 +96,15 @@ class Comparison:
             self.extend_lease: 1,
             self.cancel: 2,
             self.cancel_many: 0.3 if self.has_cancel else 0,
-            self.reset: 3,
+            self.reset: 4,
             self.promote: 1,
             self.reap: 1,
             self.maintain: 1,
             self.let_time_pass: 3,
             self.pause_or_resume: 1,
             self.purge: 0.3,
-            self.discard: 0.3,
-            self.set_groups: 0.5 if self.has_groups else 0,
+            self.discard: 1,
+            self.set_groups: 0.8 if self.has_groups else 0,
         }
         (call,) = seeded_random.choices(list(calls), list(calls.values()))
         call(seeded_random)
@@ -233,8 +233,11 @@ class Comparison:
 
     def finish(self, seeded_random: Random) -> None:
         """Finish messages of a claim that may be stale, in any way."""
-        how = seeded_random.choice(["complete", "complete", "retry_later", "fail_now", "release"])
+        how = seeded_random.choice(["complete", "retry_later", "fail_now", "release"])
         claim_id = self._any_claim(seeded_random)
+        noted = [number for number, claim in self.reference.claims.items() if claim.cancels()]
+        if noted and seeded_random.random() < 0.3:
+            claim_id = seeded_random.choice(noted)
         wanted = (
             None if seeded_random.random() < 0.5 else self._some_messages(seeded_random, claim_id)
         )

@@ -81,7 +81,7 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
 
     # The examples that hypothesis draws depend on which modules are loaded, and repeat themselves;
     # our own seeded ones are the same in every run, and meet every outcome.
-    for number in range(times(15)):
+    for number in range(times(30)):
         draw = dice("steps", number)
         steps = [draw.randrange(2**32) for _ in range(90)]
         compare = example(steps=steps)(compare)
