@@ -9,8 +9,9 @@ begin
 -- routine   purge_archive
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
--- promise   P19 P37
--- locks     archive rows; the queue's part against a drop, a row of lane, history rows; for a drop the archive, waiting for a second at most
+-- promise   P19
+-- locks     archive rows; the queue's part against a drop, a row of lane, history rows; for a drop
+--           the archive, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is dropped
