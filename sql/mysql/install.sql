@@ -100,6 +100,7 @@ deallocate prepare rowq_check;
 -- source internal/leave_groups.sql
 -- source internal/let_go.sql
 -- source internal/locate_messages.sql
+-- source internal/lock_dead.sql
 -- source internal/lock_due.sql
 -- source internal/lock_gate.sql
 -- source internal/lock_part_shared.sql

@@ -87,6 +87,7 @@ $$;
 \ir internal/leave_groups.sql
 \ir internal/let_go.sql
 \ir internal/locate_messages.sql
+\ir internal/lock_dead.sql
 \ir internal/lock_gate.sql
 \ir internal/lock_queue.sql
 \ir internal/maintain_queue.sql

@@ -76,7 +76,7 @@ FORMS = (
     ("internal/maintain_archive.sql", "    savepoint rowq_archive_part;\n", ""),
     ("routines/pause_queue.sql", "\n        from dual;", ";"),
     ("routines/enqueue.sql", "v_fault         varchar2(32767)", "v_fault varchar2(100)"),
-    ("routines/reset.sql", "v_limit := 10000;", "execute immediate 'x';"),
+    ("internal/lock_dead.sql", "v_limit := 10000;", "execute immediate 'x';"),
     ("internal/note_listener.sql", " skip locked", ""),
     ("internal/maintain_archive.sql", "    when e_cancelled then\n        raise;\n", ""),
     ("internal/ring_doorbell.sql", "    when e_cancelled then\n        raise;\n", ""),

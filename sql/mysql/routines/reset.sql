@@ -24,7 +24,6 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
     declare v_seen, v_dead, v_taken, v_reset, v_ended, v_joining, v_waiting, v_ready longtext;
 
     attempt: loop
@@ -40,63 +39,11 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_check_ids(p_message_ids);
-            call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
-            if p_message_ids is not null
-               and (p_message_type is not null or p_died_before is not null) then
-                call rowq.internal_refuse(
-                    'message_type and died_before go together with no message_ids'
-                );
-            end if;
-
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-
-            -- Find rows without locks, then lock them by their whole keys, so that no gap is
-            -- locked.
+            call rowq.internal_lock_dead(
+                p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before,
+                v_part_id, v_dead
+            );
             set v_taken = null, v_reset = null;
-            if p_message_ids is null then
-                select json_arrayagg(h.message_id) into v_seen
-                from (
-                    select d.message_id
-                    from rowq.dead d force index (primary)
-                    where d.part_id = v_part_id
-                      and (p_died_before is null or d.died_at < p_died_before)
-                      and (p_message_type is null or cast(p_message_type as binary) = (
-                          select cast(m.message_type as binary)
-                          from rowq.message m force index (primary)
-                          where m.message_id = d.message_id
-                      ))
-                    order by d.part_id, d.message_id
-                    limit 10000
-                ) h;
-            else
-                select json_arrayagg(h.message_id) into v_seen
-                from (
-                    select distinct d.message_id
-                    from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
-                    straight_join rowq.dead d force index (primary)
-                        on d.part_id = v_part_id
-                       and d.message_id = a.message_id
-                ) h;
-            end if;
-            select json_arrayagg(
-                       json_array(h.message_id, h.lane div 2 * 2 + 1, 0, coalesce(h.holds_group, 0))
-                   )
-            into v_dead
-            from (
-                select d.message_id, d.lane, d.holds_group
-                from (
-                    select distinct a.message_id
-                    from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) a
-                    order by a.message_id
-                ) j
-                straight_join rowq.dead d force index (primary)
-                    on d.part_id = v_part_id
-                   and d.message_id = j.message_id
-                limit v_limit
-                for update skip locked
-            ) h;
 
             if v_dead is not null then
                 -- A dedup key has one owner at a time, so a dead message whose key is taken stays
@@ -118,7 +65,9 @@ begin
                 where m.dedup_key is not null
                   and coalesce(k.message_id, 0) <> m.message_id;
 
-                select json_arrayagg(json_array(j.message_id, j.lane, 0, j.holds_group))
+                select json_arrayagg(json_array(
+                           j.message_id, j.lane div 2 * 2 + 1, 0, coalesce(j.holds_group, 0)
+                       ))
                 into v_reset
                 from json_table(
                     v_dead,

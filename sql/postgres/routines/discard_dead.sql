@@ -24,53 +24,19 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_queue   rowq.queue;
-    v_ids     bigint[];
-    v_outside bigint[];
+    v_dead record;
 begin
-    if not rowq.internal_is_id_list(p_message_ids) then
-        raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
-            using errcode = 'RQ711';
-    end if;
-    if p_max_messages is null or p_max_messages not between 1 and 10000 then
-        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
-            p_max_messages
-            using errcode = 'RQ711';
-    end if;
-    if p_message_ids is not null and num_nonnulls(p_message_type, p_died_before) > 0 then
-        raise exception 'RQ711 invalid_argument: '
-            'message_type and died_before go together with no message_ids'
-            using errcode = 'RQ711';
-    end if;
-    v_queue := rowq.internal_require_queue(p_queue_name);
-
-    select array_agg(h.message_id), array_agg(h.message_id) filter (where h.is_outside)
-    into v_ids, v_outside
-    from (
-        select d.message_id, d.holds_group is null as is_outside
-        from rowq.dead d
-        where d.part_id = v_queue.part_id
-          and (p_message_ids is null or d.message_id = any (p_message_ids))
-          and (p_died_before is null or d.died_at < p_died_before)
-          and (p_message_type is null or p_message_type = (
-              -- A value from a query is looked up by key for each dead message, whatever the
-              -- planner thinks of the sizes.
-              select m.message_type
-              from rowq.message m
-              where m.part_id = d.part_id
-                and m.message_id = d.message_id
-          ))
-        order by d.part_id, d.message_id
-        limit case when p_message_ids is null then p_max_messages else 10000 end
-        for update skip locked
-    ) h;
+    v_dead := rowq.internal_lock_dead(
+        p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+    );
 
     delete from rowq.dead d
-    where d.part_id = v_queue.part_id
-      and d.message_id = any (v_ids);
-    perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_outside);
+    where d.part_id = v_dead.o_part_id
+      and d.message_id = any (v_dead.o_message_ids);
+    perform rowq.internal_finish(
+        v_dead.o_part_id, 0, v_dead.o_message_ids, null, null, 'cancelled', v_dead.o_tokenless
+    );
 
-    return query select coalesce(cardinality(v_ids), 0)::bigint;
+    return query select coalesce(cardinality(v_dead.o_message_ids), 0)::bigint;
 end;
 $$;

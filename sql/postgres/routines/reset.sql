@@ -25,63 +25,29 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_queue   rowq.queue;
-    v_ids     bigint[];
+    v_dead    record;
     v_reset   record;
     v_taken   bigint[];
     v_waiting bigint[];
 begin
-    if not rowq.internal_is_id_list(p_message_ids) then
-        raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
-            using errcode = 'RQ711';
-    end if;
-    if p_max_messages is null or p_max_messages not between 1 and 10000 then
-        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
-            p_max_messages
-            using errcode = 'RQ711';
-    end if;
-    if p_message_ids is not null and num_nonnulls(p_message_type, p_died_before) > 0 then
-        raise exception 'RQ711 invalid_argument: '
-            'message_type and died_before go together with no message_ids'
-            using errcode = 'RQ711';
-    end if;
-    v_queue := rowq.internal_require_queue(p_queue_name);
-
-    select array_agg(h.message_id) into v_ids
-    from (
-        select d.message_id
-        from rowq.dead d
-        where d.part_id = v_queue.part_id
-          and (p_message_ids is null or d.message_id = any (p_message_ids))
-          and (p_died_before is null or d.died_at < p_died_before)
-          and (p_message_type is null or p_message_type = (
-              -- A value from a query is looked up by key for each dead message, whatever the
-              -- planner thinks of the sizes.
-              select m.message_type
-              from rowq.message m
-              where m.part_id = d.part_id
-                and m.message_id = d.message_id
-          ))
-        order by d.part_id, d.message_id
-        limit case when p_message_ids is null then p_max_messages else 10000 end
-        for update skip locked
-    ) h;
+    v_dead := rowq.internal_lock_dead(
+        p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+    );
 
     -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
     insert into rowq.dedup (part_id, message_id, dedup_key)
     select m.part_id, m.message_id, m.dedup_key
     from rowq.message m
-    where m.part_id = v_queue.part_id
-      and m.message_id = any (v_ids)
+    where m.part_id = v_dead.o_part_id
+      and m.message_id = any (v_dead.o_message_ids)
       and m.dedup_key is not null
     order by m.dedup_key, m.message_id
     on conflict (part_id, dedup_key) do nothing;
 
     select coalesce(array_agg(m.message_id), '{}') into v_taken
     from rowq.message m
-    where m.part_id = v_queue.part_id
-      and m.message_id = any (v_ids)
+    where m.part_id = v_dead.o_part_id
+      and m.message_id = any (v_dead.o_message_ids)
       and m.dedup_key is not null
       and not exists (
           select 1
@@ -93,8 +59,8 @@ begin
 
     with from_dead as (
         delete from rowq.dead d
-        where d.part_id = v_queue.part_id
-          and d.message_id = any (v_ids)
+        where d.part_id = v_dead.o_part_id
+          and d.message_id = any (v_dead.o_message_ids)
           and d.message_id <> all (v_taken)
         returning d.message_id, d.lane, d.last_error, d.holds_group
     )
@@ -108,24 +74,24 @@ begin
         -- One that has kept the token of its group goes on as if it had none.
         select case when f.holds_group then null else x.group_key end as group_key
         from rowq.message x
-        where x.part_id = v_queue.part_id
+        where x.part_id = v_dead.o_part_id
           and x.message_id = f.message_id
         offset 0
     ) m;
 
     -- A message that is alive again has not ended.
     delete from rowq.result r
-    where r.part_id = v_queue.part_id
+    where r.part_id = v_dead.o_part_id
       and r.message_id = any (v_reset.ids);
 
     if array_remove(v_reset.group_keys, null) <> '{}' then
         v_waiting := rowq.internal_join_groups(
-            v_queue.part_id, v_reset.group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
+            v_dead.o_part_id, v_reset.group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
         );
-        perform rowq.internal_note_expiry(v_queue.part_id, v_waiting);
+        perform rowq.internal_note_expiry(v_dead.o_part_id, v_waiting);
     end if;
     perform rowq.internal_push_ready(
-        v_queue.part_id, array_agg(u.lane order by u.place),
+        v_dead.o_part_id, array_agg(u.lane order by u.place),
         array_agg(u.message_id order by u.place), array_agg(0::smallint),
         array_agg(u.last_error order by u.place)
     )
@@ -141,6 +107,6 @@ begin
                when u.message_id = any (v_taken) then 'duplicate'
                else 'not_found'
            end
-    from unnest(coalesce(p_message_ids, v_ids)) u (message_id);
+    from unnest(coalesce(p_message_ids, v_dead.o_message_ids)) u (message_id);
 end;
 $$;
