@@ -136,6 +136,7 @@ $$;
 \ir internal/recheck_death.sql
 \ir internal/recheck_later.sql
 \ir internal/refuse_bad_value.sql
+\ir internal/refuse_filled_queue.sql
 \ir internal/refuse_predecessors.sql
 \ir internal/refuse_queue.sql
 \ir internal/require_autocommit.sql

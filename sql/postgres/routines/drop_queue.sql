@@ -20,20 +20,15 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- History may be long: refuse before it is deleted, and delete it before everybody waits.
-    if not coalesce(p_force, false)
-       and exists (select 1 from rowq.message m where m.part_id = v_queue.part_id) then
-        raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
-            p_queue_name
-            using errcode = 'RQ704';
-    end if;
-    perform rowq.internal_purge_history(v_queue.part_id, -1, 2147483647);
+    perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
 
     -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
     -- in the order in which workers lock, so that no delete below has to wait. All time-outs
     -- together are shorter than deadlock_timeout, so that a deadlock never ends a producer or a
     -- worker.
     begin
+        -- History may be long, so delete it before everybody waits for this transaction.
+        delete from rowq.history h where h.part_id = v_queue.part_id;
         lock table rowq.queue, rowq.gate, rowq.claim, rowq.floor, rowq.ready, rowq.delayed,
             rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.successor,
             rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started,
@@ -43,7 +38,7 @@ begin
         delete from rowq.schedule s where s.part_id = v_queue.part_id;
         -- Only maintain can still hold these rows: who adds one has written to the tables above.
         delete from rowq.expiry e where e.part_id = v_queue.part_id;
-        -- So it is with these: who adds one has locked a claim.
+        -- So it is with what came to these meanwhile: who adds one has locked a claim.
         delete from rowq.history h where h.part_id = v_queue.part_id;
     exception
         when lock_not_available then
@@ -51,14 +46,7 @@ begin
                 using errcode = 'RQ705';
     end;
 
-    if not coalesce(p_force, false) and (
-        exists (select 1 from rowq.message m where m.part_id = v_queue.part_id)
-        or exists (select 1 from rowq.archive a where a.part_id = v_queue.part_id)
-    ) then
-        raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
-            p_queue_name
-            using errcode = 'RQ704';
-    end if;
+    perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
 
     delete from rowq.ready r where r.part_id = v_queue.part_id;
     delete from rowq.delayed d where d.part_id = v_queue.part_id;
