@@ -28,12 +28,9 @@ _QUICK_DEATHS = 5
 
 # A child that has not reported for so many seconds is stuck: it should four times a second.
 _SILENT_SECONDS = 3.0
+_NOT_YET = "a process has not reported yet"
 
-_Report = (
-    tuple[Literal["stats"], WorkerStats]
-    | tuple[Literal["measures"], Measures]
-    | tuple[Literal["failed"], str]
-)
+_Report = tuple[Literal["measures"], Measures] | tuple[Literal["failed"], str]
 _LOGGERS = ("rowq", "rowq.worker")
 
 
@@ -120,11 +117,9 @@ class WorkerProcess:
         self._backoff = Backoff(first=0.5, cap=15.0)
         self._quick_deaths = 0
         self._restart_at = 0.0
-        self._past = WorkerStats()
-        self._stats = WorkerStats()
         # They are replaced together: another thread may add them up at any moment, and a count
         # that is there twice, or not at all, would be one too many for ever.
-        self._measures = (Measures(), Measures(why_not_ready="a process has not reported yet"))
+        self._measures = (Measures(), Measures(why_not_ready=_NOT_YET))
         self._reported_at = 0.0
         self._failure: str | None = None
         self._process: SpawnProcess | None = None
@@ -136,7 +131,8 @@ class WorkerProcess:
     @property
     def stats(self) -> WorkerStats:
         """What this process and those that it replaced have done, by their last reports."""
-        return self._past.plus(self._stats)
+        past, last = self._measures
+        return past.stats.plus(last.stats)
 
     @property
     def measures(self) -> Measures:
@@ -216,9 +212,7 @@ class WorkerProcess:
         with suppress(EOFError, OSError):
             while self._pipe is not None and self._pipe.poll():
                 report: _Report = self._pipe.recv()
-                if report[0] == "stats":
-                    self._stats = report[1]
-                elif report[0] == "measures":
+                if report[0] == "measures":
                     self._reported_at = time.monotonic()
                     self._measures = (self._measures[0], report[1])
                 else:
@@ -226,7 +220,6 @@ class WorkerProcess:
 
     def _after_end(self, status: int, stopping: bool) -> None:
         lived = time.monotonic() - self._started_at
-        self._past, self._stats = self.stats, WorkerStats()
         waiting = Measures(why_not_ready="a process has ended and is to be restarted")
         self._measures = (self.measures.ended(), waiting)
         self._process = self._pipe = None
@@ -314,34 +307,30 @@ def work_in_child(
         with send_lock, suppress(OSError):
             pipe.send((kind, what))
 
-    def report_all() -> None:
-        if workers:
-            report("measures", workers[0].measures())
-        report("stats", context.counter.snapshot())
+    def report_measures() -> None:
+        report("measures", workers[0].measures() if workers else Measures(why_not_ready=_NOT_YET))
 
     workers: list[WorkerThreads] = []
     reporter = threading.Thread(
-        target=_talk_to_parent, args=(context, pipe, report_all), daemon=True
+        target=_talk_to_parent, args=(context, pipe, report_measures), daemon=True
     )
     reporter.start()
     try:
         with StopSignals() as signals:
-            threads = WorkerThreads(context)
-            if context.meter:
-                workers.append(threads)
-            threads.run(None, signals)
+            workers.append(WorkerThreads(context))
+            workers[0].run(None, signals)
     except RowqError as error:
         log.exception("the worker gives up")
         report("failed", described(error))
         sys.exit(1)
     finally:
-        report_all()
+        report_measures()
 
 
 def _talk_to_parent(
     context: Context, pipe: "Connection[Any, Any]", report: Callable[[], None]
 ) -> None:
-    """Report the counts until the end; stop when the parent asks for it, or has ended."""
+    """Report the measures until the end; stop when the parent asks for it, or has ended."""
     try:
         while True:
             if pipe.poll(_REPORT_SECONDS):

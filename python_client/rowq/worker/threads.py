@@ -75,7 +75,9 @@ class WorkerThreads:
 
     def measures(self) -> Measures:
         """Return what the worker has done so far, and how it is."""
-        return self._pulse.measures() if self._pulse else Measures()
+        if self._pulse is None:
+            return Measures(stats=self._context.counter.snapshot())
+        return self._pulse.measures()
 
     def _helpers(self) -> list[tuple[str, Callable[[], None]]]:
         """Return the names and loops of the threads that are wanted beside the consumers'."""
