@@ -47,6 +47,23 @@ def fewest_pages(connection: Connection, work: Callable[[], object]) -> int:
     return min(pages(connection, work) for _ in range(5))
 
 
+def cost_of_purge(
+    connection: Connection,
+    fill: Callable[[], object],
+    purge: Callable[[], object],
+    is_empty: Callable[[], bool],
+) -> int:
+    """Return the pages that it takes to purge what `fill` adds, between the rescans of maintain."""
+    time.sleep(0.6)  # A floor stays half a second behind now.
+    found = []
+    for _ in range(5):
+        fill()
+        until_quiet(connection)
+        found.append(pages(connection, purge))
+        assert is_empty()
+    return min(found)
+
+
 def rows(connection: Connection, work: Callable[[], object]) -> int:
     """Do some work in this session and return how many rows its plans touched."""
     before = _rows(connection)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.mysql.costs import pages, part_of, until_quiet
+from tests.engine_only.mysql.costs import cost_of_purge, part_of
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, enqueue
@@ -275,19 +275,13 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one attempt, between the rescans of maintain."""
-    part = part_of(connection, queue)
-
-    def purge() -> None:
-        connection.execute("call rowq.internal_purge_history(%s, 0, 10000)", [part])
-
-    time.sleep(0.6)  # A floor stays half a second behind now.
-    found = []
-    for _ in range(5):
-        fill(connection, queue, 1)
-        until_quiet(connection)
-        found.append(pages(connection, purge))
-        assert kept_rows(connection, queue) == 0
-    return min(found)
+    purge, part = "call rowq.internal_purge_history(%s, 0, 10000)", part_of(connection, queue)
+    return cost_of_purge(
+        connection,
+        lambda: fill(connection, queue, 1),
+        lambda: connection.execute(purge, [part]),
+        lambda: kept_rows(connection, queue) == 0,
+    )
 
 
 @pytest.mark.promise("P13", "P37")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.mysql.costs import pages, part_of, until_quiet
+from tests.engine_only.mysql.costs import cost_of_purge, part_of
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, make_dead, refused
@@ -192,19 +192,13 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one result, between the rescans of maintain."""
-    part = part_of(connection, queue)
-
-    def purge() -> None:
-        connection.execute("call rowq.internal_purge_results(%s, 0.001, 10000)", [part])
-
-    time.sleep(0.6)  # A floor stays half a second behind now.
-    found = []
-    for _ in range(5):
-        fill(connection, queue, 1)
-        until_quiet(connection)
-        found.append(pages(connection, purge))
-        assert results(connection, queue) == 0
-    return min(found)
+    purge, part = "call rowq.internal_purge_results(%s, 0.001, 10000)", part_of(connection, queue)
+    return cost_of_purge(
+        connection,
+        lambda: fill(connection, queue, 1),
+        lambda: connection.execute(purge, [part]),
+        lambda: results(connection, queue) == 0,
+    )
 
 
 def results(connection: Connection, queue: str) -> int:
