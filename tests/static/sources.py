@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -167,20 +168,32 @@ def raised(text: str) -> set[str]:
 
 def errors_of(engine: str, name: str) -> set[str]:
     """Return the errors that a routine or helper raises, through what it calls as well."""
-    texts: dict[str, str] = {}
-    for path in sql_files(engine):
-        name_there = object_name(path)
-        texts[name_there] = texts.get(name_there, "") + path.read_text(encoding="utf-8")
+    found = _errors_and_calls_of(engine)
     waiting, seen, errors = [name], set[str](), set[str]()
     while waiting:
         dialect = waiting.pop()
         if dialect not in seen:
             seen.add(dialect)
-            text = texts.get(dialect, "")
-            errors |= raised(text)
-            waiting += ["".join(names) for names in _CALLED.findall(code_of(text))]
-            waiting += _SENT.findall(text)
+            by_itself, called = found.get(dialect, (set(), []))
+            errors |= by_itself
+            waiting += called
     return errors
+
+
+@cache
+def _errors_and_calls_of(engine: str) -> dict[str, tuple[set[str], list[str]]]:
+    """Return what each routine and helper of an engine raises by itself, and whom it calls."""
+    texts: dict[str, str] = {}
+    for path in sql_files(engine):
+        name = object_name(path)
+        texts[name] = texts.get(name, "") + path.read_text(encoding="utf-8")
+    return {
+        name: (
+            raised(text),
+            ["".join(names) for names in _CALLED.findall(code_of(text))] + _SENT.findall(text),
+        )
+        for name, text in texts.items()
+    }
 
 
 def words(field: str) -> list[str]:

@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import rowq
 from rowq import errors, messages
 from rowq.contract import Parameter, Routine, load_contract
+from tests.static.each import for_each
 
 CONTRACT = load_contract()
 ROUTINES = list(CONTRACT.routines.values())
@@ -84,8 +86,7 @@ def test_there_is_one_method_per_routine_and_none_besides(queue: type) -> None:
     assert public - {"close"} == set(CONTRACT.routines)
 
 
-@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
-@pytest.mark.parametrize("queue", QUEUES, ids=name_of)
+@for_each(product(QUEUES, ROUTINES))
 def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine: Routine) -> None:
     parameters = dict(inspect.signature(getattr(queue, routine.name)).parameters)
     del parameters["self"]
@@ -97,7 +98,7 @@ def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine:
             )
 
 
-@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+@for_each(ROUTINES)
 def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
     positional = [
         name
@@ -115,7 +116,7 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
     assert set(required) <= set(positional)
 
 
-@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+@for_each(ROUTINES)
 def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
     result = result_class(getattr(rowq.Queue, routine.name))
     if routine.name in MOMENTS:
@@ -128,7 +129,7 @@ def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
     assert result.__name__ in rowq.__all__
 
 
-@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+@for_each(ROUTINES)
 def test_a_results_fields_have_the_contracts_types(routine: Routine) -> None:
     if routine.name in MOMENTS:
         return
@@ -139,7 +140,7 @@ def test_a_results_fields_have_the_contracts_types(routine: Routine) -> None:
         assert hints[column.name] in {wanted, wanted | None}, column.name
 
 
-@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+@for_each(ROUTINES)
 def test_both_queues_return_the_same(routine: Routine) -> None:
     results = [typing.get_type_hints(getattr(queue, routine.name))["return"] for queue in QUEUES]
     assert results[0] == results[1]

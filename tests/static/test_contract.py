@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from rowq.oracle.packages import ROLES, packages
+from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,
     ENGINES,
     ROOT,
     SQL,
     errors_of,
-    label,
     name_on,
     routines_of,
     sql_files,
@@ -174,7 +174,7 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
     assert named[-len(beside) - 1 :] == [*beside, "grants.sql"]
 
 
-@pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
+@for_each(ROUTINES)
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = routines_of(engine)[name]
     kind, parameters, _ = signature(engine, name)
@@ -213,7 +213,7 @@ def default_on(engine: str, given: dict[str, str]) -> str:
     return {"true": "1", "false": "0"}.get(default, default) if has_numbers else default
 
 
-@pytest.mark.parametrize("name", routines_of("oracle"))
+@for_each(routines_of("oracle"))
 def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
     for listed in _SELECTED.findall(routine_file("oracle", name)):
         columns = [part.split()[-1].rpartition(".")[2] for part in top_level(listed)]
@@ -230,7 +230,7 @@ def top_level(text: str) -> list[str]:
     return marked.split("\0")
 
 
-@pytest.mark.parametrize("name", routines_of("postgres"))
+@for_each(routines_of("postgres"))
 def test_postgres_columns_have_the_contract_s_order_and_types(name: str) -> None:
     engine, entry = "postgres", routines_of("postgres")[name]
     kind, _, columns = signature(engine, name)
@@ -246,7 +246,7 @@ def type_of(column: str) -> str:
     return str(CONTRACT["columns"][column]["type"])
 
 
-@pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
+@for_each(ROUTINES)
 def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name: str) -> None:
     possible = errors_of(engine, name_on(engine, name)) - UNREACHABLE.get((engine, name), set())
     assert possible == set(routines_of(engine)[name]["errors"])
@@ -268,8 +268,12 @@ def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
 def test_every_error_and_every_outcome_word_is_used() -> None:
     routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
     assert {number for entry in routines for number in entry["errors"]} == CONTRACT["errors"].keys()
+    sources = {
+        engine: "\n".join(path.read_text(encoding="utf-8") for path in sql_files(engine))
+        for engine in ENGINES
+    }
     for engine, name in ROUTINES:
-        texts = "\n".join(path.read_text(encoding="utf-8") for path in sql_files(engine))
+        texts = sources[engine]
         for outcome in CONTRACT["routine"][name].get("outcomes", ()):
             assert f"'{outcome}'" in texts, f"{name} never says {outcome}"
 

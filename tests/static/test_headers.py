@@ -6,8 +6,7 @@ is not the default.
 
 from pathlib import Path
 
-import pytest
-
+from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,
     HEADER_DEFAULTS,
@@ -16,7 +15,6 @@ from tests.static.sources import (
     entry_name,
     errors_of,
     header,
-    label,
     object_name,
     raised,
     routines_of,
@@ -39,12 +37,12 @@ def fields_of(path: Path) -> dict[str, str]:
     return HEADER_DEFAULTS | header(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("engine", "path"), ROUTINES, ids=label)
+@for_each(ROUTINES)
 def test_a_routine_s_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -> None:
     assert tuple(header(path.read_text(encoding="utf-8"))) == HEADER_FIELDS, engine
 
 
-@pytest.mark.parametrize(("engine", "path"), HELPERS, ids=label)
+@for_each(HELPERS)
 def test_a_helper_s_header_says_what_is_not_the_default_in_its_order(
     engine: str, path: Path
 ) -> None:
@@ -54,13 +52,13 @@ def test_a_helper_s_header_says_what_is_not_the_default_in_its_order(
     assert not fields.items() & HEADER_DEFAULTS.items(), "a default is left out"
 
 
-@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+@for_each(FILES)
 def test_a_header_stands_first_in_the_body(engine: str, path: Path) -> None:
     before, _, _ = path.read_text(encoding="utf-8").partition("\n-- routine ")
     assert before.endswith(BODY_BEGINS[engine])
 
 
-@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+@for_each(FILES)
 def test_a_header_names_its_own_file_and_version(engine: str, path: Path) -> None:
     fields = fields_of(path)
     assert fields["routine"] == object_name(path), engine
@@ -68,7 +66,7 @@ def test_a_header_names_its_own_file_and_version(engine: str, path: Path) -> Non
     assert fields["version"] == (suffix if suffix.isdigit() else "1")
 
 
-@pytest.mark.parametrize(("engine", "path"), ROUTINES, ids=label)
+@for_each(ROUTINES)
 def test_a_header_agrees_with_the_contract(engine: str, path: Path) -> None:
     fields, entry = fields_of(path), routines_of(engine)[entry_name(path)]
     assert words(fields["errors"]) == entry["errors"], engine
@@ -76,13 +74,13 @@ def test_a_header_agrees_with_the_contract(engine: str, path: Path) -> None:
     assert fields["purpose"] == entry["purpose"]
 
 
-@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+@for_each(FILES)
 def test_a_header_lists_the_errors_that_are_raised(engine: str, path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     listed = set(words(fields_of(path)["errors"]))
     assert raised(text) <= listed <= errors_of(engine, object_name(path))
 
 
-@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+@for_each(FILES)
 def test_a_header_cites_promises_that_exist(engine: str, path: Path) -> None:
     assert set(words(fields_of(path)["promise"])) <= CONTRACT["promises"].keys(), engine

@@ -3,15 +3,14 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.static.sources import SQL, code, label, sql_files
+from tests.static.each import for_each
+from tests.static.sources import SQL, code, sql_files
 
 FOLDER = SQL / "mysql"
 CODE = list(sql_files("mysql", "internal", "routines"))
 TABLES = list(sql_files("mysql", "tables"))
 BY_KEY = "ready|delayed|claim|finished|message|dedup|dead"
-each_file = pytest.mark.parametrize("path", CODE, ids=label)
+each_file = for_each(CODE)
 
 OVERLAYS = 0
 """Files that differ between MariaDB and MySQL; each says why in its header."""
@@ -78,7 +77,7 @@ def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_wai
     assert path.stem == "look_for_idle" or "sysdate" not in code(path)
 
 
-@pytest.mark.parametrize("path", TABLES, ids=label)
+@for_each(TABLES)
 def test_a_table_is_innodb_and_its_moments_have_no_time_zone(path: Path) -> None:
     text = code(path)
     assert "timestamp " not in text
@@ -88,7 +87,7 @@ def test_a_table_is_innodb_and_its_moments_have_no_time_zone(path: Path) -> None
         assert moment.startswith("(6)")
 
 
-@pytest.mark.parametrize("path", TABLES, ids=label)
+@for_each(TABLES)
 def test_what_is_hot_has_no_second_index_to_be_locked_in_another_order(path: Path) -> None:
     if path.stem not in BY_KEY.split("|"):
         return

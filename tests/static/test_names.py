@@ -1,17 +1,16 @@
 """The SQL files keep the house style."""
 
 import re
+from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,
     ENGINES,
     SQL,
     code_files,
     code_of,
-    label,
     migration_scripts,
     object_name,
     sql_files,
@@ -72,7 +71,7 @@ def without_said(line: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+@for_each(EVERY)
 def test_lines_are_short_and_clean(engine: str, path: Path) -> None:
     text = text_of(path)
     assert text.isascii(), engine
@@ -82,28 +81,28 @@ def test_lines_are_short_and_clean(engine: str, path: Path) -> None:
     assert "\r" not in text
     for number, line in enumerate(text.splitlines(), start=1):
         # The contract's words are checked elsewhere.
-        is_verbatim = line.startswith("-- purpose ") or len(without_said(line)) <= 100
-        assert len(line) <= 100 or is_verbatim, f"line {number} has {len(line)} columns"
+        is_short = len(line) <= 100 or line.startswith("-- purpose ")
+        assert is_short or len(without_said(line)) <= 100, f"line {number} is too long"
         assert line == line.rstrip(), f"line {number} ends with a blank"
 
 
-@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+@for_each(EVERY)
 def test_keywords_are_lower_case(engine: str, path: Path) -> None:
     assert not _UPPER.findall(code_of(text_of(path))), engine
 
 
-@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+@for_each(EVERY)
 def test_no_statement_selects_whatever_columns_there_are(engine: str, path: Path) -> None:
     assert not re.search(r"\bselect\s+(\w+\.)?\*", code_of(text_of(path))), engine
     assert not re.search(r"\breturning\s+(\w+\.)?\*", code_of(text_of(path)))
 
 
-@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+@for_each(EVERY)
 def test_a_path_is_lower_case_words(engine: str, path: Path) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", path.stem), engine
 
 
-@pytest.mark.parametrize("path", POSTGRES_ROUTINES, ids=label)
+@for_each(POSTGRES_ROUTINES)
 def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(path: Path) -> None:
     clauses = code_of(text_of(path)).partition("as $$")[0]
     if path.stem in CALLERS_RIGHTS:
@@ -113,13 +112,13 @@ def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(path: P
         assert re.search(PINNED, clauses)
 
 
-@pytest.mark.parametrize("path", POSTGRES, ids=label)
+@for_each(POSTGRES)
 def test_postgres_code_builds_no_statement_from_text(path: Path) -> None:
     found = re.search(r"\bexecute\b", code_of(text_of(path)))
     assert not found or path.stem in DYNAMIC
 
 
-@pytest.mark.parametrize("path", POSTGRES, ids=label)
+@for_each(POSTGRES)
 def test_postgres_parameters_and_variables_say_what_they_are(path: Path) -> None:
     code = code_of(text_of(path))
     declared = re.search(r"\ndeclare\n(.*?)\nbegin\n", code, re.DOTALL)
@@ -127,7 +126,7 @@ def test_postgres_parameters_and_variables_say_what_they_are(path: Path) -> None
     assert all(name.startswith(("v_", "c_")) for name in names), names
 
 
-@pytest.mark.parametrize("path", POSTGRES, ids=label)
+@for_each(POSTGRES)
 def test_postgres_tables_and_routines_are_always_named_with_their_schema(path: Path) -> None:
     tables = "|".join(sorted(table.stem for table in sql_files("postgres", "tables")))
     assert not re.search(
@@ -136,26 +135,26 @@ def test_postgres_tables_and_routines_are_always_named_with_their_schema(path: P
     assert not re.search(r"(?<!rowq\.)\binternal_\w+\(", code_of(text_of(path)))
 
 
-@pytest.mark.parametrize("path", POSTGRES, ids=label)
+@for_each(POSTGRES)
 def test_postgres_files_create_one_thing_and_may_run_again(path: Path) -> None:
     created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
     assert len(created) == 1
     assert created[0].startswith("create or replace ")
 
 
-@pytest.mark.parametrize("path", sorted((SQL / "postgres" / "tables").glob("*.sql")), ids=label)
+@for_each(sorted((SQL / "postgres" / "tables").glob("*.sql")))
 def test_postgres_tables_may_be_created_again(path: Path) -> None:
     created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
     assert created
     assert all(" if not exists " in line for line in created)
 
 
-@pytest.mark.parametrize("path", POSTGRES, ids=label)
+@for_each(POSTGRES)
 def test_postgres_moments_are_not_frozen_at_the_start_of_the_transaction(path: Path) -> None:
     assert not re.search(r"\b(now\(\)|current_timestamp|localtimestamp)", code_of(text_of(path)))
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path: Path) -> None:
     text = text_of(path)
     created = re.findall(r"^create .*", text, re.MULTILINE)
@@ -166,33 +165,33 @@ def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path
     assert text.endswith("\nend\ngo\n")
 
 
-@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
+@for_each(sql_files("sqlserver"))
 def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(path: Path) -> None:
     code = code_of(text_of(path))
     created = re.search(r"^\s*create ", code, re.MULTILINE)
     assert not created or SETTINGS in code[: created.start()]
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_code_builds_no_statement_from_text(path: Path) -> None:
     found = re.search(r"\bexec(ute)?\s*\(|\bsp_executesql\b", code_of(text_of(path)))
     assert not found or path.stem in MADE_BY_TEXT
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Path) -> None:
     code = code_of(text_of(path))
     assert not re.search(r"\b(nolock|merge (?!range)|tablockx?|@@identity)\b", code)
     assert not re.search(r"\b(getdate|sysdatetime|current_timestamp|getutcdate)\b", code)
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
     tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)
     assert not [table for table in tables if "(max)" in table]
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_tables_are_always_named_with_their_schema(path: Path) -> None:
     tables = "|".join(sorted(table.stem for table in sql_files("sqlserver", "tables")))
     assert not re.search(
@@ -200,7 +199,7 @@ def test_sqlserver_tables_are_always_named_with_their_schema(path: Path) -> None
     )
 
 
-@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+@for_each(SQLSERVER)
 def test_sqlserver_files_hold_nothing_that_sqlcmd_or_odbc_would_take_for_its_own(
     path: Path,
 ) -> None:
@@ -210,6 +209,7 @@ def test_sqlserver_files_hold_nothing_that_sqlcmd_or_odbc_would_take_for_its_own
     assert not re.search(r"[{}]", code_of(text))
 
 
+@cache
 def sqlserver_names() -> set[str]:
     """Return everything that the files for SQL Server create in the schema, as it is spelled."""
     created = r"^create (?:or alter )?(?:table|sequence|type|procedure|function) rowq\.(\w+)"
@@ -217,7 +217,7 @@ def sqlserver_names() -> set[str]:
     return {name for text in texts for name in re.findall(created, text, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
+@for_each(sql_files("sqlserver"))
 def test_sqlserver_names_are_spelled_in_one_way_for_databases_where_case_matters(
     path: Path,
 ) -> None:

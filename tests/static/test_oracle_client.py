@@ -12,6 +12,7 @@ import rowq
 from rowq.oracle.calls import Lob, call_of, kinds_of
 from rowq.oracle.engine import ENGINE
 from rowq.oracle.packages import Subprogram, subprograms
+from tests.static.each import for_each
 from tests.static.sources import CONTRACT, EXAMPLES, SQL, routines_of
 
 ROUTINES: dict[str, Subprogram] = {
@@ -43,7 +44,7 @@ def database_error(number: int, text: str) -> oracledb.DatabaseError:
     return oracledb.DatabaseError(_Error(f"ORA-{number:05d}: {text}", code=number))
 
 
-@pytest.mark.parametrize("routine", routines_of("oracle"))
+@for_each(routines_of("oracle"))
 def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str) -> None:
     text = call_of(routine).text
     given = re.findall(r"(p_\w+) => :(\w+)", text)
@@ -53,7 +54,7 @@ def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str)
     assert given[-1][0] == "p_rows"
 
 
-@pytest.mark.parametrize("routine", routines_of("oracle"))
+@for_each(routines_of("oracle"))
 def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -> None:
     call = call_of(routine)
     values = call.values({name: EXAMPLES[kind_of(name)] for name, _ in call.parameters})

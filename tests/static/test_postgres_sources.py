@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import code_of, label, sql_files
+from tests.static.each import for_each
+from tests.static.sources import code_of, sql_files
 
 CALLED_BY_USERS = [
     path
@@ -25,7 +26,7 @@ def test_only_what_commits_runs_in_the_callers_path() -> None:
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("path", IN_THE_CALLERS_PATH, ids=label)
+@for_each(IN_THE_CALLERS_PATH)
 def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(path: Path) -> None:
     text = code_of(path.read_text(encoding="utf-8"))
     body = text.partition("as $$")[2].replace(":=", "").replace("errcode =", "")

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.engines.base import REMEDIES, TO_RUN, Server
+from tests.static.each import for_each
 from tests.static.sources import ROOT
 
 FILES = sorted((ROOT / "tests").rglob("*.py"))
@@ -33,7 +32,7 @@ def reasons_by_name(tree: ast.AST) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(FILES)
 def test_every_skip_says_how_to_have_the_test_run(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     named = reasons_by_name(tree)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from zoneinfo import available_timezones
 
-import pytest
-
-from tests.static.sources import code, label, sql_files
+from tests.static.each import for_each
+from tests.static.sources import code, sql_files
 
 CODE = list(sql_files("sqlserver", "internal", "routines"))
 ROUTINES = list(sql_files("sqlserver", "routines"))
@@ -42,8 +41,8 @@ WRITING = re.compile(
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
-each_file = pytest.mark.parametrize("path", CODE, ids=label)
-each_table = pytest.mark.parametrize("path", TABLES, ids=label)
+each_file = for_each(CODE)
+each_table = for_each(TABLES)
 
 
 def hints(text: str) -> Iterator[set[str]]:
@@ -74,7 +73,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> 
     assert set(read) <= allowed.get(path.stem, {"lane"})
 
 
-@pytest.mark.parametrize("path", ROUTINES + FRAMES, ids=label)
+@for_each(ROUTINES + FRAMES)
 def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path) -> None:
     text = code(path).replace(BEGINNING, "")
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
@@ -116,7 +115,7 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
         assert "if @owns_transaction = 0 set xact_abort off;" in text
 
 
-@pytest.mark.parametrize("path", FRAMES, ids=label)
+@for_each(FRAMES)
 def test_a_call_refuses_before_xact_abort_and_writes_after_it(path: Path) -> None:
     """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
     text = code(path)

@@ -100,12 +100,6 @@ FAULTS = (
         always=False,
     ),
     Fault(
-        "it takes a second or two for a batch of 1000 messages, and there are 70 batches for 30"
-        " seconds",
-        ("cli/test_load.py::test_seventy_thousand_rows_go_in_within_seconds",),
-        always=False,
-    ),
-    Fault(
         "a session needs seconds to compile what it calls first: twenty threads, five children that"
         " die as they begin, the first heartbeat for a lease of a second, or a look one second"
         " before a delay is over, are not there in time",

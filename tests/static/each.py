@@ -1,0 +1,33 @@
+"""A rule about each of many things is one test: thousands would take minutes to collect."""
+
+from collections.abc import Callable, Iterable
+
+from tests.static.sources import label
+
+
+def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """Make one test of a rule about each thing; it tells of all things that break the rule.
+
+    Args:
+        things: What the rule is called with, one after the other; a tuple is its arguments.
+    """
+    given = [thing if isinstance(thing, tuple) else (thing,) for thing in things]
+
+    def test_of(rule: Callable[..., None]) -> Callable[[], None]:
+        def test() -> None:
+            assert given, "the rule is about nothing"
+            broken: list[Exception] = []
+            for arguments in given:
+                try:
+                    rule(*arguments)
+                except Exception as error:
+                    error.add_note(f"This is about {' '.join(map(label, arguments))}.")
+                    broken.append(error)
+            if broken:
+                raise ExceptionGroup(f"{len(broken)} of {len(given)} break the rule", broken)
+
+        test.__name__, test.__doc__ = rule.__name__, rule.__doc__
+        test.__module__, test.__qualname__ = rule.__module__, rule.__qualname__
+        return test
+
+    return test_of

@@ -1,0 +1,31 @@
+"""What tests a rule about many things tells of each that breaks it."""
+
+import pytest
+
+from tests.static.each import for_each
+
+
+def test_all_that_break_a_rule_are_told_with_their_names() -> None:
+    @for_each([("one", 1), ("two", 2), ("three", 3)])
+    def test_a_number_is_odd(word: str, number: int) -> None:
+        assert number % 2, word
+
+    @for_each(["even", "numbers"])
+    def test_a_word_is_short(word: str) -> None:
+        assert len(word) < 3
+
+    with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as one:
+        test_a_number_is_odd()
+    assert one.value.exceptions[0].__notes__ == ["This is about two 2."]
+    with pytest.raises(ExceptionGroup, match="2 of 2") as both:
+        test_a_word_is_short()
+    assert len(both.value.exceptions) == 2
+
+
+def test_a_rule_about_nothing_fails() -> None:
+    @for_each([])
+    def test_nothing_is_wrong() -> None:
+        """Never called."""
+
+    with pytest.raises(AssertionError, match="about nothing"):
+        test_nothing_is_wrong()
