@@ -12,7 +12,15 @@ from benchmarks.engines.postgres import lab as postgres
 from benchmarks.engines.postgres.session import PostgresSession
 from benchmarks.studies.features import recurring
 from benchmarks.studies.features.courses import KEEP, PUT, STEPS, TAKE
-from benchmarks.studies.features.features import BATCHES, FEATURES, PLAIN, SCHEDULE, SCHEDULES
+from benchmarks.studies.features.features import (
+    BATCHES,
+    FEATURES,
+    PLAIN,
+    RESULT,
+    RESULT_BYTES,
+    SCHEDULE,
+    SCHEDULES,
+)
 from benchmarks.studies.features.houses import AT_ONCE, EACH_SECOND, TARGET, House, build
 from benchmarks.studies.features.idle import IdlePlan
 from benchmarks.studies.features.meter import FIGURES, SETTINGS
@@ -83,6 +91,10 @@ def test_a_feature_costs_statements_where_it_works(found: dict[str, Any]) -> Non
     assert statements("archive_days", KEEP) > statements(PLAIN, KEEP)
     assert statements("max_leased", TAKE) > statements(PLAIN, TAKE)
     assert statements("topic, 1 queue", PUT) > statements("topic, 3 queues", PUT)
+    assert statements("expire_seconds", PUT) > statements(PLAIN, PUT)
+    assert statements("result_seconds", TAKE) > statements(PLAIN, TAKE)
+    assert statements("result_seconds", KEEP) > statements(PLAIN, KEEP)
+    assert statements("history_days", TAKE) > statements(PLAIN, TAKE)
     assert statements(SCHEDULE, PUT) > statements(SCHEDULE, PUT, SCHEDULES) > 1
 
 
@@ -130,6 +142,16 @@ def test_the_other_queues_are_measured_or_left_out_with_the_reason(found: dict[s
 def _only(found: dict[str, Any], name: str) -> tuple[str, int]:
     (batch,) = {turn["batch"] for turn in found["rounds"] if turn["name"] == name}
     return name, batch
+
+
+def test_a_result_is_more_log(found: dict[str, Any]) -> None:
+    without, with_one = (
+        costs(found, name)[TAKE]["wal_bytes"] for name in ("result_seconds", RESULT)
+    )
+    assert with_one > without + RESULT_BYTES / 2
+    page = render({"features": found})
+    assert "| **rowq, no result** |" in page
+    assert "| **rowq, result** |" in page
 
 
 def test_an_output_is_more_log(found: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ class Feature:
     enqueue has for the message of a number, besides its body. pairs: whether every second message
     waits for the one before it. by: what brings the messages in: enqueue, publish, or maintain,
     which makes them of as many due schedules as a batch has messages. queues: how many get each
-    message.
+    message. results: whether each is completed with a result.
     """
 
     name: str
@@ -32,10 +32,16 @@ class Feature:
     pairs: bool = False
     by: str = "enqueue"
     queues: int = 1
+    results: bool = False
 
+
+RESULT_BYTES = 200
 
 PLAIN = "plain"
 SCHEDULE = "schedule"
+RESULT = "result"
+_SHORTLY = {"result_seconds": 0.001}
+"""Maintain finds what was kept to be old, so that removing it is part of the cost."""
 
 FEATURES = (
     Feature(PLAIN, "a text body and nothing else"),
@@ -51,5 +57,13 @@ FEATURES = (
     Feature("rate_limit", "10,000 a second, not reached", {"rate_limit": 10_000}),
     Feature("topic, 1 queue", "published to a topic that a queue is bound to", by="publish"),
     Feature("topic, 3 queues", "the same for three; each delivery counts", by="publish", queues=3),
+    Feature(
+        "expire_seconds", "a day, which does not pass", message=lambda _: {"expire_seconds": 86_400}
+    ),
+    Feature("result_seconds", "how each has ended is kept, then removed by maintain", _SHORTLY),
+    Feature(RESULT, f"the same with a result of {RESULT_BYTES} bytes", _SHORTLY, results=True),
+    Feature(
+        "history_days", "1: each attempt is kept; removing it is not in here", {"history_days": 1}
+    ),
     Feature(SCHEDULE, "maintain makes the messages of due schedules", by="maintain"),
 )

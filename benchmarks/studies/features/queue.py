@@ -6,11 +6,12 @@ from typing import Any
 
 from benchmarks.harness.bodies import body
 from benchmarks.studies.features.courses import KEEP, PUT, TAKE, SessionCourse, Steps
-from benchmarks.studies.features.features import Feature
+from benchmarks.studies.features.features import RESULT_BYTES, Feature
 from benchmarks.studies.queues.statements import LEASE_SECONDS
 from rowq import connect
 
 _TICK = "0 3 * * *"
+_RESULT = "r" * (RESULT_BYTES - len('""'))
 _DUE = """
     update rowq.schedule s
     set next_run_at = clock_timestamp()
@@ -22,7 +23,7 @@ _DUE = """
 class RowqCourse(SessionCourse):
     """A queue of rowq, or several that get the same messages, with a feature."""
 
-    leftovers = ("delete from rowq.archive",)
+    leftovers = tuple(f"delete from rowq.{table}" for table in ("archive", "result", "history"))
 
     def __init__(self, url: str, feature: Feature, batch: int) -> None:
         super().__init__(feature.name, batch, "rowq", url)
@@ -68,6 +69,8 @@ class RowqCourse(SessionCourse):
             "dequeue": "select claim_id, message_id, body from"
             f" rowq.dequeue_fast($1::text, {self.batch}, 'bench', {LEASE_SECONDS})",
             "complete": "select message_id, outcome from rowq.complete($1::text, $2::bigint)",
+            "complete_with": "select message_id, outcome"
+            " from rowq.complete($1::text, $2::bigint, $3::bigint[], $4::jsonb)",
             "maintain": "select queue_name from rowq.maintain($1::text)",
         }
 
@@ -126,7 +129,13 @@ class RowqCourse(SessionCourse):
                 raise RuntimeError(f"{left} messages of {queue.decode()} are missing")
             claim = taken.get_value(0, 0)
             assert claim is not None
-            left -= self.session.call("complete", [queue, claim]).ntuples
+            if self._feature.results:
+                ids = [taken.get_value(row, 1) or b"" for row in range(taken.ntuples)]
+                results = json.dumps([_RESULT] * len(ids)).encode()
+                given = [queue, claim, b"{%s}" % b",".join(ids), results]
+                left -= self.session.call("complete_with", given).ntuples
+            else:
+                left -= self.session.call("complete", [queue, claim]).ntuples
 
     def _keep(self) -> None:
         with self.meter.running():

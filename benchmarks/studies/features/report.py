@@ -14,7 +14,14 @@ from benchmarks.harness.report import (
 )
 from benchmarks.harness.targets import Target
 from benchmarks.studies.features.courses import PUT, STEPS, TAKE
-from benchmarks.studies.features.features import BATCHES, PLAIN, SCHEDULE, SCHEDULES
+from benchmarks.studies.features.features import (
+    BATCHES,
+    PLAIN,
+    RESULT,
+    RESULT_BYTES,
+    SCHEDULE,
+    SCHEDULES,
+)
 from benchmarks.studies.features.houses import AT_ONCE, EACH_SECOND, TARGET
 from benchmarks.studies.features.recurring import PG_BOSS_OUTPUT, PG_BOSS_PLAIN
 
@@ -87,8 +94,9 @@ then taken and completed. One session of each, in turns with the features above.
   when the work is done an update moves the row to its next time, which the program works out."""
 
 _OUTPUT = f"""\
-pg-boss can complete a job with an output, which stays in the job's row. {SCHEDULES} jobs are
-fetched and completed in one call each, without one and with one of 200 bytes."""
+{SCHEDULES} messages are taken in one call and completed in another, without a result and with one
+of {RESULT_BYTES} bytes for each. pg-boss keeps it in the job's row; rowq in a row of its own, which
+maintain removes when its time is over."""
 
 
 def render(found: Mapping[str, dict[str, Any]]) -> str:
@@ -265,9 +273,12 @@ def _tick_rows(
 
 def _output_rows(data: dict[str, Any]) -> Iterator[list[str]]:
     """Return what it costs to take and complete."""
-    for name in (PG_BOSS_PLAIN, PG_BOSS_OUTPUT):
-        if turns := _turns(data, name):
-            yield [f"**{name}**", *_cells([turn["costs"][TAKE] for turn in turns])]
+    names = {"rowq, no result": PLAIN, "rowq, result": RESULT}
+    names |= {name: name for name in (PG_BOSS_PLAIN, PG_BOSS_OUTPUT)}
+    for shown, name in names.items():
+        batch = SCHEDULES if shown != name else None
+        if turns := _turns(data, name, batch):
+            yield [f"**{shown}**", *_cells([turn["costs"][TAKE] for turn in turns])]
 
 
 def _machines(found: Mapping[str, dict[str, Any]]) -> Iterator[str]:
