@@ -53,6 +53,21 @@ def test_counts_age_settings_and_health_are_told(make_queue: MakeQueue) -> None:
     }
 
 
+def test_claims_are_counted_with_the_shortest_lease_that_is_left(make_queue: MakeQueue) -> None:
+    queue = make_queue(lease_seconds=900)
+    queue.fill(3)
+    told = scraped(Collector(queue.url))
+    assert told.value("rowq_claims", queue=queue.name) == 0
+    assert told.value("rowq_lease_left_seconds_min", queue=queue.name) is None
+    queue.client.dequeue_fast(queue.name, 2)
+    queue.client.dequeue_fast(queue.name, 1, lease_seconds=300)
+    told = scraped(Collector(queue.url))
+    assert told.value("rowq_claims", queue=queue.name) == 2
+    left = told.value("rowq_lease_left_seconds_min", queue=queue.name)
+    assert left is not None
+    assert 200 < left <= 300
+
+
 def test_an_empty_queue_has_an_age_and_a_paused_one_says_so(make_queue: MakeQueue) -> None:
     queue = make_queue()
     queue.pause_queue()

@@ -22,6 +22,8 @@ def test_every_expression_of_the_dashboard_finds_a_series(
 ) -> None:
     queue = make_queue(lease_seconds=1, backoff_base_seconds=1, max_attempts=2)
     port = free_port()
+    queue.enqueue("held by nobody's handler")
+    queue.client.dequeue_fast(queue.name, lease_seconds=600)
     arguments = ("tests.metrics.handlers:unreliable", "--metrics-port", port, "--batch-size", 5)
     with (
         served(queue.url) as (_, address),

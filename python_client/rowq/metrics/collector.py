@@ -13,11 +13,12 @@ class Collector:
 
         prometheus_client.REGISTRY.register(rowq.metrics.Collector("postgresql://..."))
 
-    A look is one call each of version, queue_stats and health, which the role rowq_monitor may
-    make. It is made in a thread, at most once in `cache_seconds`, however many scrapes there are,
-    and one at a time. When it fails, or takes longer than `timeout_seconds`, `rowq_up` is 0 and
-    nothing is said of the queues; why stands in the log `rowq.metrics`, without passwords, and in
-    `last_error`. No text of the database but names of queues, checks and versions is in a metric.
+    A look is one call each of version, queue_stats, list_claims and health, which the role
+    rowq_monitor may make. It is made in a thread, at most once in `cache_seconds`, however many
+    scrapes there are, and one at a time. When it fails, or takes longer than `timeout_seconds`,
+    `rowq_up` is 0 and nothing is said of the queues; why stands in the log `rowq.metrics`, without
+    passwords, and in `last_error`. No text of the database but names of queues, checks and versions
+    is in a metric.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from typing import Any
 from rowq.engines.patience import TookTooLongError
 from rowq.errors import InvalidArgument
 from rowq.forks import after_fork
-from rowq.messages import HealthCheck, InstalledVersion, QueueStats
+from rowq.messages import Claim, HealthCheck, InstalledVersion, QueueStats
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.secrets import without_secrets
@@ -27,6 +27,9 @@ _log = logging.getLogger("rowq.metrics")
 # A connection that was lost while nobody asked is made anew within so many seconds.
 _RECONNECT_SECONDS = 2.0
 
+# list_claims takes no more.
+_MAX_CLAIMS = 10_000
+
 Source = Any
 """A URL, a connection or queue, or a callable that returns one of these for each look."""
 
@@ -35,7 +38,7 @@ Source = Any
 class Look:
     """What was found, or why nothing was; how long it took in seconds.
 
-    max_count: no count is larger.
+    max_count: no count is larger. claims: at most so many of them, too.
     """
 
     seconds: float = 0.0
@@ -43,6 +46,7 @@ class Look:
     version: InstalledVersion | None = None
     queues: Sequence[QueueStats] = ()
     checks: Sequence[HealthCheck] = ()
+    claims: Sequence[Claim] = ()
     error: BaseException | None = None
 
 
@@ -109,11 +113,12 @@ class Looks:
                 checks = queue.health()
                 version = queue.version()
                 queues = queue.queue_stats(max_count=self._max_count)
+                claims = queue.list_claims(max_claims=min(self._max_count, _MAX_CLAIMS))
         except BaseException as error:  # What is given may raise anything, in this thread.
             seconds = time.monotonic() - began_at
             return Look(seconds=seconds, max_count=self._max_count, error=error)
         seconds = time.monotonic() - began_at
-        return Look(seconds, self._max_count, version, queues, checks)
+        return Look(seconds, self._max_count, version, queues, checks, claims)
 
     def _note(self, error: BaseException | None) -> None:
         """Log that looks fail, and that they succeed again; not each of them."""

@@ -37,6 +37,7 @@ def queue_metrics(look: Look | None) -> Iterator[Any]:
     yield from (up, took, info)
     yield from _counts(look or Look())
     yield from _facts(look or Look())
+    yield from _claims(look or Look())
     yield from _health(look or Look())
 
 
@@ -82,6 +83,30 @@ def _facts(look: Look) -> Iterator[Any]:
             if isinstance(value, int | float):
                 settings.add_metric([queue.queue_name, name], value)
     yield from (oldest, paused, settings)
+
+
+def _claims(look: Look) -> Iterator[Any]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    counts = GaugeMetricFamily(
+        "rowq_claims",
+        "Batches that workers hold, or held when their lease ran out; 10000 of all queues at most.",
+        labels=["queue"],
+    )
+    left = GaugeMetricFamily(
+        "rowq_lease_left_seconds_min",
+        "How long the shortest lease still lasts, less than 0 where it has run out; absent without"
+        " claims.",
+        labels=["queue"],
+    )
+    leases: dict[str, list[float]] = {queue.queue_name: [] for queue in look.queues}
+    for claim in look.claims:
+        leases.setdefault(claim.queue_name, []).append(claim.lease_left_seconds)
+    for name, seconds in leases.items():
+        counts.add_metric([name], len(seconds))
+        if seconds:
+            left.add_metric([name], min(seconds))
+    yield from (counts, left)
 
 
 def _health(look: Look) -> Iterator[Any]:
