@@ -19,6 +19,7 @@ from tests.engines.base import (
     Unavailable,
     url_variable,
 )
+from tests.engines.leftovers import drop_queues
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
 from tests.laboratory.babelfish.faults import fault_of
@@ -113,6 +114,18 @@ def _only_engine(path: str) -> str | None:
 def pytest_runtest_setup() -> None:
     """Remember what the servers had written before the test."""
     LOGS.begin()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Drop what the tests of a file have left in the database that all share."""
+    yield
+    name, servers = server_of(item), item.config.stash[SERVERS]
+    is_last = nextitem is not None and (nextitem.path, server_of(nextitem)) != (item.path, name)
+    if name in servers.migrated and is_last:
+        drop_queues(servers.get(name), servers.migrated[name])
 
 
 @pytest.hookimpl(wrapper=True)

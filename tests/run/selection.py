@@ -38,7 +38,6 @@ LONG = (
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
-    "tests/static/test_tsql.py::test_what_the_benchmarks_ask_passes",
 )
 """Beginnings of the node ids of tests that take long, or kill what they can.
 
