@@ -34,7 +34,6 @@ LONG = (
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
     "tests/metrics/test_scrape.py",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
-    "tests/static/test_plsql.py::test_errors_of_grammar_are_found",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",

@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from rowq.oracle.packages import packages
-from tests.static import test_oracle_forms
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source
@@ -183,14 +182,12 @@ def planted(relative: str, right: str, wrong: str) -> Source:
     return source(file.name, file.text.replace(right, wrong, 1))
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.usefixtures("grammar")
-def test_errors_of_grammar_are_found() -> None:
-    scripts = [Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)]
-    # The grammar takes long to begin with, so the benchmarks' forms are read by the same process.
-    scripts += test_oracle_forms.planted()
-    found = {problem.name for problem in gate.check(scripts)}
-    assert found == {script.name for script in scripts}
+def planted_errors() -> list[Script]:
+    """Return files, each with an error of grammar in it."""
+    return [
+        Script(f"{wrong!r} in {relative}", planted(relative, right, wrong).text)
+        for relative, right, wrong in SYNTAX
+    ]
 
 
 def test_there_are_statements_that_are_sent_by_text() -> None:

@@ -1,9 +1,9 @@
-"""The grammar of PL/SQL accepts all that it is given, and the repository says so."""
+"""The grammar of PL/SQL accepts what is in order and no planted error; the repository says so."""
 
 import pytest
 
 from tests.static.plsql import gate
-from tests.static.plsql.everything import everything
+from tests.static.plsql.everything import everything, planted
 
 pytestmark = pytest.mark.usefixtures("grammar")
 
@@ -14,5 +14,11 @@ def test_everything_is_accepted_by_the_grammar() -> None:
     assert not gate.check(everything())
 
 
+@pytest.mark.timeout(900)
+def test_every_planted_error_is_refused() -> None:
+    assert not gate.not_refused(planted())
+
+
 def test_the_note_of_what_was_accepted_is_of_today() -> None:
-    assert gate.are_accepted(everything()), "run: .venv/bin/python -m tests.static.plsql"
+    is_fresh = gate.are_accepted(everything()) and gate.are_refused(planted())
+    assert is_fresh, "run: .venv/bin/python -m tests.static.plsql"

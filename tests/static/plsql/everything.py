@@ -1,4 +1,4 @@
-"""Everything that the tests give to the grammar of PL/SQL, and that is in order."""
+"""Everything that the tests give to the grammar of PL/SQL: what is in order, and what is not."""
 
 from tests.static import test_oracle_forms, test_oracle_script, test_oracle_tests, test_plsql
 from tests.static.plsql import gate
@@ -14,3 +14,8 @@ def everything() -> list[gate.Script]:
         *test_plsql.sent_by_text(),
         *test_oracle_forms.scripts(),
     ]
+
+
+def planted() -> list[gate.Script]:
+    """Return texts with an error of grammar in each."""
+    return [*test_plsql.planted_errors(), *test_oracle_forms.planted()]

@@ -4,7 +4,8 @@ A file of `routines`, `internal` or `helpers` holds one subprogram as it stands 
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
 grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
 not parsed again. accepted.txt says in the repository that everything which is checked was accepted
-as it stands there: where nothing has changed since, nothing need be parsed at all.
+as it stands there, and every planted error refused: where nothing has changed since, nothing need
+be parsed at all.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ SOURCES = ROOT / "sql" / "oracle"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""One SHA-256 over all units and the parser, below a head."""
+"""Below a head a SHA-256 of the parser and what it accepts, and one of it and what it refuses."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _BODY = "create or replace package body rowq as "
@@ -106,6 +107,19 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     return problems
 
 
+def not_refused(planted: Iterable[Script]) -> list[Problem]:
+    """Return a finding for each script in which the grammar finds no error.
+
+    Nothing is parsed where accepted.txt says that just these were refused.
+    """
+    scripts = list(planted)
+    if are_refused(scripts):
+        return []
+    found = {problem.name for problem in check(scripts)}
+    text = "the grammar finds no error here, where one is planted"
+    return [Problem(script.name, 1, 1, text) for script in scripts if script.name not in found]
+
+
 def _remember_here(digests: set[str]) -> None:
     """Replace what is remembered beside the grammar; another process may be reading it."""
     new = _ACCEPTED.with_suffix(f".{os.getpid()}")
@@ -120,7 +134,12 @@ def _accepted() -> set[str]:
 
 def are_accepted(everything: Iterable[Script]) -> bool:
     """Return whether accepted.txt was written of just these scripts, and of this parser."""
-    return _REMEMBERED.read_text(encoding="utf-8") == _note(everything)
+    return _sum(everything) in _noted()[:1]
+
+
+def are_refused(planted: Iterable[Script]) -> bool:
+    """Return whether accepted.txt was written when just these scripts were refused, each."""
+    return _sum(planted) in _noted()[1:]
 
 
 def learn(everything: Iterable[Script]) -> None:
@@ -130,14 +149,18 @@ def learn(everything: Iterable[Script]) -> None:
         _remember_here(_accepted() | _digests(scripts))
 
 
-def remember(everything: Iterable[Script]) -> None:
-    """Write accepted.txt: the grammar has accepted all of these."""
-    _REMEMBERED.write_text(_note(everything), encoding="utf-8")
+def remember(everything: Iterable[Script], planted: Iterable[Script]) -> None:
+    """Write accepted.txt: the grammar has accepted all of the first and none of the others."""
+    sums = f"{_sum(everything)}\n{_sum(planted)}\n"
+    _REMEMBERED.write_text(_HEAD + sums, encoding="utf-8")
 
 
-def _note(everything: Iterable[Script]) -> str:
-    digests = "".join(sorted(_digests(everything)))
-    return f"{_HEAD}{hashlib.sha256(digests.encode()).hexdigest()}\n"
+def _noted() -> list[str]:
+    return _REMEMBERED.read_text(encoding="utf-8").removeprefix(_HEAD).splitlines()
+
+
+def _sum(scripts: Iterable[Script]) -> str:
+    return hashlib.sha256("".join(sorted(_digests(scripts))).encode()).hexdigest()
 
 
 def _digests(scripts: Iterable[Script]) -> set[str]:
