@@ -22,7 +22,7 @@ DRIVERS = (
 )
 TOOLS = (
     *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server"),
-    *("opentelemetry", "rowq.tracing.traces"),
+    *("opentelemetry", "rowq.tracing.traces", "asyncpg", "rowq.postgres.asyncpg_engine"),
 )
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
