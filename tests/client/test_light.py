@@ -22,7 +22,14 @@ DRIVERS = (
 )
 TOOLS = (
     *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server"),
-    *("opentelemetry", "rowq.tracing.traces", "asyncpg", "rowq.postgres.asyncpg_engine"),
+    *(
+        "opentelemetry",
+        "rowq.tracing.traces",
+        "asyncpg",
+        "sqlalchemy",
+        "rowq.sqlalchemy",
+        "rowq.postgres.asyncpg_engine",
+    ),
 )
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -112,6 +119,13 @@ def test_the_environment_turns_traces_on() -> None:
         command = [sys.executable, "-c", text]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert done.stdout == f"{expected}\n"
+
+
+def test_statements_of_sqlalchemy_say_what_to_install(python: Python) -> None:
+    done = python("import rowq.sqlalchemy")
+    assert done.returncode == 1
+    hint = "PackageMissing: rowq.sqlalchemy needs SQLAlchemy: pip install 'rowq[sqlalchemy]'"
+    assert hint in done.stderr
 
 
 def test_migrations_say_what_to_install(python: Python) -> None:
