@@ -95,7 +95,8 @@ class Queue:
         """Use a connection of the caller's, or a session of rowq's.
 
         Args:
-            connection: the engine's driver's, or what SQLAlchemy or Django has put around one.
+            connection: the engine's driver's, of asyncio also asyncpg's, or what SQLAlchemy or
+                Django has put around one.
             savepoint: set a savepoint before each call in an open transaction, and return to it
                 when the call raises, so that the transaction can go on. It costs two round trips a
                 call on PostgreSQL; the other engines' routines do so by themselves, and nothing is

@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from rowq.engines.base import Row
 from rowq.tracing import names
-from rowq.tracing.headers import carried, joined
+from rowq.tracing.headers import TRACEPARENT, carried, joined
 
 _DESTINATIONS = {
     "enqueue": "queue_name",
@@ -210,8 +210,8 @@ def _destination(routine: str, arguments: Mapping[str, Any]) -> str | None:
     argument = _DESTINATIONS[routine]
     if argument is not None:
         return str(arguments[argument])
-    topics = {entry.get("topic") for entry in arguments["messages"]}
-    return str(topics.pop()) if len(topics) == 1 else None
+    topics = {str(entry["topic"]) for entry in arguments["messages"] if "topic" in entry}
+    return topics.pop() if len(topics) == 1 else None
 
 
 def _attributes(operation: str, destination: str | None) -> dict[str, Any]:
@@ -243,6 +243,9 @@ def _links(messages: Sequence[HasHeaders]) -> list[Link]:
 
 def _link(headers: Any, attributes: Mapping[str, str] | None = None) -> Link | None:
     """Return a link to the span whose context headers hold, None where they hold none."""
-    context = _TRACE.extract(carried(headers), Context())
+    found = carried(headers)
+    if TRACEPARENT not in found:
+        return None
+    context = _TRACE.extract(found, Context())
     sender = trace.get_current_span(context).get_span_context()
     return Link(sender, attributes) if sender.is_valid else None
