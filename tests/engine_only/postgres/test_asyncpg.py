@@ -22,6 +22,7 @@ from tests.client.test_queue import check_types
 from tests.engines.base import Connection
 from tests.helpers.client_queue import ready
 from tests.helpers.hard_headers import HARD, put_headers
+from tests.helpers.queues import Connect
 
 Login = dict[str, Any]
 
@@ -188,6 +189,28 @@ def test_a_call_that_is_cancelled_leaves_the_connection_usable(login: Login, mad
         await own.close()
 
     asyncio.run(life())
+
+
+def test_a_call_cancelled_in_a_savepoint_leaves_the_transaction_usable(
+    login: Login, connect: Connect, connection: Connection, made: str
+) -> None:
+    """A call waits for the transaction of another producer that has the same dedup key."""
+    other = connect(autocommit=False)
+    rowq.Queue(other).enqueue(made, "another's", dedup_key="key")
+
+    async def life() -> None:
+        own = await asyncpg.connect(**login)
+        async with own.transaction():
+            queue = rowq.AsyncQueue(own, savepoint=True)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await queue.enqueue(made, "cancelled", dedup_key="key")
+            await queue.enqueue(made, 1)
+        await own.close()
+
+    asyncio.run(life())
+    other.rollback()
+    assert [message.data for message in rowq.Queue(connection).peek(made, 9)] == [1]
 
 
 def test_an_account_without_rights_is_told_the_role_that_it_needs(
