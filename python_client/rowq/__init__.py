@@ -64,6 +64,7 @@ from rowq.messages import (
     TopicOutcome,
 )
 from rowq.queue import Queue, connect
+from rowq.tracing import follow_environment, instrument, uninstrument
 from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
 
 __version__ = "0.1.0"
@@ -130,4 +131,8 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "instrument",
+    "uninstrument",
 ]
+
+follow_environment()

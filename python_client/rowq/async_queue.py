@@ -9,11 +9,13 @@ InvalidArgument for what is out of range and QueueNotFound for a queue that does
 errors are named where they can happen.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rowq import tracing
 from rowq.arguments import Default
 from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSession
 from rowq.bodies import (
@@ -63,6 +65,9 @@ from rowq.messages import (
 )
 from rowq.opening import may_be_entered
 
+if TYPE_CHECKING:
+    from rowq.tracing.traces import Traces
+
 
 @may_be_entered
 async def connect_async(
@@ -93,7 +98,8 @@ class AsyncQueue:
         """Use a connection of the caller's, or a session of rowq's.
 
         Args:
-            connection: the engine's driver's, or what SQLAlchemy or Django has put around one.
+            connection: the engine's driver's, of asyncio also asyncpg's, or what SQLAlchemy or
+                Django has put around one.
             savepoint: set a savepoint before each call in an open transaction, and return to it
                 when the call raises, so that the transaction can go on. It costs two round trips a
                 call on PostgreSQL; the other engines' routines do so by themselves, and nothing is
@@ -395,7 +401,13 @@ class AsyncQueue:
     ) -> list[Message]:
         """Lease up to `batch_size` ready messages, passing over rows another session holds."""
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
-        return [Message(*row) for row in await self._session.call("dequeue_fast", arguments)]
+        traces = tracing.active
+        asked_at = time.monotonic() if traces else 0.0
+        rows = await self._session.call("dequeue_fast", arguments)
+        messages = [Message(*row) for row in rows]
+        if traces:
+            traces.note_received(queue_name, messages, asked_at)
+        return messages
 
     async def dequeue_wait(
         self,
@@ -414,8 +426,13 @@ class AsyncQueue:
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
+        traces = tracing.active
+        asked_at = time.monotonic() if traces else 0.0
         row, *_ = await self._session.wait("dequeue_wait", arguments, wait_seconds, bool)
-        return [message_from_json(entry) for entry in row[0] or ()]
+        messages = [message_from_json(entry) for entry in row[0] or ()]
+        if traces:
+            traces.note_received(queue_name, messages, asked_at)
+        return messages
 
     async def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
         """Show the next ready messages without leasing them."""
@@ -911,11 +928,24 @@ class AsyncQueue:
         return InstalledVersion(*await self._row("version"))
 
     async def _rows(self, routine: str, **arguments: Any) -> list[Row]:
+        if tracing.active:
+            return await self._traced(tracing.active, routine, arguments)
         return await self._session.call(routine, arguments)
 
     async def _row(self, routine: str, **arguments: Any) -> Row:
-        rows = await self._session.call(routine, arguments)
+        if tracing.active:
+            rows = await self._traced(tracing.active, routine, arguments)
+        else:
+            rows = await self._session.call(routine, arguments)
         return rows[0]
+
+    async def _traced(
+        self, traces: "Traces", routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        with traces.calling(routine, arguments) as sending:
+            rows = await self._session.call(routine, sending.arguments)
+            sending.note(rows)
+        return rows
 
 
 def dequeue_arguments(

@@ -8,11 +8,13 @@ InvalidArgument for what is out of range and QueueNotFound for a queue that does
 errors are named where they can happen.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rowq import tracing
 from rowq.arguments import Default
 from rowq.bodies import (
     batch_entries,
@@ -61,6 +63,9 @@ from rowq.messages import (
 )
 from rowq.session import BorrowedSession, OwnedSession, Session
 
+if TYPE_CHECKING:
+    from rowq.tracing.traces import Traces
+
 
 def connect(
     url: str, *, reconnect_seconds: float = 60.0, default: Default | None = None
@@ -90,7 +95,8 @@ class Queue:
         """Use a connection of the caller's, or a session of rowq's.
 
         Args:
-            connection: the engine's driver's, or what SQLAlchemy or Django has put around one.
+            connection: the engine's driver's, of asyncio also asyncpg's, or what SQLAlchemy or
+                Django has put around one.
             savepoint: set a savepoint before each call in an open transaction, and return to it
                 when the call raises, so that the transaction can go on. It costs two round trips a
                 call on PostgreSQL; the other engines' routines do so by themselves, and nothing is
@@ -392,7 +398,13 @@ class Queue:
     ) -> list[Message]:
         """Lease up to `batch_size` ready messages, passing over rows another session holds."""
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
-        return [Message(*row) for row in self._session.call("dequeue_fast", arguments)]
+        traces = tracing.active
+        asked_at = time.monotonic() if traces else 0.0
+        rows = self._session.call("dequeue_fast", arguments)
+        messages = [Message(*row) for row in rows]
+        if traces:
+            traces.note_received(queue_name, messages, asked_at)
+        return messages
 
     def dequeue_wait(
         self,
@@ -411,8 +423,13 @@ class Queue:
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
         arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
+        traces = tracing.active
+        asked_at = time.monotonic() if traces else 0.0
         row, *_ = self._session.wait("dequeue_wait", arguments, wait_seconds, bool)
-        return [message_from_json(entry) for entry in row[0] or ()]
+        messages = [message_from_json(entry) for entry in row[0] or ()]
+        if traces:
+            traces.note_received(queue_name, messages, asked_at)
+        return messages
 
     def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
         """Show the next ready messages without leasing them."""
@@ -906,11 +923,22 @@ class Queue:
         return InstalledVersion(*self._row("version"))
 
     def _rows(self, routine: str, **arguments: Any) -> list[Row]:
+        if tracing.active:
+            return self._traced(tracing.active, routine, arguments)
         return self._session.call(routine, arguments)
 
     def _row(self, routine: str, **arguments: Any) -> Row:
-        rows = self._session.call(routine, arguments)
+        if tracing.active:
+            rows = self._traced(tracing.active, routine, arguments)
+        else:
+            rows = self._session.call(routine, arguments)
         return rows[0]
+
+    def _traced(self, traces: "Traces", routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        with traces.calling(routine, arguments) as sending:
+            rows = self._session.call(routine, sending.arguments)
+            sending.note(rows)
+        return rows
 
 
 def dequeue_arguments(

@@ -111,6 +111,20 @@ def test_the_database_s_url_and_passwords_are_not_handed_on(
     assert (variables["MINE"], variables["PATH"]) == ("1", os.environ["PATH"])
 
 
+def test_a_program_is_in_the_trace_of_its_message(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
+) -> None:
+    """Also where the worker has no OpenTelemetry; what it has inherited is of another trace."""
+    inherited = {"TRACEPARENT": "another's", "TRACESTATE": "another=1"}
+    sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for headers, expected in (({"traceparent": sent}, {"TRACEPARENT": sent}), (None, inherited)):
+        queue.enqueue(made, 1, headers=headers)
+        done = work(database_url, made, "--exec", witness, "--drain", "--json", **inherited)
+        assert counts(done) == {"processed": 1}
+        variables = note(tmp_path, "variables")
+        assert {name: variables[name] for name in inherited if name in variables} == expected
+
+
 def test_the_locale_does_not_matter(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """An application that only calls routines needs a driver and nothing else."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 import venv
@@ -19,7 +20,17 @@ DRIVERS = (
     *("pymysql", "pyodbc*.so", "pyodbc*.pyd"),
     *("oracledb", "cryptography", "_cffi_backend*", "cffi", "pycparser"),
 )
-TOOLS = ("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server")
+TOOLS = (
+    *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server"),
+    *(
+        "opentelemetry",
+        "rowq.tracing.traces",
+        "asyncpg",
+        "sqlalchemy",
+        "rowq.sqlalchemy",
+        "rowq.postgres.asyncpg_engine",
+    ),
+)
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -88,6 +99,33 @@ def test_metrics_say_what_to_install(python: Python) -> None:
         done = python(f"import rowq, rowq.metrics; {text}")
         assert done.returncode == 1
         assert hint in done.stderr
+
+
+def test_traces_say_what_to_install(python: Python) -> None:
+    hint = "traces need opentelemetry-api: pip install 'rowq[otel]'"
+    done = python("import rowq; rowq.instrument()")
+    assert (done.returncode, f"PackageMissing: {hint}" in done.stderr) == (1, True)
+    done = python(
+        "import os; os.environ['OTEL_INSTRUMENTATION_ROWQ'] = '1'; import rowq, rowq.tracing as t;"
+        "print(t.active)"
+    )
+    assert (done.stdout, hint in done.stderr) == ("None\n", True)
+
+
+def test_the_environment_turns_traces_on() -> None:
+    text = "import rowq; from rowq import tracing; print(type(tracing.active).__name__)"
+    for value, expected in (("1", "Traces"), ("0", "NoneType")):
+        environment = os.environ | {"OTEL_INSTRUMENTATION_ROWQ": value}
+        command = [sys.executable, "-c", text]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout == f"{expected}\n"
+
+
+def test_statements_of_sqlalchemy_say_what_to_install(python: Python) -> None:
+    done = python("import rowq.sqlalchemy")
+    assert done.returncode == 1
+    hint = "PackageMissing: rowq.sqlalchemy needs SQLAlchemy: pip install 'rowq[sqlalchemy]'"
+    assert hint in done.stderr
 
 
 def test_migrations_say_what_to_install(python: Python) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rowq import tracing
 from rowq.messages import Message
+from rowq.tracing.headers import TRACEPARENT, TRACESTATE, trace_of
 
 # These are secrets of rowq's own connection; a command that needs a database has its own variable.
 WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")
@@ -38,10 +40,17 @@ def environment(facts: Mapping[str, Any], file: Path) -> dict[bytes, bytes]:
     """Return a program's environment: this process's without secrets, facts, and their file.
 
     A fact is ROWQ_ and its name, empty when there is none, in UTF-8 and without NULs. One that is
-    too long for a variable is left out.
+    too long for a variable is left out. TRACEPARENT and TRACESTATE are those of the worker's span
+    where it is traced, else the message's; without these they are inherited.
     """
     spelled = {f"ROWQ_{name.upper()}": _spelled(fact) for name, fact in facts.items()}
     hidden = {name.encode() for name in (*WITHHELD, *spelled)}
+    trace = trace_of(tracing.active.carrier() if tracing.active else {}) or trace_of(
+        facts["headers"]
+    )
+    if trace:
+        hidden |= {TRACEPARENT.upper().encode(), TRACESTATE.upper().encode()}
+    spelled |= {name.upper(): value.encode() for name, value in trace.items()}
     inherited = {name: value for name, value in os.environb.items() if name not in hidden}
     fitting = {
         name.encode(): value for name, value in spelled.items() if len(value) <= _LONGEST_VARIABLE

@@ -55,8 +55,14 @@ def engine_for_connection(connection: Any) -> Engine:
     for engine in engines():
         if engine.driver_package in packages:
             return engine
+        for package, part in engine.other_drivers.items():
+            if package in packages:
+                other: Engine = part_of(engine.name, part).ENGINE
+                return other
     kind = type(connection)
-    raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {_drivers()}")
+    others = [driver for engine in engines() for driver in engine.other_drivers]
+    known = ", ".join([_drivers(), *others])
+    raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {known}")
 
 
 def engine_for_driver(driver: str, owner: str, remedy: str = "") -> Engine:

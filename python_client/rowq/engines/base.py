@@ -91,6 +91,9 @@ class Engine(ABC):
     """URL schemes that mean this engine."""
     driver_package: ClassVar[str]
     """Top-level package of the driver; a connection whose class lives there is this engine's."""
+    other_drivers: ClassVar[Mapping[str, str]] = {}
+    """Packages of other drivers whose connections are taken, and who calls by them: the module of
+    the engine's package whose ENGINE does."""
 
     @abstractmethod
     def connect(self, url: str) -> Any:

@@ -11,6 +11,11 @@ from rowq.engines import engine_for_connection, engine_for_driver, packages_of
 from rowq.engines.base import Engine
 from rowq.errors import EngineUnknown, QueueClosed
 
+_REMEDY = (
+    "; name one in the URL, such as postgresql+psycopg://, or send by rowq.sqlalchemy.enqueue,"
+    " which takes others, too"
+)
+
 
 class Source(ABC):
     """Where the calls of a queue on its caller's connection find that of the driver."""
@@ -70,6 +75,8 @@ class _Pooled(Source):
         self._pooled = pooled
         connection = self.driver_connection()
         self.engine = engine_for_connection(connection)
+        # With asyncpg, SQLAlchemy begins a transaction at the first call that goes through it.
+        engine_for_driver(self.engine.driver_package, "SQLAlchemy", _REMEDY)
         self.is_async = self.engine.is_async(connection)
 
     def driver_connection(self) -> Any:
@@ -83,9 +90,7 @@ class _Bound(Source):
     """A connection or session of SQLAlchemy's, which knows its dialect before it has connected."""
 
     def __init__(self, owner: Any, dialect: Any) -> None:
-        self.engine = engine_for_driver(
-            dialect.driver, "SQLAlchemy", "; name one in the URL, such as postgresql+psycopg://"
-        )
+        self.engine = engine_for_driver(dialect.driver, "SQLAlchemy", _REMEDY)
         self.is_async = dialect.is_async
         self._owner = owner
 

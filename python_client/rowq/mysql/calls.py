@@ -1,10 +1,11 @@
 """How a routine is called on MariaDB and MySQL, and how its rows are read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 from rowq.engines.base import Row
@@ -29,11 +30,14 @@ class Call:
     parameters: Inputs
     readers: Readers
 
-    def text(self, values: list[Any]) -> str:
+    def text(self, values: list[Any], marks: Iterable[str] = repeat("%s")) -> str:
         """Return the statement, with a mark for every value."""
         # The word keeps the server from taking bytes for a text.
-        marks = ("_binary %s" if isinstance(value, bytes) else "%s" for value in values)
-        return f"call rowq.{self.routine}({', '.join(marks)})"
+        given = (
+            f"_binary {mark}" if isinstance(value, bytes) else mark
+            for value, mark in zip(values, marks, strict=False)
+        )
+        return f"call rowq.{self.routine}({', '.join(given)})"
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver quotes them; raises InvalidArgument."""
@@ -48,6 +52,15 @@ class Call:
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
     return Call(routine, inputs_of("mysql", routine), readers_of("mysql", routine, READERS))
+
+
+def named_call(routine: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a call with marks such as :queue_name, and the values; raises InvalidArgument."""
+    call = call_of(routine)
+    values = call.values(arguments)
+    names = [name for name, _ in call.parameters]
+    text = call.text(values, [f":{name}" for name in names])
+    return text, dict(zip(names, values, strict=True))
 
 
 def _spell(name: str, kind: str, value: Any) -> Any:

@@ -5,7 +5,7 @@ text of unknown type: so psycopg prepares one statement per routine, whatever is
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +18,7 @@ from rowq.engines.calls import (
     Inputs,
     Reader,
     Readers,
+    encoded,
     entry_of,
     given,
     inputs_of,
@@ -65,21 +66,61 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
-    contract = load_contract()
     entry = entry_of("postgres", routine)
     parameters = inputs_of("postgres", routine)
-    marks = ", ".join(
-        f"p_{name} => %s::{_type_name(contract.types[kind]['postgres'])}"
-        for name, kind in parameters
-    )
-    columns = ", ".join(column.name for column in entry.columns)
-    text = (
-        f"call rowq.{routine}({marks})"
-        if entry.kind == "procedure"
-        else f"select {columns} from rowq.{routine}({marks})"  # noqa: S608 - from the contract
-    )
+    text = text_of(routine, lambda _place, _name, type_name: f"%s::{type_name}")
     has_json = any(column.type == "json" for column in entry.columns)
-    return Call(text, parameters, readers_of("postgres", routine, _READERS), has_json)
+    return Call(text, parameters, readers_of("postgres", routine, READERS), has_json)
+
+
+def text_of(
+    routine: str,
+    mark: Callable[[int, str, str], str],
+    column: Callable[[str, str], str] = lambda name, _kind: name,
+) -> str:
+    """Return the call of a routine.
+
+    Args:
+        routine: its name in the contract.
+        mark: returns what stands for a parameter, by its place from 1, name and type's name.
+        column: returns what is selected for a column, by its name and contract type.
+    """
+    types = load_contract().types
+    entry = entry_of("postgres", routine)
+    parameters = ", ".join(
+        f"p_{name} => {mark(place, name, _type_name(types[kind]['postgres']))}"
+        for place, (name, kind) in enumerate(inputs_of("postgres", routine), start=1)
+    )
+    if entry.kind == "procedure":
+        return f"call rowq.{routine}({parameters})"
+    columns = ", ".join(column(one.name, one.type) for one in entry.columns)
+    return f"select {columns} from rowq.{routine}({parameters})"  # noqa: S608 - from the contract
+
+
+def values_of(routine: str, arguments: Mapping[str, Any]) -> dict[str, str | bytes | None]:
+    """Return the arguments of a call as texts, and bytes; raises InvalidArgument.
+
+    The drivers that take these refuse half a character by errors of their own, so it is refused
+    here.
+    """
+    values: dict[str, str | bytes | None] = {}
+    for name, kind, value in given("postgres", inputs_of("postgres", routine), arguments):
+        values[name] = spelled = _spell(name, kind, value)
+        if isinstance(spelled, str):
+            encoded(name, spelled)
+    return values
+
+
+def named_call(
+    routine: str, arguments: Mapping[str, Any]
+) -> tuple[str, dict[str, str | bytes | None]]:
+    """Return a call with marks such as :queue_name, and the values; raises InvalidArgument."""
+    return _named(routine), values_of(routine, arguments)
+
+
+@cache
+def _named(routine: str) -> str:
+    return text_of(routine, lambda _place, name, type_name: f"cast(:{name} as {type_name})")
 
 
 @cache
@@ -128,5 +169,5 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-# The driver returns everything else as the contract wants it.
-_READERS: Mapping[str, Reader] = {"timestamp": _in_utc}
+READERS: Mapping[str, Reader] = {"timestamp": _in_utc}
+"""By contract type; the drivers return everything else as the contract wants it."""

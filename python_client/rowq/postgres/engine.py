@@ -9,7 +9,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from typing import Any
+from typing import Any, ClassVar
 
 from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.sockets import has_input, is_of_the_network
@@ -43,6 +43,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     name = "postgres"
     schemes = ("postgresql", "postgres", "postgresql+psycopg")
     driver_package = "psycopg"
+    other_drivers: ClassVar[Mapping[str, str]] = {"asyncpg": "asyncpg_engine"}
 
     def connect(self, url: str) -> Any:
         psycopg = load_driver()
@@ -181,7 +182,9 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         return savepoint(connection) if self.in_transaction(connection) else nullcontext()
 
     def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
-        return savepoint_async(connection) if self.in_transaction(connection) else nullcontext()
+        if not self.in_transaction(connection):
+            return nullcontext()
+        return savepoint_async(connection, (load_driver().Error,))
 
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.postgres.work import PostgresWork

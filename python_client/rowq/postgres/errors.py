@@ -1,4 +1,4 @@
-"""What psycopg's errors mean: SQLSTATEs, and the routines' refusals."""
+"""What errors of psycopg and asyncpg mean: SQLSTATEs, and the routines' refusals."""
 
 import re
 from typing import Any
@@ -35,12 +35,14 @@ def sqlstate_of(error: Exception) -> str:
 
 def text_of(error: Any) -> str:
     """Return the server's own words, without hint and position."""
-    return error.diag.message_primary or str(error)
+    # asyncpg has on the error itself what psycopg has in its diagnosis.
+    words = error.diag.message_primary if hasattr(error, "diag") else error.message
+    return words or str(error)
 
 
 def is_denied(error: Any) -> bool:
     """Whether the caller may not call a routine: an error inside of one has a context."""
-    return sqlstate_of(error) == _DENIED and not error.diag.context
+    return sqlstate_of(error) == _DENIED and not getattr(error, "diag", error).context
 
 
 def quoted(name: str) -> str:

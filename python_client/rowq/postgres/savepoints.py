@@ -31,13 +31,15 @@ def savepoint(connection: Any) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def savepoint_async(connection: Any) -> AsyncIterator[None]:
-    """As savepoint, on an asynchronous connection."""
+async def savepoint_async(
+    connection: Any, errors: tuple[type[Exception], ...]
+) -> AsyncIterator[None]:
+    """As savepoint, on an asynchronous connection whose driver raises these `errors`."""
     await connection.execute(_SET)
     try:
         yield
     except BaseException:
-        with suppress(load_driver().Error):
+        with suppress(*errors):
             for statement in _BACK:
                 await connection.execute(statement)
         raise

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from rowq import tracing
 from rowq.arguments import check_argument, json_text
 from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
@@ -433,6 +434,9 @@ class ClaimRequest:
                 meter.note_empty()
             return None
         claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
+        if tracing.active:
+            name = self._context.settings.queue_name
+            tracing.active.note_received(name, claim.messages, self._asked_at)
         if meter:
             meter.note_found(_waits(claim.messages, self._lease_seconds))
         return claim

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rowq import tracing
 from rowq.queue import Queue
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context, log
@@ -166,6 +167,10 @@ class MeasuredCaller(HandlerCaller):
 
 def caller_for(context: Context, handler: Handler) -> HandlerCaller:
     """Return what calls `handler` from one thread of the worker of `context`."""
+    if tracing.active:
+        from rowq.worker.traced import traced_caller
+
+        return traced_caller(context, handler, tracing.active)
     if context.meter:
         return MeasuredCaller(context, handler, context.meter)
     return HandlerCaller(context, handler)

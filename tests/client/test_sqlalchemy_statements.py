@@ -1,0 +1,253 @@
+"""rowq.sqlalchemy: messages handed over by statements, with drivers of which rowq knows nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import (
+    AsyncConnection,
+    AsyncEngine,
+    AsyncSession,
+    create_async_engine,
+)
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.pool import NullPool
+
+import rowq
+import rowq.sqlalchemy
+from rowq.engines import engine_for_url, part_of
+from tests.engines.base import Connection
+from tests.helpers.client_queue import ready
+from tests.helpers.topics import word
+
+__all__ = ["word"]
+
+NOT_FOUND = r"^RQ701 queue_not_found: no such queue$"
+HOSTILE = "é\n\t'\"; drop schema rowq cascade; -- %s %(a)s :a $1 😀"
+DRIVERS = {
+    "postgres": ("postgresql+psycopg", "postgresql+psycopg2"),
+    "mysql": ("mysql+pymysql",),
+}
+ASYNC_DRIVERS = {
+    "postgres": ("postgresql+asyncpg", "postgresql+psycopg_async"),
+    "mysql": ("mysql+aiomysql",),
+}
+
+
+def url_for(driver: str, url: str) -> sqlalchemy.URL:
+    """Return the URL of a database in SQLAlchemy's words."""
+    if driver.startswith("postgresql"):
+        given = psycopg.conninfo.conninfo_to_dict(url)
+        return sqlalchemy.URL.create(
+            driver,
+            username=str(given["user"]),
+            password=given.get("password"),  # type: ignore[arg-type]
+            database=str(given["dbname"]),
+            query={key: str(given[key]) for key in ("host", "port") if given.get(key)},
+        )
+    given = part_of("mysql", "url").connection_parameters(url)
+    socket = {"unix_socket": str(given["unix_socket"])} if given.get("unix_socket") else {}
+    return sqlalchemy.URL.create(
+        driver,
+        username=given["user"],
+        password=given.get("password"),
+        host=None if socket else given["host"],
+        port=None if socket else given.get("port"),
+        query=socket,
+    )
+
+
+@pytest.fixture
+def sync_engines(database_url: str) -> list[sqlalchemy.Engine]:
+    """Return an engine of SQLAlchemy's for each driver of a database."""
+    return [
+        sqlalchemy.create_engine(url_for(driver, database_url), poolclass=NullPool)
+        for driver in known(DRIVERS, database_url)
+    ]
+
+
+@pytest.fixture
+def async_engines(database_url: str) -> list[AsyncEngine]:
+    """Return an engine of SQLAlchemy's asyncio for each driver of a database."""
+    return [
+        create_async_engine(url_for(driver, database_url), poolclass=NullPool)
+        for driver in known(ASYNC_DRIVERS, database_url)
+    ]
+
+
+def known(drivers: dict[str, tuple[str, ...]], url: str) -> tuple[str, ...]:
+    """Return the drivers for a database; skips where its calls are no statements."""
+    found = drivers.get(engine_for_url(url).name)
+    if found is None:
+        pytest.skip("it is for PostgreSQL, MariaDB and MySQL; to run it: --engine postgres18")
+    return found
+
+
+def check(connection: Connection, queue_name: str) -> None:
+    """Check, and take away, what was handed over by `given` and a batch."""
+    queue = rowq.Queue(connection)
+    first, second, third, fourth = queue.dequeue_fast(queue_name, 9)
+    assert (first.data, first.headers, first.message_type) == (
+        *({HOSTILE: [1.5, None, True, "1.1"]}, {"a": {HOSTILE: 1}}, HOSTILE),
+    )
+    assert [message.data for message in (second, third, fourth)] == [b"\0\xff%s:a", HOSTILE, None]
+    details = queue.find_message(queue_name, HOSTILE)
+    assert details
+    assert (details.priority, details.max_attempts, details.due_at) == (9, 7, LATER)
+    queue.complete(queue_name, first.claim_id)
+    queue.cancel(queue_name, [details.message_id])
+
+
+LATER = (datetime.now(UTC) + timedelta(days=9)).replace(microsecond=123456)
+DATA = {HOSTILE: [1.5, None, True, Decimal("1.1")]}
+OPTIONS: rowq.sqlalchemy.EnqueueOptions = {
+    "headers": {"a": {HOSTILE: 1}},
+    "message_type": HOSTILE,
+    "priority": 0,
+}
+DELAYED: rowq.sqlalchemy.EnqueueOptions = {
+    "run_at": LATER,
+    "dedup_key": HOSTILE,
+    "priority": 9,
+    "max_attempts": 7,
+}
+
+
+@pytest.mark.promise("P01", "P20")
+def test_messages_share_the_transaction_of_a_session_whatever_its_driver(
+    sync_engines: list[sqlalchemy.Engine], connection: Connection, made: str
+) -> None:
+    for engine in sync_engines:
+        sessions = scoped_session(sessionmaker(engine))
+        with Session(engine) as session, engine.connect() as shared:
+            for owner in (session, sessions, shared):
+                rowq.sqlalchemy.enqueue(owner, made, 1)
+                owner.rollback()
+                rowq.sqlalchemy.enqueue(owner, made, DATA, default=str, **OPTIONS)
+                rowq.sqlalchemy.enqueue(owner, made, **DELAYED)
+                sent = rowq.sqlalchemy.enqueue_batch(
+                    owner, made, [b"\0\xff%s:a", HOSTILE, rowq.NewMessage()]
+                )
+                assert [type(one.message_id) for one in sent] == [int] * 3
+                again = rowq.sqlalchemy.enqueue(owner, made, 1, dedup_key=HOSTILE)
+                assert again.outcome == "duplicate"
+                assert ready(connection, made) == 0
+                owner.commit()
+                check(connection, made)
+        sessions.remove()
+
+
+@pytest.mark.promise("P01", "P20")
+def test_messages_share_the_transaction_of_an_async_session_whatever_its_driver(
+    async_engines: list[AsyncEngine], connection: Connection, made: str
+) -> None:
+    async def send(owner: AsyncSession | AsyncConnection) -> None:
+        await rowq.sqlalchemy.enqueue_async(owner, made, 1)
+        await owner.rollback()
+        await rowq.sqlalchemy.enqueue_async(owner, made, DATA, default=str, **OPTIONS)
+        await rowq.sqlalchemy.enqueue_async(owner, made, **DELAYED)
+        await rowq.sqlalchemy.enqueue_batch_async(
+            owner, made, [b"\0\xff%s:a", HOSTILE, rowq.NewMessage()]
+        )
+        assert ready(connection, made) == 0
+        await owner.commit()
+        check(connection, made)
+
+    async def life(engine: AsyncEngine) -> None:
+        async with AsyncSession(engine) as session, engine.connect() as shared:
+            await send(session)
+            await send(shared)
+
+    for engine in async_engines:
+        asyncio.run(life(engine))
+
+
+def test_what_is_published_reaches_the_queues_of_a_topic(
+    sync_engines: list[sqlalchemy.Engine],
+    async_engines: list[AsyncEngine],
+    connection: Connection,
+    made: str,
+    word: str,
+) -> None:
+    rowq.Queue(connection).bind_topic(made, word)
+    several = [rowq.NewMessage(data=n, topic=word) for n in (2, 3)]
+    with Session(sync_engines[0]) as session, session.begin():
+        (published,) = rowq.sqlalchemy.publish(session, word, 1, expire_seconds=600)
+        assert (published.queue_name, published.outcome) == (made, "enqueued")
+        assert len(rowq.sqlalchemy.publish_batch(session, several)) == 2
+
+    async def life() -> None:
+        async with AsyncSession(async_engines[0]) as session, session.begin():
+            await rowq.sqlalchemy.publish_async(session, word, 1)
+            await rowq.sqlalchemy.publish_batch_async(session, several)
+
+    asyncio.run(life())
+    assert [message.data for message in rowq.Queue(connection).peek(made, 9)] == [1, 2, 3] * 2
+
+
+@pytest.mark.promise("P15")
+def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
+    sync_engines: list[sqlalchemy.Engine],
+    async_engines: list[AsyncEngine],
+    connection: Connection,
+    made: str,
+) -> None:
+    for engine in sync_engines:
+        with Session(engine) as session, session.begin():
+            with (
+                pytest.raises(rowq.QueueNotFound, match=NOT_FOUND) as raised,
+                session.begin_nested(),
+            ):
+                rowq.sqlalchemy.enqueue(session, "no such queue", 1)
+            assert isinstance(raised.value.__cause__, SQLAlchemyError)
+            for wrong in ({"text": "\ud800"}, {"message_type": "\udc80"}, {"priority": 10**10}):
+                with pytest.raises(rowq.InvalidArgument):
+                    rowq.sqlalchemy.enqueue(session, made, **wrong)
+            rowq.sqlalchemy.enqueue(session, made, 1)
+            with pytest.raises(SQLAlchemyError), session.begin_nested():
+                session.execute(sqlalchemy.text("select 'RQ701 queue_not_found' from nowhere"))
+
+    async def life(engine: AsyncEngine) -> None:
+        async with AsyncSession(engine) as session, session.begin():
+            with pytest.raises(rowq.QueueNotFound, match=NOT_FOUND):
+                async with session.begin_nested():
+                    await rowq.sqlalchemy.enqueue_async(session, "no such queue", 1)
+            await rowq.sqlalchemy.enqueue_async(session, made, 1)
+
+    for async_engine in async_engines:
+        asyncio.run(life(async_engine))
+    assert ready(connection, made) == len(sync_engines) + len(async_engines)
+
+
+def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
+    sqlite = sqlalchemy.create_engine("sqlite://")
+    wrong: list[tuple[Any, str]] = [
+        (sqlite, "Engine has no transaction: use a session or a connection"),
+        (Session(sqlite), r"this is sqlite: rowq\.Queue\(session\) calls by the driver"),
+        (AsyncSession(), "AsyncSession: the functions that end in _async take it"),
+        ("postgresql://host/db", "str has no transaction"),
+    ]
+    for owner, hint in wrong:
+        with pytest.raises(rowq.EngineUnknown, match=hint):
+            rowq.sqlalchemy.enqueue(owner, "orders", 1)
+    with pytest.raises(
+        rowq.EngineUnknown, match="Session: the functions without _async in their names"
+    ):
+        asyncio.run(rowq.sqlalchemy.enqueue_async(Session(sqlite), "orders", 1))
+
+
+@pytest.mark.parametrize("name", ["enqueue", "publish"])
+def test_the_options_are_those_of_a_queue_s_method(name: str) -> None:
+    parameters = inspect.signature(getattr(rowq.Queue, name)).parameters.values()
+    options = getattr(rowq.sqlalchemy, f"{name.title()}Options")
+    assert {one.name for one in parameters if one.kind is one.KEYWORD_ONLY} == set(
+        options.__annotations__
+    ) | set(rowq.sqlalchemy.PublishOptions.__annotations__)
