@@ -26,12 +26,12 @@ def remember_url(url: str | None) -> str | None:
 
 
 @contextmanager
-def open_queue(url: str) -> Iterator[Queue]:
+def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
     """Connect for the length of a block; raises CannotConnect, NotInstalled for a bare database.
 
     A lost connection is not waited for long: a person, or a script, can run the command again.
     """
-    with rowq.connect(url, reconnect_seconds=5.0) as queue:
+    with rowq.connect(url, reconnect_seconds=reconnect_seconds) as queue:
         try:
             yield queue
         except Exception as error:

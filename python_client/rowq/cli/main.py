@@ -19,6 +19,7 @@ from rowq.cli import (
     queues,
     repair,
     schedules,
+    top,
     topics,
     work,
 )
@@ -82,6 +83,7 @@ consume.register(app)
 repair.register(app)
 work.register(app)
 operation.register(app)
+top.register(app)
 metrics.register(app)
 app.command(rich_help_panel="Operation")(version)
 

@@ -1,0 +1,162 @@
+"""Draws a look in the lines and columns that a terminal has."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rowq.cli.streams import printable
+from rowq.cli.top.view import Sight, View
+from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDE = 100
+"""Columns from which a trend is shown, too."""
+_AROUND = 4
+"""Lines around those of a table: its head, a rule, and an empty one on either side."""
+_COUNTS = ("ready", "delayed", "blocked", "leased", "dead")
+_LEVELS = {"critical": "bold red", "warning": "yellow"}
+_KEYS = "q end  p pause  s order: {order}  arrows, Enter one queue  d dead"
+_KEYS_OF_ONE = "q end  p pause  d dead  Escape all queues"
+
+
+def frame(view: View, sight: Sight, *, width: int, height: int | None) -> RenderableType:
+    """Return a look as rich draws it, in no more than so many lines; None is as many as there are.
+
+    Raises nothing: what has no room is counted.
+    """
+    queues = view.ordered(sight.queues)
+    checks = [check for check in sight.checks if view.entered in (None, check.queue_name)]
+    rooms = _rooms(height, len(queues), len(sight.claims), len(sight.dead), len(checks))
+    chosen = min(view.chosen, max(len(queues) - 1, 0))
+    first = min(max(chosen - rooms[0] + 1, 0), max(len(queues) - rooms[0], 0))
+    shown = queues[first : first + rooms[0]]
+    parts: list[RenderableType] = [_head(view, sight), _queues(view, shown, chosen - first, width)]
+    left_out = len(queues) - len(shown)
+    if left_out:
+        parts.append(_line(f"{left_out} more queues", "dim"))
+    if sight.claims:
+        parts.append(_claims(sight.claims[: rooms[1]]))
+    if sight.dead:
+        parts.append(_dead(sight.dead[: rooms[2]]))
+    parts += [_check(check) for check in checks[: rooms[3]]]
+    if height is not None:
+        keys = _KEYS if view.entered is None else _KEYS_OF_ONE
+        parts.append(_line(keys.format(order=view.order), "reverse"))
+    return Group(*parts)
+
+
+def _rooms(height: int | None, queues: int, claims: int, dead: int, checks: int) -> list[int]:
+    """Return the lines for each of these; what one does not need is the next one's."""
+    wanted = [queues, claims, dead, checks]
+    if height is None:
+        return wanted
+    # Take off the head, the keys, a line for what is left out, and what is around the tables.
+    tables = 1 + bool(claims) + bool(dead)
+    left = height - 3 - _AROUND * tables
+    rooms = [min(count, max(left // 4, 1)) for count in wanted]
+    for place, count in enumerate(wanted):
+        rooms[place] += max(min(left - sum(rooms), count - rooms[place]), 0)
+    return rooms
+
+
+def _head(view: View, sight: Sight) -> Text:
+    now = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    head = Text(no_wrap=True, overflow="ellipsis")
+    head.append("rowq top", "bold").append(f"  {now}")
+    if view.is_paused:
+        head.append("  paused", "bold yellow")
+    if view.error is not None:
+        head.append(f"  {printable(view.error)}", "bold red")
+    return head.append(f"  {printable(sight.server)}")
+
+
+def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -> Table:
+    table = _table(
+        ["queue"], ["ready", "delayed", "blocked", "leased", "dead", "oldest", "~ a second"]
+    )
+    if width >= _WIDE:
+        table.add_column("ready so far", no_wrap=True)
+    for place, queue in enumerate(queues):
+        change = view.change_a_second(queue.queue_name)
+        cells = [
+            Text(printable(queue.queue_name) + (" (paused)" if queue.is_paused else "")),
+            *(_count(getattr(queue, name), view.max_count) for name in _COUNTS),
+            Text("-" if queue.oldest_ready_seconds is None else _span(queue.oldest_ready_seconds)),
+            Text("-" if change is None else f"{change:+,.1f}"),
+        ]
+        if width >= _WIDE:
+            cells.append(Text(_bars(view.ready_so_far(queue.queue_name))))
+        is_marked = view.entered is None and place == chosen
+        table.add_row(*cells, style="reverse" if is_marked else "")
+    return table
+
+
+def _claims(claims: Sequence[Claim]) -> Table:
+    table = _table(["worker", "queue"], ["claim", "messages", "lease left"])
+    for claim in claims:
+        left = claim.lease_left_seconds
+        table.add_row(
+            Text(printable(claim.worker_name or "-")),
+            Text(printable(claim.queue_name)),
+            Text(str(claim.claim_id)),
+            Text(f"{claim.message_count:,}"),
+            Text(_span(left)),
+            style=_LEVELS["warning"] if left < 0 else "",
+        )
+    return table
+
+
+def _dead(messages: Sequence[DeadMessage]) -> Table:
+    table = _table(["last error", "type"], ["dead message", "attempt"])
+    for message in messages:
+        table.add_row(
+            Text(printable(message.last_error or "-")),
+            Text(printable(message.message_type or "-")),
+            Text(str(message.message_id)),
+            Text(str(message.attempt)),
+        )
+    return table
+
+
+def _check(check: HealthCheck) -> Text:
+    where = "" if check.queue_name is None else f" {printable(check.queue_name)}"
+    words = f"{check.check_name.replace('_', ' ')}{where}: {printable(check.detail)}"
+    return _line(f"{check.status:<8}  {words}", _LEVELS.get(check.status, ""))
+
+
+def _table(texts: Iterable[str], numbers: Iterable[str]) -> Table:
+    """Return a table of columns of text, which give way, and of numbers, which do not."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=True)
+    for head in texts:
+        table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1)
+    for head in numbers:
+        table.add_column(head, justify="right", no_wrap=True, min_width=min(len(head), 7))
+    return table
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
+def _count(number: int | None, max_count: int) -> Text:
+    if number is None:
+        return Text("-")
+    return Text(f"{number:,}+" if number >= max_count else f"{number:,}")
+
+
+def _span(seconds: float) -> str:
+    """Return a length of time in its largest unit that is at least 2."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if abs(seconds) >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _bars(counts: Sequence[int]) -> str:
+    """Return counts as bars, of which the greatest has the whole height."""
+    greatest = max(counts, default=0) or 1
+    return "".join(_BARS[count * (len(_BARS) - 1) // greatest] for count in counts)

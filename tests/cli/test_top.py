@@ -1,0 +1,160 @@
+"""rowq top: a screen for people, which fits the terminal, obeys keys, and leaves nothing behind."""
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import rowq
+from rowq.cli.top.frame import frame
+from rowq.cli.top.view import ORDERS, Sight, View
+from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from tests.cli.conftest import Run
+from tests.cli.tmux import tmux
+from tests.cli.working import PROGRAM
+from tests.client.proxy import relay
+from tests.engines.base import wait_until
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SIZES = [(80, 24), (200, 50)]
+
+
+def stats(name: str, **counts: Any) -> QueueStats:
+    """Return a queue's stats; what is not given is nothing."""
+    nothing: dict[str, Any] = {field.name: None for field in fields(QueueStats)}
+    nothing |= dict.fromkeys(("is_paused", "ready", "delayed", "leased", "dead"), 0)
+    return QueueStats(**(nothing | {"queue_name": name} | counts))
+
+
+def sight(queues: int = 3, **more: Any) -> Sight:
+    """Return a look at so many queues, of which later ones have more and older messages."""
+    found = [stats(f"queue {n:03}", ready=n, oldest_ready_seconds=60.0 * n) for n in range(queues)]
+    return replace(Sight(0, "PostgreSQL 18", found), **more)
+
+
+def lines(view: View, seen: Sight, size: tuple[int, int] = SIZES[0]) -> list[str]:
+    """Return a frame as a terminal of this size shows it."""
+    width, height = size
+    console = Console(width=width, height=height)
+    with console.capture() as captured:
+        console.print(frame(view, seen, width=width, height=height))
+    return captured.get().rstrip("\n").splitlines()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) -> None:
+    width, height = size
+    claims = [Claim(f"queue {n}", n, "host " * 30, 10, NOW, 5.0 - n) for n in range(60)]
+    dead = [DeadMessage(n, 5, 3, "type", NOW, NOW, "error " * 60) for n in range(60)]
+    checks = [HealthCheck("dead_messages", None, "warning", 1.0, "x" * 300)] * 60
+    shown = lines(View(), sight(200, claims=claims, dead=dead, checks=checks), size)
+    assert len(shown) <= height
+    assert max(map(len, shown)) <= width
+    text = "\n".join(shown)
+    for words in ("queue 000", "more queues", "lease left", "last error", "warning", "q end"):
+        assert words in text
+    assert ("ready so far" in text) == (size == SIZES[1])
+
+
+def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
+    view, seen = View(), sight(200)
+    for _ in range(150):
+        view.press("down", seen.queues)
+    shown = lines(view, seen)
+    assert len(shown) <= SIZES[0][1]
+    assert any("queue 150" in line for line in shown)
+
+
+def test_the_order_is_by_name_ready_dead_and_age_in_turns() -> None:
+    view, seen = View(), sight()
+    firsts = []
+    for _ in ORDERS:
+        firsts.append(view.ordered(seen.queues)[0].queue_name)
+        view.press("s", seen.queues)
+    assert firsts == ["queue 000", "queue 002", "queue 000", "queue 002"]
+    assert view.order == ORDERS[0]
+
+
+def test_a_change_is_the_difference_of_two_looks_unless_a_count_was_cut_off() -> None:
+    view = View(max_count=100)
+    view.remember(Sight(1, "", [stats("a", ready=10, leased=1), stats("b", ready=100)]))
+    assert view.change_a_second("a") is None
+    last = Sight(3, "", [stats("a", ready=20, dead=9), stats("b", ready=100)])
+    view.remember(last)
+    assert view.change_a_second("a") == 4.5
+    assert view.change_a_second("b") is None
+    assert view.ready_so_far("a") == [10, 20]
+    text = "\n".join(lines(view, last))
+    assert "+4.5" in text
+    assert "100+" in text
+
+
+def test_no_name_or_error_commands_the_terminal() -> None:
+    seen = Sight(0, "\x1b[2J", [stats("a\x1b[31m")], [Claim("a", 1, "\x07bell", 1, NOW, 1.0)])
+    text = "\n".join(lines(View(error="\x1b]0;x"), seen))
+    assert not {"\x1b", "\x07"} & set(text)
+    assert "\\x1b[31m" in text
+
+
+def test_once_and_without_a_terminal_it_is_printed_and_ends(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1)
+    queue.dequeue_fast(made, worker_name="host 7")
+    for options in (["--once"], []):
+        done = run("top", "--queue", made, *options)
+        assert done.code == 0, done.err
+        assert made in done.out
+        assert "host 7" in done.out
+        assert "q end" not in done.out
+    assert run("top", "--queue", "nowhere").code == 1
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_keys_choose_what_is_shown_and_q_leaves_the_terminal_as_it_was(
+    queue: rowq.Queue, made: str, database_url: str, size: tuple[int, int]
+) -> None:
+    queue.enqueue(made, 1)
+    queue.fail_now(made, queue.dequeue_fast(made)[0].claim_id, error="broken on purpose")
+    with tmux(size, database_url) as terminal:
+        wait_until(terminal.says("shell>"), "the shell waits")
+        terminal.type(
+            f"a=$(stty -g); {PROGRAM} top --queue {made} --interval 0.2;"
+            ' test "$a" = "$(stty -g)" && echo un""changed',
+            "Enter",
+        )
+        wait_until(terminal.says("Escape all queues"), "one queue is shown")
+        assert "shell>" not in terminal.screen()
+        terminal.type("d")
+        wait_until(terminal.says("broken on purpose"), "the dead are shown")
+        terminal.type("d")
+        wait_until(terminal.hides("broken on purpose"), "they are not")
+        terminal.type("Escape")
+        wait_until(terminal.says("Enter one queue"), "all queues are shown")
+        assert len(terminal.screen().splitlines()) <= size[1]
+        terminal.type("p")
+        wait_until(terminal.says("paused"), "it pauses")
+        terminal.type("q")
+        wait_until(terminal.says("unchanged"), "the shell is back")
+        assert "rowq top  " not in terminal.screen()
+
+
+def test_a_lost_connection_is_told_and_heals_and_ctrl_c_ends_it(
+    queue: rowq.Queue, made: str, database_url: str
+) -> None:
+    with relay(database_url) as network, tmux(SIZES[1], network.url) as terminal:
+        wait_until(terminal.says("shell>"), "the shell waits")
+        terminal.type(f"{PROGRAM} top --queue {made} --interval 0.2; echo status $?", "Enter")
+        wait_until(terminal.says("Escape all queues"), "one queue is shown")
+        network.refuse(connections=True)
+        network.cut()
+        wait_until(terminal.says("no connection"), "the fault is told")
+        assert made in terminal.screen()
+        network.calm()
+        wait_until(terminal.hides("no connection"), "it has healed")
+        queue.enqueue_batch(made, [rowq.NewMessage(data=1)] * 17)
+        wait_until(terminal.says(" 17 "), "what is new is shown")
+        terminal.type("C-c")
+        wait_until(terminal.says("status 0"), "it has ended")
