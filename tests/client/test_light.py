@@ -19,7 +19,10 @@ DRIVERS = (
     *("pymysql", "pyodbc*.so", "pyodbc*.pyd"),
     *("oracledb", "cryptography", "_cffi_backend*", "cffi", "pycparser"),
 )
-TOOLS = ("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server")
+TOOLS = (
+    *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server"),
+    *("pytest", "rowq.testing", "django", "rowq.django", "fastapi", "rowq.fastapi"),
+)
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
