@@ -54,7 +54,7 @@ def printed_by(example: Example, environment: Mapping[str, str], directory: Path
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, f"{example.shown}\n{done.stderr}"
+    assert done.returncode == 0, f"{example.shown}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 

@@ -33,6 +33,7 @@ LONG = (
     "tests/demo/",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
     "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
+    "tests/frameworks/test_examples.py",
     "tests/metrics/test_scrape.py",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_plsql.py::test_errors_of_grammar_are_found",
