@@ -5,6 +5,7 @@ It needs the extra `fastapi`. Nothing else of rowq imports this module.
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -35,8 +36,9 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
         Orders = Annotated[rowq.AsyncQueue, rowq_queue(pool)]
 
     Args:
-        pool: psycopg_pool's AsyncConnectionPool or SQLAlchemy's AsyncEngine, for rowq.AsyncQueue;
-            psycopg_pool's ConnectionPool or SQLAlchemy's Engine, for rowq.Queue.
+        pool: psycopg_pool's AsyncConnectionPool, which your lifespan opens, or SQLAlchemy's
+            AsyncEngine, for rowq.AsyncQueue; psycopg_pool's ConnectionPool or SQLAlchemy's Engine,
+            for rowq.Queue.
         options: those of the queue: savepoint, default.
     """
 
@@ -65,13 +67,16 @@ def worker_lifespan(*workers: Worker) -> Lifespan:
 
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
-        running = [asyncio.create_task(asyncio.to_thread(_run, worker)) for worker in workers]
+        threads = [threading.Thread(target=_run, args=(worker,)) for worker in workers]
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             for worker in workers:
                 worker.stop()
-            await asyncio.gather(*running)
+            for thread in threads:
+                await asyncio.to_thread(thread.join)
 
     return lifespan
 

@@ -5,6 +5,7 @@ It is called with the settings of its database as JSON, and prints what it sees 
 
 import json
 import sys
+from decimal import Decimal
 from typing import Any
 
 import django
@@ -41,7 +42,7 @@ def life() -> dict[str, Any]:
     queue.create_queue("orders")
     for number, commits in ((1, True), (2, False)):
         with transaction.atomic():
-            enqueue("orders", {"id": number})
+            enqueue("orders", {"id": number, "total": Decimal("1.50")})
             transaction.set_rollback(not commits)
     seen["ready"] = [message.data for message in queue.peek("orders", 10)]
     try:

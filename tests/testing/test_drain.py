@@ -74,6 +74,17 @@ def test_what_was_enqueued_is_found_and_what_was_not_is_shown(
         assert "1 blocked, which are not looked at" in text
 
 
+def test_what_a_handler_asserts_is_told_to_the_test(memory: MemoryQueue) -> None:
+    memory.create_queue("orders")
+    memory.enqueue("orders", {"total": 1})
+
+    def handle(message: rowq.HeldMessage) -> None:
+        assert message.data == {"total": 2}
+
+    with pytest.raises(AssertionError):
+        drain(memory, "orders", handle)
+
+
 def test_a_handler_that_a_worker_would_refuse_is_refused(memory: MemoryQueue) -> None:
     memory.create_queue("orders")
     with pytest.raises(rowq.InvalidArgument, match="called as"):

@@ -10,6 +10,8 @@ import pytest
 import rowq
 from tests.engines.base import Connection
 
+# Plugins of this run are left out of those that a test starts.
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 # It is run by a pytest of its own.
 TESTS = """
 import pytest
@@ -52,18 +54,14 @@ def test_a_refused_call_leaves_the_transaction_usable(
     assert rowq_queue.enqueue(queue_name, 1).outcome == "enqueued"
 
 
-@pytest.mark.parametrize("way", ["pytest_plugins", "-p"])
-def test_pytest_loads_the_fixtures_and_they_roll_back(
-    database_url: str, tmp_path: Path, way: str
-) -> None:
-    said = 'pytest_plugins = ["rowq.testing"]\n' if way == "pytest_plugins" else ""
+def test_pytest_loads_the_fixtures_and_they_roll_back(database_url: str, tmp_path: Path) -> None:
+    said = 'pytest_plugins = ["rowq.testing"]\n'
     (tmp_path / "conftest.py").write_text(said, encoding="utf-8")
     (tmp_path / "test_orders.py").write_text(TESTS, encoding="utf-8")
-    options = ["-p", "rowq.testing"] if way == "-p" else []
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,
-        env={**os.environ, "ROWQ_TEST_URL": database_url},
+        env={**os.environ, **ALONE, "ROWQ_TEST_URL": database_url},
         capture_output=True,
         text=True,
         check=False,
@@ -77,7 +75,7 @@ def test_without_a_url_a_test_says_what_to_set(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "rowq.testing", "-p", "no:cacheprovider"],
         cwd=tmp_path,
-        env=environment,
+        env=environment | ALONE,
         capture_output=True,
         text=True,
         check=False,

@@ -1,5 +1,6 @@
 """The same calls on a queue of an engine and on one in memory have the same answers."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -157,6 +158,17 @@ def test_what_is_not_there_says_so(
 ) -> None:
     with pytest.raises(NotImplementedError, match="a MemoryQueue has no"):
         call(memory)
+
+
+def test_an_asynchronous_queue_has_the_same_messages(memory: MemoryQueue) -> None:
+    async def place() -> list[rowq.Message]:
+        async with memory.as_async() as queue:
+            await queue.create_queue("orders")
+            await queue.enqueue("orders", {"id": 1})
+            return await queue.dequeue_wait("orders", wait_seconds=10)
+
+    (message,) = asyncio.run(place())
+    assert memory.complete("orders", message.claim_id)[0].outcome == "completed"
 
 
 def test_time_passes_when_it_is_told_to(memory: MemoryQueue) -> None:

@@ -21,12 +21,14 @@ def enqueue(
 
     Args:
         queue_name: the queue.
-        data: a JSON value, or bytes; what JSON does not know, as Decimal, becomes its text.
+        data: a JSON value, or bytes; dates, Decimal and UUID become what Django makes of them.
         using: the alias of the database that rowq is in.
         options: those of rowq.Queue.enqueue, such as delay_seconds.
     """
+    from django.core.serializers.json import DjangoJSONEncoder
     from django.db import connections
 
     from rowq.queue import Queue
 
-    return Queue(connections[using], default=str).enqueue(queue_name, data, **options)
+    encoder = DjangoJSONEncoder()
+    return Queue(connections[using], default=encoder.default).enqueue(queue_name, data, **options)

@@ -49,6 +49,8 @@ def _postgres(connection: Any) -> dict[str, str]:
 
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     given = connection.get_connection_params()
+    if connection.settings_dict.get("OPTIONS", {}).get("assume_role"):
+        raise EngineUnknown("assume_role makes no URL: give --url, with options=-c%20role%3D...")
     return {name: str(given[name]) for name in given.keys() & known if given[name] is not None}
 
 

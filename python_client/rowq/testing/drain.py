@@ -26,7 +26,8 @@ def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 1
     """Give `handler` the messages of a queue, one by one, delayed ones at once; return the counts.
 
     It does with each message what a rowq.Worker does: what the handler returns or raises completes
-    it, gives it back or makes it dead. A round makes everything due that is delayed, retries too,
+    it, gives it back or makes it dead. But an AssertionError, and what is no Exception, goes on to
+    the test. A round makes everything due that is delayed, retries too,
     and handles as many messages as were ready when it began; those that come meanwhile are the next
     round's. It ends after a round in which there was nothing, or after `rounds` of them.
 
@@ -98,6 +99,9 @@ class _Drain:
             if inspect.isawaitable(returned):
                 self._runner = self._runner or asyncio.Runner()
                 returned = self._runner.run(_of(returned))
+        except AssertionError:
+            # It is the test's own, and would be hidden as another attempt.
+            raise
         except Exception as error:
             return result_of_error([message.message_id], error)
         return result_of(message.message_id, returned)

@@ -321,7 +321,8 @@ class StoredQueue:
         ended = self.model.ended(message_id)
         if ended is None:
             return []
-        return [(message_id, ended.state, self.moment(ended.ended_at), ended.value, None)]
+        value = json.loads(json.dumps(ended.value))
+        return [(message_id, ended.state, self.moment(ended.ended_at), value, None)]
 
     def dead(self) -> list[Row]:
         """Return the rows of list_dead, by id."""
