@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,15 +34,10 @@ def run_page(page: str, server: Server, url: str, directory: Path) -> None:
     """Run all examples of a page, one after the other, on one database."""
     for folder in ("sql", "migrations"):  # The reader is in a clone.
         (directory / folder).symlink_to(ROOT / folder)
-    run_examples(ROOT / page, server, {"ROWQ_URL": url}, directory)
-
-
-def run_examples(page: Path, server: Server, variables: Mapping[str, str], directory: Path) -> None:
-    """Run all examples of a page in a directory, with some variables of the environment."""
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": tools, "COLUMNS": "100", **variables}
-    todo = list(examples(page))
+    environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}
+    todo = list(examples(ROOT / page))
     assert todo
     for example in todo:
         printed = printed_by(example, environment, directory)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_examples import run_examples
+from tests.docs.test_examples import run_page
 from tests.engines.base import Server
 from tests.static.sources import ROOT
 
@@ -18,4 +18,4 @@ def test_an_application_does_what_its_readme_shows(
     folder = tmp_path / application
     ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache", "rowq")
     shutil.copytree(ROOT / "examples" / application, folder, ignore=ignored)
-    run_examples(folder / "README.md", server, {"DATABASE_URL": empty_database}, folder)
+    run_page(f"examples/{application}/README.md", server, empty_database, folder)

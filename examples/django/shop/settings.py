@@ -1,10 +1,10 @@
-"""The settings; the database is that of DATABASE_URL."""
+"""The settings; the database is that of ROWQ_URL."""
 
 import os
 
 from psycopg import conninfo
 
-_URL = conninfo.conninfo_to_dict(os.environ["DATABASE_URL"])
+_URL = conninfo.conninfo_to_dict(os.environ["ROWQ_URL"])
 
 DATABASES = {
     "default": {

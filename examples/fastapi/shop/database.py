@@ -24,8 +24,8 @@ class Order(Base):
 
 
 def url() -> str:
-    """Return DATABASE_URL as SQLAlchemy writes it, with psycopg as the driver."""
-    return os.environ["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://", 1)
+    """Return ROWQ_URL as SQLAlchemy writes it, with psycopg as the driver."""
+    return os.environ["ROWQ_URL"].replace("postgresql://", "postgresql+psycopg://", 1)
 
 
 @cache

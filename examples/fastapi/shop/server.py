@@ -6,4 +6,4 @@ from rowq import Worker
 from shop.app import create_app
 from shop.tasks import notify
 
-app = create_app(Worker(os.environ["DATABASE_URL"], "notifications", notify, transactional=True))
+app = create_app(Worker(os.environ["ROWQ_URL"], "notifications", notify, transactional=True))

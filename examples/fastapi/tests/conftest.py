@@ -19,7 +19,7 @@ pytest_plugins = ["rowq.testing"]
 def rowq_url() -> str:
     """Migrate the database, and let rowq's fixtures use it."""
     command.upgrade(Config("alembic.ini"), "heads")
-    return os.environ["DATABASE_URL"]
+    return os.environ["ROWQ_URL"]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_a_message_becomes_a_notification(
 
 @pytest.mark.usefixtures("client")  # It removes what is committed here.
 def test_a_worker_runs_beside_the_api() -> None:
-    url = os.environ["DATABASE_URL"]
+    url = os.environ["ROWQ_URL"]
     worker = rowq.Worker(url, "notifications", notify, transactional=True)
     with TestClient(create_app(worker)) as served:
         served.post("/orders", json={"customer": "Ann", "total": "1"})
