@@ -1,5 +1,7 @@
 """drain and assert_enqueued do the same on a database and in memory."""
 
+from typing import Any
+
 import pytest
 
 import rowq
@@ -72,6 +74,18 @@ def test_what_was_enqueued_is_found_and_what_was_not_is_shown(
         assert f"at least one message in {queue_name} with message_type 'mail'" in text
         assert "(delayed): 'sms' {'id': 2}" in text
         assert "1 blocked, which are not looked at" in text
+
+
+@pytest.mark.requires("psql")
+def test_who_may_not_change_the_tables_is_told_why_that_is_needed(
+    rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
+) -> None:
+    rowq_queue.create_queue(queue_name)
+    rowq_queue.enqueue(queue_name, 1, delay_seconds=60)
+    rowq_connection.execute("set local role rowq_consumer")
+    with pytest.raises(Exception, match="permission denied") as refused:
+        drain(rowq_queue, queue_name, print)
+    assert "as their owner" in refused.value.__notes__[0]
 
 
 def test_what_a_handler_asserts_is_told_to_the_test(memory: MemoryQueue) -> None:

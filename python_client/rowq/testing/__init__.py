@@ -4,6 +4,8 @@ With pytest, say `pytest_plugins = ["rowq.testing"]` in the conftest.py beside t
 or `-p rowq.testing`; fixtures.py has the fixtures. It is no plugin that pytest finds by itself, so
 that installing rowq changes no test run. With unittest import the names below; pytest is imported
 by the fixtures only.
+
+There is nothing to rewrite in it, whoever has imported it before pytest: PYTEST_DONT_REWRITE.
 """
 
 from rowq.testing.assertions import assert_enqueued

@@ -120,13 +120,18 @@ def make_due(queue: Queue, queue_name: str) -> None:
         raise NotImplementedError(
             f"drain cannot make delayed messages due on {engine.name}; use a MemoryQueue"
         ) from None
-    with (
-        engine.savepoint(session.connection())
-        if isinstance(session, BorrowedSession)
-        else engine.transaction(session.connection()),
-        closing(session.connection().cursor()) as cursor,
-    ):
-        cursor.execute(statement, (queue_name,))
+    connection = session.connection()
+    is_borrowed = isinstance(session, BorrowedSession)
+    around = engine.savepoint(connection) if is_borrowed else engine.transaction(connection)
+    try:
+        with around, closing(connection.cursor()) as cursor:
+            cursor.execute(statement, (queue_name,))
+    except Exception as error:
+        error.add_note(
+            "drain makes delayed messages due in rowq's tables: connect as their owner, or as a"
+            " superuser"
+        )
+        raise
 
 
 def _row(message: Message) -> tuple[Any, ...]:
