@@ -30,6 +30,7 @@ TOOLS = (
         "rowq.sqlalchemy",
         "rowq.postgres.asyncpg_engine",
     ),
+    *("pytest", "rowq.testing", "django", "rowq.django", "fastapi", "rowq.fastapi"),
 )
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

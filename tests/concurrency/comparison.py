@@ -1,17 +1,14 @@
-"""Makes the same call on a queue of the engine and on the reference, and compares the answers."""
+"""Makes the same call on a queue and on the model, and compares the answers."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 
 from rowq import NewMessage, Queue, StaleClaim
-from rowq.engines import engine_for_connection
-from tests.concurrency.reference import STATES, ReferenceQueue
-from tests.engines.base import Connection
-from tests.stored_times import pass_seconds
+from rowq.testing.model import STATES, ReferenceQueue
 
 BACKOFF = (10, 20, 40, 60, 60, 60)
 """The delays that the settings of the queue below make."""
@@ -34,17 +31,20 @@ class NewEntry(NamedTuple):
 class Comparison:
     """One queue, twice. All times are multiples of 5 s, and a comparison takes less.
 
-    seen: counts what happened, as "call: outcome". topic: one to which nobody is bound yet, None
-    where the engine has none; every second message comes by it. result_seconds: None where the
-    engine keeps no results.
+    queue: of an engine, or one in memory. engine: which, or whose ways the one in memory has.
+    pass_seconds: lets time pass for the queue. seen: counts what happened, as "call: outcome".
+    topic: one to which nobody is bound yet, None where the engine has none; every second message
+    comes by it. result_seconds: None where the engine keeps no results.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        queue: Queue,
         name: str,
         seen: Counter[str],
         *,
+        engine: str,
+        pass_seconds: Callable[[int], None],
         has_groups: bool,
         has_predecessors: bool,
         has_cancel: bool,
@@ -52,7 +52,7 @@ class Comparison:
         result_seconds: float | None,
         topic: str | None,
     ) -> None:
-        self.connection = connection
+        self.pass_seconds = pass_seconds
         self.name = name
         self.seen = seen
         self.has_groups = has_groups
@@ -60,7 +60,7 @@ class Comparison:
         self.has_cancel = has_cancel
         self.has_expiry = has_expiry
         self.keeps_results = bool(result_seconds)
-        self.queue = Queue(connection)
+        self.queue = queue
         self.queue.create_queue(
             name,
             max_attempts=3,
@@ -73,7 +73,6 @@ class Comparison:
         self.topic = topic
         if topic is not None:
             self.queue.bind_topic(name, topic)
-        engine = engine_for_connection(connection).name
         self.looks_at_all_queues = engine == "mysql"
         self.promotes_last = engine == "sqlserver"
         self.reference = ReferenceQueue(
@@ -223,7 +222,7 @@ class Comparison:
             self.name, batch_size, worker_name="worker", lease_seconds=lease
         )
         claim_id = messages[0].claim_id if messages else 0
-        expected = self.reference.dequeue(claim_id, batch_size, lease)
+        expected = self.reference.dequeue(claim_id, batch_size, lease, "worker")
         assert [
             (message.message_id, message.attempt, message.last_error) for message in messages
         ] == [(entry.message_id, entry.attempt, entry.error) for entry in expected]
@@ -315,7 +314,9 @@ class Comparison:
             found = self.queue.cancel_many(
                 self.name, message_type=message_type, after_message_id=after, max_messages=limit
             )
-            cancelled, last = self.reference.cancel_many(message_type, after, limit)
+            cancelled, last = self.reference.cancel_many(
+                lambda entry: entry.message_type == message_type, after, limit
+            )
             assert found.cancelled == cancelled
             self.seen["cancel_many"] += cancelled
             if not self.looks_at_all_queues:
@@ -330,7 +331,8 @@ class Comparison:
         message_type = seeded_random.choice([None, None, "one"])
         rows = self.queue.reset(self.name, max_messages=limit, message_type=message_type)
         outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
-        assert outcomes == self.reference.reset(limit, message_type)
+        dead = self.reference.dead(limit, lambda entry: message_type in (None, entry.message_type))
+        assert outcomes == self.reference.reset(dead)
         self.seen.update(f"reset: {outcome}" for outcome in outcomes.values())
 
     def promote(self, seeded_random: Random) -> None:
@@ -364,7 +366,7 @@ class Comparison:
     def let_time_pass(self, seeded_random: Random) -> None:
         """Let a while pass."""
         seconds = seeded_random.choice([5, 5, 15, 45])
-        pass_seconds(self.connection, self.name, seconds)
+        self.pass_seconds(seconds)
         self.reference.now += seconds
 
     def set_groups(self, seeded_random: Random) -> None:
@@ -392,7 +394,7 @@ class Comparison:
         """Delete some of the dead."""
         limit = seeded_random.choice([1, 2, 1000])
         removed = self.queue.discard_dead(self.name, max_messages=limit).removed
-        assert removed == self.reference.discard(limit)
+        assert removed == self.reference.discard(self.reference.dead(limit))
         self.seen["discard"] += removed
 
     def _any_claim(self, seeded_random: Random) -> int:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections import Counter
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
+import rowq
+from rowq.engines import engine_for_connection
 from tests.concurrency.comparison import Comparison
 from tests.dice import IS_GIVEN, SEED, dice, limit, times
 from tests.engines.base import Connection, Server
+from tests.stored_times import pass_seconds
 
 SETTINGS = settings(
     max_examples=times(15),
@@ -55,6 +59,7 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     has_cancel = "cancel" in server.capabilities
     has_expiry = "expiry" in server.capabilities
     has_results = "results" in server.capabilities
+    engine = engine_for_connection(connection).name
     numbers = count()
     seen: Counter[str] = Counter()
 
@@ -64,9 +69,11 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
         number_of_queue = next(numbers)
         name = f"{queue_name}_{number_of_queue}"
         comparison = Comparison(
-            connection,
+            rowq.Queue(connection),
             name,
             seen,
+            engine=engine,
+            pass_seconds=partial(pass_seconds, connection, name),
             has_groups=has_groups,
             has_predecessors=has_predecessors,
             has_cancel=has_cancel,

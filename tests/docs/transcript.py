@@ -1,7 +1,8 @@
 """Runs the examples of a Markdown page and compares what they print with what the page says.
 
 A ```console block is a list of commands after "$ ", each with its output; "..." in the output
-stands for anything. A ```python block is a program, the ```text block after it is its output.
+stands for anything. A ```python block is a program, the ```text block after it is its output; one
+that begins with a line such as "# test_orders.py" is a file of that name for what comes after it.
 """
 
 import re
@@ -16,6 +17,10 @@ _BLOCK = re.compile(
 )
 
 
+_FILE = re.compile(r"# (\w+\.py)\n")
+_WRITE = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2], encoding='utf-8')"
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """A command line and the output that the page promises."""
@@ -28,6 +33,9 @@ class Example:
 def examples(page: Path) -> Iterator[Example]:
     """Yield the examples of a page in their order."""
     for kind, body, output in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python" and (file := _FILE.match(body)):
+            yield Example((sys.executable, "-c", _WRITE, file[1], body), body, output)
+            continue
         if kind == "python":
             yield Example((sys.executable, "-c", body), body, output)
             continue
@@ -46,7 +54,7 @@ def printed_by(example: Example, environment: Mapping[str, str], directory: Path
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, f"{example.shown}\n{done.stderr}"
+    assert done.returncode == 0, f"{example.shown}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 

@@ -32,6 +32,8 @@ LONG = (
     "tests/contract/test_cancel.py::test_ten_thousand_messages_are_withdrawn_at_once",
     "tests/demo/",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
+    "tests/frameworks/test_examples.py",
     "tests/metrics/test_scrape.py",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",

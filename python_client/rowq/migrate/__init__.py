@@ -20,9 +20,11 @@ from rowq.migrate.errors import (
 )
 from rowq.migrate.for_tools import (
     FileInTheWayError,
+    Steps,
     alembic_files,
     flyway_files,
     plain_script,
+    plain_steps,
     write_files,
 )
 from rowq.migrate.losses import Losses
@@ -44,11 +46,13 @@ __all__ = [
     "SchemaNewer",
     "ServerTooOld",
     "Status",
+    "Steps",
     "UnknownMigration",
     "alembic_files",
     "flyway_files",
     "migrate",
     "plain_script",
+    "plain_steps",
     "plan_rollback",
     "rollback",
     "script",

@@ -6,6 +6,7 @@ They do what `migrate` does, with the same bookkeeping, whatever runs them.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rowq.engines import part_of
 from rowq.errors import RowqError
@@ -63,6 +64,13 @@ class FileInTheWayError(RowqError):
     """A file is there already with another content; nothing was written."""
 
 
+class Steps(NamedTuple):
+    """What installs a migration, and what takes it back: statements for a driver, in order."""
+
+    up: list[str]
+    down: list[str]
+
+
 def plain_script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
     """Return what migrate does for a driver: without commands of the engine's own client.
 
@@ -118,6 +126,29 @@ def alembic_files(engine: str, from_number: int = 0, *, with_owner: bool = True)
         )
         files[f"{name}.down.sql"] = client.plain(back, undone)
     return files
+
+
+def plain_steps(engine: str, number: int) -> Steps:
+    """Return the statements for a driver that install one migration, and those that undo that.
+
+    On PostgreSQL each of the two is one string, to be run in one transaction.
+
+    Args:
+        engine: name of the engine, such as postgres.
+        number: the migration's number, from 1.
+
+    Raises:
+        UnknownMigration: there is no migration of that number.
+        EngineUnknown: rowq has no engine of this name.
+    """
+    release = release_for(engine)
+    client = _client(release)
+    numbered = release.get(number)
+    back = f"{numbered.heading}, taken back"
+    up = client.plain(numbered.heading, _parts(release, numbered, with_owner=True))
+    down = client.plain(back, _undone(release, numbered, with_owner=True))
+    separator = client.SEPARATOR
+    return Steps(*(text.split(separator) if separator else [text] for text in (up, down)))
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:

@@ -135,7 +135,10 @@ class MysqlEngine(SynchronousEngine):
     def in_transaction(self, connection: Any) -> bool:
         if not connection.open:
             return False
-        status = load_driver().constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
+        # Where PyMySQL stands in for mysqlclient, its attribute `constants` may be another module.
+        from pymysql.constants import SERVER_STATUS
+
+        status = SERVER_STATUS.SERVER_STATUS_IN_TRANS
         return not connection.get_autocommit() or bool(connection.server_status & status)
 
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:

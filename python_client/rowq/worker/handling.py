@@ -111,7 +111,7 @@ class HandlerCaller:
             self._context.fail(error)
             return HandlerResult(dict.fromkeys(ids, RELEASED), failed=True)
         is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
-        return _result_of_error(ids, error, is_passing=is_passing)
+        return result_of_error(ids, error, is_passing=is_passing)
 
     def _awaited(self, returned: Any) -> Any:
         """Return what a handler returned, or what comes of it when it is awaited."""
@@ -122,14 +122,7 @@ class HandlerCaller:
         return self._runner.run(_of(returned), context=contextvars.copy_context())
 
     def _result(self, message_id: int, returned: Any) -> HandlerResult:
-        if returned is None:
-            return HandlerResult({message_id: COMPLETED})
-        if isinstance(returned, Retry | Fail):
-            return _result_of_error([message_id], returned)
-        if _is_mistaken(returned):
-            return _mistaken([message_id], returned)
-        self._context.warn_of_result(returned)
-        return HandlerResult({message_id: COMPLETED})
+        return result_of(message_id, returned, self._context.warn_of_result)
 
 
 class MeasuredCaller(HandlerCaller):
@@ -180,7 +173,21 @@ async def _of(returned: Awaitable[Any]) -> Any:
     return await returned
 
 
-def _result_of_error(
+def result_of(
+    message_id: int, returned: Any, warn: Callable[[object], None] = lambda _: None
+) -> HandlerResult:
+    """Return what a handler of one message returned; `warn` is told of what means nothing."""
+    if returned is None:
+        return HandlerResult({message_id: COMPLETED})
+    if isinstance(returned, Retry | Fail):
+        return result_of_error([message_id], returned)
+    if _is_mistaken(returned):
+        return _mistaken([message_id], returned)
+    warn(returned)
+    return HandlerResult({message_id: COMPLETED})
+
+
+def result_of_error(
     ids: list[int], error: BaseException, *, is_passing: bool = False
 ) -> HandlerResult:
     """Return what an exception means for messages, and log it unless it is a decision."""

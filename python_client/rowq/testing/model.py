@@ -1,10 +1,14 @@
 """A queue in plain Python that does what the contract says, for one session at a time.
 
-Time stands still in it until pass_seconds; the order of calls decides between equal moments.
+It knows where each message is and nothing of what is in it: memory.py adds that. rowq's tests
+compare it with every engine, call by call (tests/concurrency/test_against_reference.py).
+
+Time stands still in it until somebody adds to `now`, which is in seconds; the order of calls
+decides between equal moments.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,6 +24,7 @@ class Entry:
     has_token: whether it is one of those of its group that may be in work.
     awaits: the message that it waits for, None for its group; rest: others that it may wait for.
     expires: when it is withdrawn. is_cancelled: whether its worker is told to give it back.
+    died_at: when it was declared dead.
     """
 
     message_id: int
@@ -32,20 +37,23 @@ class Entry:
     attempt: int = 0
     error: str | None = None
     place: tuple[int, int, int] = (0, 0, 0)
-    due: tuple[int, int, int] = (0, 0, 0)
+    due: tuple[float, int, int] = (0, 0, 0)
     awaits: int | None = None
     rest: list[int] = field(default_factory=list)
     on_dead: str = "hold"
     message_type: str | None = None
-    expires: int | None = None
+    expires: float | None = None
     is_cancelled: bool = False
+    died_at: float = 0.0
 
 
 @dataclass
 class Claim:
     """A claim and the messages it holds, in the order of delivery."""
 
-    until: int
+    until: float
+    worker: str | None = None
+    progress: str | None = None
     entries: list[Entry] = field(default_factory=list)
 
     def cancels(self) -> list[int]:
@@ -59,11 +67,13 @@ class Result(NamedTuple):
     state: str
     value: object
     forgotten_at: float
+    ended_at: float
 
 
 class ReferenceQueue:
     """One queue. Message and claim ids are given by the engine that is compared with this.
 
+    backoff: the delay before each further attempt, by its number from 0.
     always_rechecks: whether each dequeue that finds nothing looks at the groups that may have more
     in work, and not only one that has promoted nothing, after maintain has met such a group.
     leaves_groups_first: whether messages that end together leave their groups before anybody goes
@@ -74,27 +84,27 @@ class ReferenceQueue:
     def __init__(
         self,
         max_attempts: int,
-        backoff: Sequence[int],
+        backoff: Sequence[float],
         *,
         always_rechecks: bool,
         leaves_groups_first: bool,
         result_seconds: float = 0,
     ) -> None:
-        self.now = 0
+        self.now = 0.0
+        self.max_attempts = max_attempts
+        self.backoff = backoff
+        self.result_seconds = result_seconds
         self.paused = False
         self.entries: dict[int, Entry] = {}
         self.claims: dict[int, Claim] = {}
         self.group_limit = 1
         self.dead_hold_groups = False
         self._results: dict[int, Result] = {}
-        self._result_seconds = result_seconds
         self._tokens: defaultdict[str, set[int]] = defaultdict(set)
         self._hints: list[str] = []
         self._dequeues_recheck = False
         self._always_rechecks = always_rechecks
         self._leaves_groups_first = leaves_groups_first
-        self._max_attempts = max_attempts
-        self._backoff = backoff
         self._count = 0
 
     def state(self, message_id: int) -> str | None:
@@ -105,9 +115,13 @@ class ReferenceQueue:
     def result(self, message_id: int) -> tuple[str, object] | None:
         """Return the state of a message and its result, None for one that is not known."""
         state = self.state(message_id)
-        if state is None and message_id in self._results:
-            return self._results[message_id][:2]
+        if state is None and (ended := self.ended(message_id)):
+            return ended.state, ended.value
         return None if state is None else (state, None)
+
+    def ended(self, message_id: int) -> Result | None:
+        """Return how a message has ended, None where that is not kept."""
+        return self._results.get(message_id)
 
     def counts(self) -> dict[str, int]:
         """Return the number of messages by state."""
@@ -130,17 +144,17 @@ class ReferenceQueue:
         self,
         message_id: int,
         priority: int,
-        delay: int,
+        delay: float,
         key: str | None,
         allowed: int | None,
         group: str | None,
         predecessors: Iterable[int] = (),
         on_dead: str | None = None,
         message_type: str | None = None,
-        expires: int | None = None,
+        expires: float | None = None,
     ) -> None:
         """Take a message that is no duplicate."""
-        entry = Entry(message_id, priority, allowed or self._max_attempts, key, group)
+        entry = Entry(message_id, priority, allowed or self.max_attempts, key, group)
         entry.on_dead, entry.message_type = on_dead or "hold", message_type
         entry.expires = None if expires is None else self.now + expires
         self.entries[message_id] = entry
@@ -173,7 +187,9 @@ class ReferenceQueue:
                 self._leave([group])
         return len(seen)
 
-    def dequeue(self, claim_id: int, batch_size: int, lease: int) -> list[Entry]:
+    def dequeue(
+        self, claim_id: int, batch_size: int, lease: int, worker: str | None = None
+    ) -> list[Entry]:
         """Lease up to batch_size messages to a claim of this number."""
         if self.paused:
             return []
@@ -186,7 +202,7 @@ class ReferenceQueue:
             entry.state = "leased"
             entry.attempt += 1
         if taken:
-            self.claims[claim_id] = Claim(self.now + lease, taken)
+            self.claims[claim_id] = Claim(self.now + lease, worker, entries=taken)
         return taken
 
     def take(self, claim_id: int, message_ids: Iterable[int] | None) -> list[Entry]:
@@ -219,11 +235,11 @@ class ReferenceQueue:
     ) -> None:
         """Forget messages."""
         gone = list(entries)
-        if self._result_seconds:
-            forgotten = self.now + self._result_seconds
+        if self.result_seconds:
+            forgotten = self.now + self.result_seconds
             for entry in gone:
                 value = results.get(entry.message_id)
-                self._results[entry.message_id] = Result(state, value, forgotten)
+                self._results[entry.message_id] = Result(state, value, forgotten, self.now)
         first = [] if self._leaves_groups_first else gone
         outside = [entry for entry in first if self._is_outside(entry)]
         for entry in gone:
@@ -232,7 +248,9 @@ class ReferenceQueue:
         self._let_go(gone)
         self._free(entry for entry in gone if entry not in outside)
 
-    def retry(self, entries: Iterable[Entry], delay: int | None, error: str) -> dict[int, str]:
+    def retry(
+        self, entries: Iterable[Entry], delay: float | None, error: str | None
+    ) -> dict[int, str]:
         """Delay messages, or bury them; return what was done with each."""
         outcomes = {}
         died: list[Entry] = []
@@ -243,17 +261,17 @@ class ReferenceQueue:
                 died.append(entry)
                 continue
             entry.error = error
-            wait = self._backoff[entry.attempt - 1] if delay is None else delay
+            wait = self.backoff[entry.attempt - 1] if delay is None else delay
             self._delay(entry, wait)
             outcomes[entry.message_id] = "retrying"
         self.bury(died, error)
         return outcomes
 
-    def bury(self, entries: Iterable[Entry], error: str) -> None:
+    def bury(self, entries: Iterable[Entry], error: str | None) -> None:
         """Make messages dead."""
         died = list(entries)
         for entry in died:
-            entry.state, entry.error = "dead", error
+            entry.state, entry.error, entry.died_at = "dead", error, self.now
         if not self.dead_hold_groups:
             self._let_go(died)
         while died:
@@ -286,40 +304,45 @@ class ReferenceQueue:
         )
         return outcomes
 
-    def cancel_many(self, message_type: str, after: int, limit: int) -> tuple[int, int | None]:
-        """Withdraw messages of a type; return how many, and the last that was looked at."""
+    def cancel_many(
+        self, is_meant: Callable[[Entry], bool], after: int, limit: int
+    ) -> tuple[int, int | None]:
+        """Withdraw messages that are meant; return how many, and the last that was looked at."""
         seen = sorted(message_id for message_id in self.entries if message_id > after)[:limit]
         wanted = [
             self.entries[message_id]
             for message_id in seen
-            if self.entries[message_id].message_type == message_type
-            and self.state(message_id) != "leased"
+            if self.state(message_id) != "leased" and is_meant(self.entries[message_id])
         ]
         self.finish(wanted, "cancelled")
         return len(wanted), seen[-1] if len(seen) == limit else None
 
-    def reset(self, limit: int, message_type: str | None) -> dict[int, str]:
-        """Make the oldest dead messages ready, of a type or of any; return what was done."""
-        dead = sorted(
+    def dead(self, limit: int, is_meant: Callable[[Entry], bool] = lambda _: True) -> list[int]:
+        """Return the oldest dead messages of those that are meant."""
+        return sorted(
             message_id
             for message_id, entry in self.entries.items()
-            if entry.state == "dead" and message_type in (None, entry.message_type)
+            if entry.state == "dead" and is_meant(entry)
         )[:limit]
+
+    def reset(self, message_ids: Iterable[int]) -> dict[int, str]:
+        """Make dead messages ready; return what was done."""
         outcomes = {}
-        for entry in (self.entries[message_id] for message_id in dead):
-            if self.holder(entry.key) is None:
+        for message_id in message_ids:
+            entry = self.entries.get(message_id)
+            if entry is None or entry.state != "dead":
+                outcomes[message_id] = "not_found"
+            elif self.holder(entry.key) is None:
                 entry.attempt = 0
                 self._join(entry)
-                outcomes[entry.message_id] = "reset"
+                outcomes[message_id] = "reset"
             else:
-                outcomes[entry.message_id] = "duplicate"
+                outcomes[message_id] = "duplicate"
         return outcomes
 
-    def discard(self, limit: int) -> int:
-        """Forget the oldest dead messages."""
-        dead = sorted(
-            message_id for message_id in self.entries if self.state(message_id) == "dead"
-        )[:limit]
+    def discard(self, message_ids: Iterable[int]) -> int:
+        """Forget dead messages; return how many there were."""
+        dead = [message_id for message_id in message_ids if self.state(message_id) == "dead"]
         self.finish((self.entries[message_id] for message_id in dead), "cancelled")
         return len(dead)
 
@@ -357,14 +380,16 @@ class ReferenceQueue:
         """Take back what expired claims hold; return how many are ready, and dead."""
         back, died = 0, 0
         for claim_id in sorted(
-            claim_id for claim_id, held in self.claims.items() if held.until <= self.now
+            claim_id for claim_id, claim in self.claims.items() if claim.until <= self.now
         ):
-            _, held = self.end_cancelled(self.claims.pop(claim_id).entries)
+            claim = self.claims.pop(claim_id)
+            error = "lease expired" if claim.worker is None else f"lease expired: {claim.worker}"
+            _, held = self.end_cancelled(claim.entries)
             dead = [entry for entry in held if entry.attempt >= entry.allowed]
             for entry in (entry for entry in held if entry not in dead):
-                entry.error = "lease expired: worker"
+                entry.error = error
                 self._queue_up(entry, FRONT)
-            self.bury(dead, "lease expired: worker")
+            self.bury(dead, error)
             back, died = back + len(held) - len(dead), died + len(dead)
         return back, died
 
@@ -398,7 +423,7 @@ class ReferenceQueue:
     def _fail(self, entries: Iterable[Entry]) -> None:
         """Make messages dead that wait for a dead one."""
         for entry in entries:
-            entry.state, entry.awaits = "dead", None
+            entry.state, entry.awaits, entry.died_at = "dead", None, self.now
 
     def _follow(self, died: Iterable[Entry]) -> list[Entry]:
         """Do to what waits for dead messages what it asked for; return those that die, too."""
@@ -446,7 +471,7 @@ class ReferenceQueue:
             self._queue_up(entry, TAIL if entry.group else FRONT)
         return failed
 
-    def _delay(self, entry: Entry, seconds: int) -> None:
+    def _delay(self, entry: Entry, seconds: float) -> None:
         if seconds == 0:
             self._join(entry)
             return

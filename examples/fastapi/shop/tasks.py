@@ -1,0 +1,14 @@
+"""What is done with messages."""
+
+from typing import Any
+
+import rowq
+
+
+def notify(message: rowq.HeldMessage, connection: Any) -> None:
+    """Note that the customer was told, in the transaction that completes the message."""
+    data = message.data
+    connection.execute(
+        "insert into shop_notification (order_id, text) values (%s, %s)",
+        (data["order_id"], f"Thank you, {data['customer']}"),
+    )

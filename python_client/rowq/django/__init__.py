@@ -1,0 +1,34 @@
+"""rowq as an application of Django's: "rowq.django" in INSTALLED_APPS, of the extra `django`.
+
+Its migrations install rowq in the database of the connection that they run on, `manage.py
+rowq_work` is a worker, and `enqueue` hands a message over in the transaction of a connection.
+Nothing else of rowq imports this package.
+"""
+
+from typing import Any
+
+from rowq.messages import Enqueued
+
+
+def enqueue(
+    queue_name: str, data: Any = None, *, using: str = "default", **options: Any
+) -> Enqueued:
+    """Hand over a message on a connection of Django's, as rowq.Queue.enqueue does.
+
+    It is part of the connection's transaction: in `atomic()` it exists if and only if that commits.
+    So it needs no transaction.on_commit, which runs after the commit: a process that dies in
+    between would have saved the order and lost its message.
+
+    Args:
+        queue_name: the queue.
+        data: a JSON value, or bytes; dates, Decimal and UUID become what Django makes of them.
+        using: the alias of the database that rowq is in.
+        options: those of rowq.Queue.enqueue, such as delay_seconds.
+    """
+    from django.core.serializers.json import DjangoJSONEncoder
+    from django.db import connections
+
+    from rowq.queue import Queue
+
+    encoder = DjangoJSONEncoder()
+    return Queue(connections[using], default=encoder.default).enqueue(queue_name, data, **options)

@@ -1,0 +1,101 @@
+"""manage.py rowq_work: a worker that calls a function of the project for every message."""
+
+import argparse
+import logging
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from rowq.django.database import url_of
+from rowq.django.handlers import DjangoHandler
+from rowq.errors import RowqError
+from rowq.worker import Worker
+from rowq.worker.handlers import find_handler
+
+
+class Command(BaseCommand):  # type: ignore[misc]
+    """Works on messages as `rowq work` does, with the project set up."""
+
+    help = "Call a function with every message of a queue, until Ctrl-C or SIGTERM."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments and options of `rowq work` that are about functions."""
+        parser.add_argument("queue_name", metavar="QUEUE", help="Name of the queue.")
+        parser.add_argument(
+            "handler",
+            metavar="MODULE:FUNCTION",
+            help="Called with every message; see rowq.Worker.",
+        )
+        parser.add_argument(
+            "--database", default="default", help="Alias of the database that rowq is in."
+        )
+        parser.add_argument("--url", help="The database, where its settings make no URL of rowq's.")
+        parser.add_argument(
+            "--workers",
+            type=int,
+            default=1,
+            metavar="N",
+            help="Messages at a time: processes where it is more than 1.",
+        )
+        parser.add_argument("--batch-size", type=int, default=10, help="Most messages per claim.")
+        parser.add_argument(
+            "--lease-seconds", type=int, help="Length of the lease; the queue's by default."
+        )
+        parser.add_argument("--worker-name", help="Who holds the messages, for people to read.")
+        parser.add_argument(
+            "--transactional",
+            action="store_true",
+            help=(
+                "FUNCTION(message, connection) shares complete's transaction: the driver's"
+                " connection of the worker, not one of Django's."
+            ),
+        )
+        parser.add_argument(
+            "--concurrent",
+            action="store_true",
+            help="Let an async FUNCTION work on all messages of a claim together.",
+        )
+        parser.add_argument(
+            "--listen",
+            action=argparse.BooleanOptionalAction,
+            help="Be told of new messages while idle, which only PostgreSQL does.",
+        )
+        parser.add_argument("--drain", action="store_true", help="End when nothing is left.")
+        parser.add_argument(
+            "--metrics-port",
+            type=int,
+            help="Serve /metrics for Prometheus, /live and /ready there; needs rowq[metrics].",
+        )
+        parser.add_argument(
+            "--metrics-host", default="127.0.0.1", help="The address for --metrics-port."
+        )
+
+    def handle(self, **options: Any) -> None:
+        """Work; raises CommandError when going on makes no sense."""
+        name = options["handler"]
+        workers = options["workers"]
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        try:
+            find_handler(name, 2 if options["transactional"] else 1)
+            worker = Worker(
+                options["url"] or url_of(connections[options["database"]]),
+                options["queue_name"],
+                DjangoHandler(name),
+                processes=workers if workers > 1 else 0,
+                **{key: options[key] for key in _PASSED_ON},
+            )
+            stats = worker.run()
+        except RowqError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(
+            f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
+            f" {stats.released} given back, {stats.stale} lost to others"
+        )
+
+
+_PASSED_ON = (
+    *("batch_size", "lease_seconds", "worker_name", "transactional", "concurrent", "listen"),
+    *("drain", "metrics_port", "metrics_host"),
+)

@@ -1,0 +1,1 @@
+"""Migrations of rowq, one for each of its own."""

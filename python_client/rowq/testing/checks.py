@@ -1,0 +1,127 @@
+"""What the routines refuse of their arguments, for the queue in memory."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from rowq.arguments import check_argument
+from rowq.contract import load_contract
+from rowq.errors import InvalidArgument
+
+_TEN_YEARS_SECONDS = 315_360_000
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "priority": (0, 9),
+    "delay_seconds": (0, _TEN_YEARS_SECONDS),
+    "expire_seconds": (0.001, _TEN_YEARS_SECONDS),
+    "max_attempts": (1, 10_000),
+    "batch_size": (1, 10_000),
+    "lease_seconds": (1, 86_400),
+    "wait_seconds": (0, 3600),
+    "max_messages": (1, 10_000),
+    "max_claims": (1, 10_000),
+    "max_count": (1, 100_000_000),
+    "backoff_base_seconds": (0, 86_400),
+    "backoff_factor": (1, 10),
+    "backoff_cap_seconds": (0, 31_536_000),
+    "backoff_jitter": (0, 1),
+    "max_body_length": (1, 33_554_432),
+    "group_limit": (1, 100),
+    "result_seconds": (0, 31_536_000),
+}
+_LENGTHS: Mapping[str, tuple[int, int]] = {
+    "queue_name": (1, 100),
+    "message_type": (0, 200),
+    "worker_name": (0, 200),
+    "dedup_key": (1, 200),
+    "group_key": (1, 200),
+    "header_name": (1, 200),
+    "message_ids": (0, 10_000),
+    "predecessor_ids": (0, 10_000),
+    "messages": (0, 10_000),
+}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "group_after_dead": ("continue", "hold"),
+    "on_predecessor_dead": ("hold", "continue", "fail"),
+}
+_TAKING = ("dequeue_fast", "dequeue_wait", "peek")
+_MOST_TAKEN = 1000
+_WORD = r"[A-Za-z0-9_-]+"
+_TOPIC = re.compile(rf"{_WORD}(\.{_WORD})*")
+_PATTERN = re.compile(rf"#|(?:{_WORD}|\*)(?:\.(?:{_WORD}|\*))*(?:\.#)?")
+
+
+def checked(routine: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call in the contract's Python types; raises InvalidArgument."""
+    entry = load_contract().routine(routine)
+    given: dict[str, Any] = {}
+    for one in entry.parameters:
+        if one.direction != "in":
+            continue
+        value = check_argument(one.name, one.type, arguments.get(one.name))
+        if value is None and one.default != "null" and one.type != "boolean":
+            raise InvalidArgument(f"{one.name} is missing")
+        given[one.name] = json.loads(value) if one.type == "json" and value else value
+    check_values(given)
+    if routine in _TAKING and given["batch_size"] > _MOST_TAKEN:
+        raise InvalidArgument(f"batch_size must be between 1 and {_MOST_TAKEN}")
+    return given
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Refuse what is out of range, among the arguments of a call or the keys of a message."""
+    for name, value in given.items():
+        if value is not None and (fault := _fault(name, value)):
+            raise InvalidArgument(f"{name} must be {fault}")
+
+
+def _fault(name: str, value: Any) -> str | None:
+    """Return what an argument must be and is not."""
+    if name == "headers":
+        return None if isinstance(value, dict) else "an object"
+    if name in _CHOICES:
+        return None if value in _CHOICES[name] else f"one of {', '.join(_CHOICES[name])}"
+    if name in _RANGES:
+        least, most = _RANGES[name]
+        return None if least <= value <= most else f"between {least} and {most}, got {value}"
+    shortest, longest = _LENGTHS.get(name, (0, math.inf))
+    is_fit = name not in _LENGTHS or shortest <= len(value) <= longest
+    return None if is_fit else f"{shortest} to {longest} long"
+
+
+def check_message(given: Mapping[str, Any], now: datetime, longest_body: int | None) -> None:
+    """Refuse a message that enqueue or publish would refuse.
+
+    longest_body: the queue's max_body_length; None where there is no queue.
+    """
+    check_values(given)
+    body, binary, run_at = (given.get(name) for name in ("body", "body_binary", "run_at"))
+    if body is not None and binary is not None:
+        raise InvalidArgument("body and body_binary exclude each other")
+    if run_at is not None and given.get("delay_seconds") is not None:
+        raise InvalidArgument("delay_seconds and run_at exclude each other")
+    if run_at is not None and run_at > now + timedelta(days=3650):
+        raise InvalidArgument("run_at must be a moment within the next ten years")
+    length = len(body if body is not None else binary or b"")
+    if longest_body is not None and length > longest_body:
+        raise InvalidArgument(f"body is longer than max_body_length {longest_body}")
+
+
+def check_topic(topic: str) -> None:
+    """Refuse what is no topic."""
+    if len(topic) > 200 or not _TOPIC.fullmatch(topic):
+        raise InvalidArgument(f"topic must be words with dots between them, got {topic!r:.100}")
+
+
+def topic_matcher(pattern: str) -> re.Pattern[str]:
+    """Return what matches the topics that a pattern means; raises InvalidArgument."""
+    if len(pattern) > 200 or not _PATTERN.fullmatch(pattern):
+        raise InvalidArgument(f"topic_pattern must be a topic, * or # in it, got {pattern!r:.100}")
+    if pattern == "#":
+        return re.compile(".*")
+    head, rest = (pattern[:-2], r"(\..*)?") if pattern.endswith(".#") else (pattern, "")
+    words = (_WORD if word == "*" else re.escape(word) for word in head.split("."))
+    return re.compile(r"\.".join(words) + rest)

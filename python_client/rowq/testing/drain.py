@@ -1,0 +1,142 @@
+"""Gives an application's handler what is in a queue, without a worker and without waiting."""
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from rowq.engines import part_of
+from rowq.messages import Message
+from rowq.queue import Queue
+from rowq.session import BorrowedSession
+from rowq.testing.memory import MemorySession
+from rowq.worker.claim import HeldMessage, LiveLease, hand_in
+from rowq.worker.handlers import Handler, check_handler, find_handler
+from rowq.worker.handling import HandlerResult, result_of, result_of_error
+from rowq.worker.stats import WorkerStats
+
+_LEASE_SECONDS = 3600
+_WORKER_NAME = "rowq.testing.drain"
+
+
+def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 100) -> WorkerStats:
+    """Give `handler` the messages of a queue, one by one, delayed ones at once; return the counts.
+
+    It does with each message what a rowq.Worker does: what the handler returns or raises completes
+    it, gives it back or makes it dead. But an AssertionError, and what is no Exception, goes on to
+    the test. A round makes everything due that is delayed, retries too,
+    and handles as many messages as were ready when it began; those that come meanwhile are the next
+    round's. It ends after a round in which there was nothing, or after `rounds` of them.
+
+    Args:
+        queue: rowq_queue, rowq.Queue on a connection of yours, or a MemoryQueue.
+        queue_name: the queue.
+        handler: as a Worker's without `transactional`; a coroutine function is run to its end.
+        rounds: how many rounds at most; 1 handles as many as are ready or delayed now.
+
+    Delayed messages are made due in rowq's tables, as no routine does that: on PostgreSQL, MariaDB
+    and MySQL, and as who may change those tables. Raises NotImplementedError where there are some
+    on another engine.
+    """
+    function = find_handler(handler)
+    check_handler(function)
+    total = WorkerStats()
+    with closing(_Drain(queue, queue_name, function)) as draining:
+        for _ in range(rounds):
+            done = draining.round()
+            if done is None:
+                break
+            total = total.plus(done)
+    return total
+
+
+class _Drain:
+    def __init__(self, queue: Queue, queue_name: str, handler: Handler) -> None:
+        self._queue = queue
+        self._name = queue_name
+        self._handler = handler
+        self._runner: asyncio.Runner | None = None
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+    def round(self) -> WorkerStats | None:
+        """Handle what is ready; return the counts, None where nothing was."""
+        self._queue.maintain(self._name)
+        if self._queue.queue_stats(self._name)[0].delayed:
+            make_due(self._queue, self._name)
+            while self._queue.promote(self._name).promoted:
+                pass
+        done: WorkerStats | None = None
+        for _ in range(self._queue.queue_stats(self._name)[0].ready):
+            messages = self._queue.dequeue_fast(
+                self._name, worker_name=_WORKER_NAME, lease_seconds=_LEASE_SECONDS
+            )
+            if not messages:
+                break
+            done = (done or WorkerStats()).plus(self._handle(messages))
+        return done
+
+    def _handle(self, messages: Sequence[Message]) -> WorkerStats:
+        (message,) = messages
+        asked_at, stopping = time.monotonic(), threading.Event()
+        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping)
+        result = self._call(HeldMessage.of(_row(message), lease))
+        stats = WorkerStats()
+        for _, outcomes in hand_in(
+            self._queue, self._name, message.claim_id, result.verdicts, lease.results
+        ):
+            stats = stats.plus(outcomes)
+        return stats
+
+    def _call(self, message: HeldMessage) -> HandlerResult:
+        try:
+            returned = self._handler(message)
+            if inspect.isawaitable(returned):
+                self._runner = self._runner or asyncio.Runner()
+                returned = self._runner.run(_of(returned))
+        except AssertionError:
+            # It is the test's own, and would be hidden as another attempt.
+            raise
+        except Exception as error:
+            return result_of_error([message.message_id], error)
+        return result_of(message.message_id, returned)
+
+
+def make_due(queue: Queue, queue_name: str) -> None:
+    """Make all delayed messages of a queue due, in their order."""
+    session = queue._session
+    if isinstance(session, MemorySession):
+        session.make_due(queue_name)
+        return
+    engine = session.engine
+    try:
+        statement = part_of(engine.name, "testing").MAKE_DUE
+    except ModuleNotFoundError:
+        raise NotImplementedError(
+            f"drain cannot make delayed messages due on {engine.name}; use a MemoryQueue"
+        ) from None
+    connection = session.connection()
+    is_borrowed = isinstance(session, BorrowedSession)
+    around = engine.savepoint(connection) if is_borrowed else engine.transaction(connection)
+    try:
+        with around, closing(connection.cursor()) as cursor:
+            cursor.execute(statement, (queue_name,))
+    except Exception as error:
+        error.add_note(
+            "drain makes delayed messages due in rowq's tables: connect as their owner, or as a"
+            " superuser"
+        )
+        raise
+
+
+def _row(message: Message) -> tuple[Any, ...]:
+    return tuple(getattr(message, name) for name in Message.__slots__)
+
+
+async def _of(returned: Any) -> Any:
+    return await returned

@@ -1,0 +1,5 @@
+"""Fixtures of the tests of frameworks."""
+
+from tests.helpers.client_queue import made
+
+__all__ = ["made"]

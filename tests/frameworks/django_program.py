@@ -1,0 +1,77 @@
+"""A project of Django's in one file, whose life a test reads: rowq installed, used and removed.
+
+It is called with the settings of its database as JSON, and prints what it sees as JSON.
+"""
+
+import json
+import sys
+from decimal import Decimal
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.management import call_command
+
+HANDLED: list[Any] = []
+
+
+def handle(message: Any) -> None:
+    """Keep the data of a message, and ask the database through Django."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("select 1")
+        HANDLED.append([message.data, cursor.fetchone()[0]])
+
+
+def life() -> dict[str, Any]:
+    """Return what happened, by what was done."""
+    from django.db import connection, transaction
+
+    import rowq
+    from rowq.django import enqueue
+    from rowq.django.database import url_of
+    from rowq.migrate import status
+
+    url = url_of(connection)
+    seen: dict[str, Any] = {}
+    call_command("migrate", "rowq", verbosity=0)
+    call_command("migrate", "rowq", verbosity=0)
+    seen["installed"] = status(url).installed
+    queue = rowq.Queue(connection)
+    queue.create_queue("orders")
+    for number, commits in ((1, True), (2, False)):
+        with transaction.atomic():
+            enqueue("orders", {"id": number, "total": Decimal("1.50")})
+            transaction.set_rollback(not commits)
+    seen["ready"] = [message.data for message in queue.peek("orders", 10)]
+    try:
+        call_command("migrate", "rowq", "zero", verbosity=0)
+    except Exception as error:
+        seen["refused"] = str(error)
+    call_command("rowq_work", "orders", "django_program:handle", "--drain")
+    seen["left"] = queue.queue_stats("orders")[0].ready
+    call_command("migrate", "rowq", "zero", verbosity=0)
+    seen["removed"] = status(url).installed
+    call_command("migrate", "rowq", verbosity=0)
+    seen["again"] = status(url).installed
+    return seen
+
+
+def main() -> None:
+    """Set the project up and live."""
+    database = json.loads(sys.argv[1])
+    if database["ENGINE"].endswith("mysql"):
+        # Django asks for mysqlclient, which is made from C; PyMySQL stands in for it.
+        import pymysql
+
+        pymysql.install_as_MySQLdb()
+    settings.configure(DATABASES={"default": database}, INSTALLED_APPS=["rowq.django"], USE_TZ=True)
+    django.setup()
+    # The handler is found in a module of this name.
+    sys.modules["django_program"] = sys.modules["__main__"]
+    json.dump(life() | {"handled": HANDLED}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

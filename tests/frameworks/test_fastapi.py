@@ -1,0 +1,128 @@
+"""rowq.fastapi: a queue in the transaction of a request, and a worker of the server's lifespan."""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated, Any
+
+import psycopg_pool
+import pytest
+import sqlalchemy
+from fastapi import FastAPI, HTTPException
+from fastapi.testclient import TestClient
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+import rowq
+from rowq.fastapi import rowq_queue, worker_lifespan
+from rowq.testing import MemoryQueue
+from tests.engines.base import Connection
+from tests.helpers.client_queue import ready
+
+pytestmark = pytest.mark.requires("async")
+
+
+def asynchronous(dependency: Any, name: str) -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/orders/{number}")
+    async def place(number: int, queue: Annotated[rowq.AsyncQueue, dependency]) -> int:
+        placed = await queue.enqueue(name, {"id": number})
+        if number == 0:
+            raise HTTPException(409)
+        return placed.message_id
+
+    return app
+
+
+def synchronous(dependency: Any, name: str) -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/orders/{number}")
+    def place(number: int, queue: Annotated[rowq.Queue, dependency]) -> int:
+        placed = queue.enqueue(name, {"id": number})
+        if number == 0:
+            raise HTTPException(409)
+        return placed.message_id
+
+    return app
+
+
+POOLS: dict[str, tuple[Callable[[str], Any], Callable[[Any, str], FastAPI]]] = {
+    "psycopg, async": (
+        lambda url: psycopg_pool.AsyncConnectionPool(url, open=False, min_size=1),
+        asynchronous,
+    ),
+    "psycopg": (lambda url: psycopg_pool.ConnectionPool(url, open=True, min_size=1), synchronous),
+    "SQLAlchemy, async": (
+        lambda url: create_async_engine(sqlalchemy_url(url), poolclass=NullPool),
+        asynchronous,
+    ),
+    "SQLAlchemy": (lambda url: sqlalchemy.create_engine(sqlalchemy_url(url)), synchronous),
+}
+
+
+def while_open(pool: Any) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        async with pool:
+            yield
+
+    return lifespan
+
+
+def sqlalchemy_url(url: str) -> str:
+    return f"postgresql+psycopg://{url.partition('://')[2]}"
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_request_s_message_is_there_before_its_response_and_not_after_an_error(
+    database_url: str, connection: Connection, made: str, kind: str
+) -> None:
+    make, application = POOLS[kind]
+    pool = make(database_url)
+    app = application(rowq_queue(pool), made)
+    if kind == "psycopg, async":
+        app.router.lifespan_context = while_open(pool)
+    with TestClient(app) as client:
+        assert client.post("/orders/1").status_code == 200
+        assert ready(connection, made) == 1
+        assert client.post("/orders/0").status_code == 409
+        assert ready(connection, made) == 1
+    if kind == "psycopg":
+        pool.close()
+
+
+def test_a_dependency_is_replaced_in_a_test(database_url: str) -> None:
+    memory = MemoryQueue()
+    memory.create_queue("orders")
+    dependency = rowq_queue(sqlalchemy.create_engine(sqlalchemy_url(database_url)))
+    app = synchronous(dependency, "orders")
+    app.dependency_overrides[dependency.dependency] = lambda: memory
+    assert TestClient(app).post("/orders/1").json() == 1
+    assert memory.peek("orders")[0].data == {"id": 1}
+
+
+def test_a_worker_lives_as_long_as_the_server(
+    database_url: str, connection: Connection, made: str
+) -> None:
+    handled: list[Any] = []
+    worker = rowq.Worker(database_url, made, lambda message: handled.append(message.data))
+    with TestClient(FastAPI(lifespan=worker_lifespan(worker))):
+        rowq.Queue(connection).enqueue(made, 1)
+        until = time.monotonic() + 30
+        while not worker.stats.processed and time.monotonic() < until:
+            time.sleep(0.01)
+        assert handled == [1]
+    rowq.Queue(connection).enqueue(made, 2)
+    assert (handled, worker.stats.processed) == ([1], 1)
+
+
+def test_a_worker_that_gives_up_says_so_and_the_server_goes_on(
+    database_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = FastAPI(lifespan=worker_lifespan(rowq.Worker(database_url, queue_name, print)))
+    with caplog.at_level(logging.ERROR, "rowq.fastapi"), TestClient(app) as client:
+        assert client.get("/openapi.json").status_code == 200
+    assert "a worker has ended: RQ701 queue_not_found" in caplog.text

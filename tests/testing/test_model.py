@@ -1,0 +1,34 @@
+"""The queue in memory does, call by call, what the model says that is compared with the engines."""
+
+from collections import Counter
+from functools import partial
+
+from rowq.testing import MemoryQueue
+from tests.concurrency.comparison import Comparison
+from tests.dice import dice, times
+
+
+def test_a_queue_in_memory_does_step_by_step_what_the_model_says() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(times(40)):
+        queue = MemoryQueue()
+        comparison = Comparison(
+            queue,
+            "orders",
+            seen,
+            engine="postgres",
+            pass_seconds=partial(MemoryQueue.pass_seconds, queue),
+            has_groups=True,
+            has_predecessors=True,
+            has_cancel=True,
+            has_expiry=True,
+            result_seconds=64.9 * (number % 2),
+            topic="order.paid",
+        )
+        for place in range(90):
+            comparison.step(dice("memory", number, place))
+        comparison.compare_messages()
+    assert seen["maintain: expired"]
+    assert seen["waits for others"]
+    assert seen["result: completed"]
+    assert seen["publish"]
