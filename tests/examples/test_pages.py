@@ -1,0 +1,32 @@
+"""Every command on the pages of the examples prints what they show."""
+
+from pathlib import Path
+
+import pytest
+
+from rowq.migrate import migrate
+from tests.docs.test_examples import run_page
+from tests.engines.base import Server
+from tests.examples.programs import EXAMPLES, language
+
+PAGES = [
+    page.parent.name
+    for page in sorted(EXAMPLES.glob("*/README.md"))
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_print_what_it_says(
+    page: str,
+    server: Server,
+    empty_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    programs = language(page).programs(server.engine, empty_database, tmp_path)
+    for name, value in programs.environment.items():
+        monkeypatch.setenv(name, value)
+    migrate(empty_database)
+    run_page(f"examples/{page}/README.md", server, empty_database, programs.directory)
