@@ -71,7 +71,8 @@ class Attempt:
 class Conformance:
     """A run of one language.
 
-    orders: the order of each message. handled: messages that the worker in Python has handled.
+    orders: the order of each message. handled: messages that the worker in Python has handled, and
+    allowed: how many it may have, so that the other one has something to do, however slow it is.
     done: what the other one has said, with the attempts. breaks: how often it was cut off, so that
     it may have completed messages without saying so. since: claims up to this one are lost to it.
     """
@@ -83,6 +84,7 @@ class Conformance:
     directory: Path
     orders: dict[int, int] = field(default_factory=dict)
     handled: list[int] = field(default_factory=list)
+    allowed: int = 0
     done: list[tuple[int, int]] = field(default_factory=list)
     breaks: int = 0
     since: int = 0
@@ -95,16 +97,16 @@ class Conformance:
             slow, failing = self._let_it_work_alone(worker)
             with running(self._python_worker()):
                 self._fill(share)
-                worker.wait_until_done(3 * _LARGEST_BATCH)
+                self._see_it_work(worker)
                 self._cut_connections()
                 self._fill(share)
-                worker.wait_until_done(6 * _LARGEST_BATCH)
+                self._see_it_work(worker)
                 held = self._kill_while_it_holds(worker)
                 with self._worker() as again:
-                    again.wait_until_done(1)
                     self._fill(MESSAGES - len(self.orders))
-                    again.wait_until_done(3 * _LARGEST_BATCH)
+                    self._see_it_work(again)
                     self._stop(again)
+                self.allowed = MESSAGES
                 with self._worker() as at_last:
                     self._wait_until_all_is_done()
                     self._stop(at_last)
@@ -123,11 +125,15 @@ class Conformance:
     def _python_worker(self) -> rowq.Worker:
         """Return a worker that leaves the other one something to do."""
 
-        def handle(message: rowq.HeldMessage) -> None:
+        def handle(message: rowq.HeldMessage) -> rowq.Retry | None:
             message.is_stopping(within_seconds=0.005)
+            while len(self.handled) >= self.allowed:
+                if message.is_stopping(within_seconds=0.01):
+                    break
             if message.data["fail"] and message.attempt == 1:
-                raise RuntimeError("it fails at its first attempt")
+                return rowq.Retry(error="it fails at its first attempt")
             self.handled.append(message.message_id)
+            return None
 
         return self.queue.worker(handle, worker_name=_PYTHON, batch_size=5)
 
@@ -144,8 +150,13 @@ class Conformance:
         worker.wait_until_done(len(self.orders))
         return slow, failing
 
+    def _see_it_work(self, worker: OutsideWorker) -> None:
+        worker.wait_until_done(len(worker.done) + 3 * _LARGEST_BATCH // 2)
+
     def _fill(self, count: int) -> None:
+        """Enqueue messages of which the worker in Python may do half."""
         self._enqueue(*({"fail": int(number % 10 == 0)} for number in range(count)))
+        self.allowed = len(self.handled) + count // 2
 
     def _enqueue(self, *bodies: dict[str, Any]) -> list[int]:
         first = len(self.orders) + 1

@@ -16,7 +16,7 @@ __all__ = ["make_queue"]
 @pytest.fixture
 def programs(name: str, server: Server, database_url: str, tmp_path: Path) -> Programs:
     """Return the programs of the language of this name, ready to be started."""
-    return language(name).programs(server.engine, database_url, tmp_path)
+    return language(name).programs(server, database_url, tmp_path)
 
 
 @pytest.hookimpl(tryfirst=True)

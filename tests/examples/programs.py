@@ -2,7 +2,7 @@
 
 Such a file has ENGINES, the engines that its programs run on, and a function that gets them ready:
 
-    def programs(engine: str, url: str, target: Path) -> Programs
+    def programs(server: Server, url: str, target: Path) -> Programs
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import pytest
 
-from tests.engines.base import TO_RUN
+from tests.engines.base import TO_RUN, Server
 from tests.static.sources import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -40,7 +40,7 @@ class Language(Protocol):
 
     ENGINES: Sequence[str]
 
-    def programs(self, engine: str, url: str, target: Path) -> Programs:
+    def programs(self, server: Server, url: str, target: Path) -> Programs:
         """Compile or copy the programs to the directory target, and say how they are started.
 
         Skips the test where what they need is missing.

@@ -25,7 +25,7 @@ def test_the_commands_of_a_page_print_what_it_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    programs = language(page).programs(server.engine, empty_database, tmp_path)
+    programs = language(page).programs(server, empty_database, tmp_path)
     for name, value in programs.environment.items():
         monkeypatch.setenv(name, value)
     migrate(empty_database)

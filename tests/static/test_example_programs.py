@@ -1,10 +1,12 @@
 """Every example has a worker with all steps of the page, an enqueue program and a short page."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.examples.programs import EXAMPLES, languages
+from tests.examples.programs import EXAMPLES, languages, need
 from tests.static.sources import ROOT
 
 PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
@@ -40,3 +42,10 @@ def test_programs_and_page_of_a_language_are_short(name: str) -> None:
 
 def test_the_readme_leads_to_the_examples() -> None:
     assert "(examples/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.sh")), ids=lambda path: path.name)
+def test_shellcheck_finds_no_fault(script: Path) -> None:
+    program = need("shellcheck", "shellcheck")
+    done = subprocess.run([program, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

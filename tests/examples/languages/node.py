@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from tests.engines.base import Server
 from tests.examples.programs import EXAMPLES, Programs
 from tests.helpers.npm import package
 
@@ -10,9 +11,9 @@ ENGINES = ("postgres",)
 _DRIVERS = {"postgres": "pg"}
 
 
-def programs(engine: str, url: str, target: Path) -> Programs:
+def programs(server: Server, url: str, target: Path) -> Programs:
     """Copy the programs to a place that has the packages of the tests beside it."""
-    modules = package(_DRIVERS[engine]).parent
+    modules = package(_DRIVERS[server.engine]).parent
     folder = shutil.copytree(EXAMPLES / "node", target / "node")
     (folder / "node_modules").symlink_to(modules)
     return Programs(
