@@ -1,5 +1,6 @@
 """Every command on the pages of the examples prints what they show."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from rowq.migrate import migrate
 from tests.docs.test_examples import run_page
 from tests.engines.base import Server
-from tests.examples.programs import EXAMPLES, language
+from tests.examples.programs import EXAMPLES, language, languages
 
 PAGES = [
     page.parent.name
@@ -25,8 +26,13 @@ def test_the_commands_of_a_page_print_what_it_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    programs = language(page).programs(server, empty_database, tmp_path)
-    for name, value in programs.environment.items():
-        monkeypatch.setenv(name, value)
+    directory = tmp_path / page
+    if page in languages():
+        programs = language(page).programs(server, empty_database, tmp_path)
+        directory = programs.directory
+        for name, value in programs.environment.items():
+            monkeypatch.setenv(name, value)
+    else:
+        shutil.copytree(EXAMPLES / page, directory)
     migrate(empty_database)
-    run_page(f"examples/{page}/README.md", server, empty_database, programs.directory)
+    run_page(f"examples/{page}/README.md", server, empty_database, directory)
