@@ -1,5 +1,7 @@
 // What the programs need of a database, whichever it is: the scheme of the URL says whose file to use.
 const drivers = {
+    mariadb: "./mysql.js",
+    mysql: "./mysql.js",
     postgres: "./postgres.js",
     postgresql: "./postgres.js",
 };

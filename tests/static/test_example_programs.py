@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rowq.contract import load_contract
 from tests.examples.programs import EXAMPLES, languages, need
 from tests.static.sources import ROOT
 
@@ -49,3 +50,14 @@ def test_shellcheck_finds_no_fault(script: Path) -> None:
     program = need("shellcheck", "shellcheck")
     done = subprocess.run([program, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_node_gives_the_routines_of_mysql_their_parameters_in_the_order_of_the_contract() -> None:
+    text = (EXAMPLES / "node" / "mysql.js").read_text(encoding="utf-8")
+    table = text.partition("const parameters = {")[2].partition("\n};")[0]
+    entries = re.findall(r'(\w+):\s*((?:"[^"]*"[\s+]*)+),', table)
+    given = {routine: re.sub(r"[^\w ]+|\s{2,}", "", names).split() for routine, names in entries}
+    assert given.keys() >= {"complete", "dequeue_fast", "enqueue", "extend_lease", "maintain"}
+    for routine, names in given.items():
+        entry = load_contract().routine(routine).on("mysql")
+        assert names == [parameter.name for parameter in entry.parameters]

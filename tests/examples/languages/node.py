@@ -7,8 +7,8 @@ from tests.engines.base import Server
 from tests.examples.programs import EXAMPLES, Programs
 from tests.helpers.npm import package
 
-ENGINES = ("postgres",)
-_DRIVERS = {"postgres": "pg"}
+_DRIVERS = {"mysql": "mysql2", "postgres": "pg"}
+ENGINES = tuple(_DRIVERS)
 
 
 def programs(server: Server, url: str, target: Path) -> Programs:
