@@ -2,8 +2,10 @@
 const drivers = {
     mariadb: "./mysql.js",
     mysql: "./mysql.js",
+    oracle: "./oracle.js",
     postgres: "./postgres.js",
     postgresql: "./postgres.js",
+    sqlserver: "./sqlserver.js",
 };
 
 /**
