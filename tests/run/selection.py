@@ -32,6 +32,7 @@ LONG = (
     "tests/contract/test_cancel.py::test_ten_thousand_messages_are_withdrawn_at_once",
     "tests/demo/",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/examples/test_pages.py",
     "tests/examples/test_programs.py::test_a_worker_beside",
     "tests/metrics/test_scrape.py",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
