@@ -15,6 +15,7 @@ export async function connect(url) {
         options: {
             port: Number(port || 1433),
             database: decodeURIComponent(pathname.slice(1)),
+            encrypt: searchParams.get("encrypt") !== "no",
             trustServerCertificate: searchParams.get("trustServerCertificate") === "true",
             useColumnNames: true,
             rowCollectionOnRequestCompletion: true,

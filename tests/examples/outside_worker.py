@@ -90,6 +90,6 @@ class OutsideWorker:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.endswith("\n") and (found := _DONE.fullmatch(line.rstrip())):
-                assert found[1] == self._queue_name
+            found = _DONE.fullmatch(line.rstrip()) if line.endswith("\n") else None
+            if found and found[1] == self._queue_name:
                 self.done.append((int(found[2]), int(found[3])))
