@@ -49,47 +49,51 @@ class OutsideWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._end()
 
     def wait_until_done(self, count: int) -> None:
         """Wait until it has completed so many messages."""
-        wait_until(
-            lambda: len(self.done) >= count or self._process.poll() is not None,
-            f"the worker completes {count} messages\n{self._log.read_text()}",
-            _PATIENCE,
-        )
-        assert self._process.poll() is None, f"the worker has ended\n{self._log.read_text()}"
+
+        def is_enough() -> bool:
+            assert self._process.poll() is None, "the worker has ended"
+            return len(self.done) >= count
+
+        try:
+            wait_until(is_enough, f"the worker completes {count} messages", _PATIENCE)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._log.read_text()}") from None
 
     def pause(self) -> None:
         """Stop it in the middle of what it does."""
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
-        os.killpg(self._process.pid, signal.SIGCONT)
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Kill it, and what it has started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """Kill it, and nothing that it has started: that must not go on without it."""
+        self._process.kill()
         self._end()
 
     def stop(self) -> None:
         """Tell it to end, as a service manager does; it must end well."""
         self._process.terminate()
-        try:
-            code = self._process.wait(_PATIENCE)
-        finally:
-            self.kill()
+        code = self._process.wait(_PATIENCE)
+        self._end()
         assert code == 0, f"exit status {code}\n{self._log.read_text()}"
 
     def _end(self) -> None:
         self._process.wait()
-        self._reader.join()
+        self._reader.join(_PATIENCE)
+        assert not self._reader.is_alive(), "something that it has started still writes"
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            found = _DONE.fullmatch(line.rstrip()) if line.endswith("\n") else None
-            if found and found[1] == self._queue_name:
-                self.done.append((int(found[2]), int(found[3])))
+        with self._process.stdout as lines:
+            for line in lines:
+                found = _DONE.fullmatch(line.rstrip()) if line.endswith("\n") else None
+                if found and found[1] == self._queue_name:
+                    self.done.append((int(found[2]), int(found[3])))
