@@ -1,5 +1,6 @@
 """Fixtures of the tests of the examples, and which of these run where."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ __all__ = ["make_queue"]
 
 
 @pytest.fixture
-def programs(name: str, server: Server, database_url: str, tmp_path: Path) -> Programs:
-    """Return the programs of the language of this name, ready to be started."""
-    return language(name).programs(server, database_url, tmp_path)
+def programs(name: str, server: Server, database_url: str, tmp_path: Path) -> Iterator[Programs]:
+    """Yield the programs of the language of this name, ready to be started."""
+    ready = language(name).programs(server, database_url, tmp_path)
+    yield ready
+    ready.close()
 
 
 @pytest.hookimpl(tryfirst=True)

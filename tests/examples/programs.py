@@ -7,7 +7,7 @@ Such a file has ENGINES, the engines that its programs run on, and a function th
 
 import importlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
@@ -27,12 +27,14 @@ class Programs:
     worker: the command, to which the name of a queue is added. enqueue: the same, to which the
     name of a queue and the number of an order are added. environment: what is added to that of the
     tests, the way to the database above all. directory: where they are started.
+    close: called when they have ended.
     """
 
     worker: Sequence[str]
     enqueue: Sequence[str]
     environment: Mapping[str, str]
     directory: Path = field(default=EXAMPLES)
+    close: Callable[[], None] = field(default=lambda: None)
 
 
 class Language(Protocol):

@@ -1,6 +1,7 @@
 """Every command on the pages of the examples prints what they show."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,22 +18,29 @@ PAGES = [
 ]
 
 
-@pytest.mark.requires("psql")
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_print_what_it_says(
+@pytest.fixture
+def directory(
     page: str,
     server: Server,
     empty_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
+    """Yield where the commands of a page are run, when what they start is ready."""
+    if page not in languages():
+        yield shutil.copytree(EXAMPLES / page, tmp_path / page)
+        return
+    programs = language(page).programs(server, empty_database, tmp_path)
+    for name, value in programs.environment.items():
+        monkeypatch.setenv(name, value)
+    yield programs.directory
+    programs.close()
+
+
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_print_what_it_says(
+    page: str, server: Server, empty_database: str, directory: Path
 ) -> None:
-    directory = tmp_path / page
-    if page in languages():
-        programs = language(page).programs(server, empty_database, tmp_path)
-        directory = programs.directory
-        for name, value in programs.environment.items():
-            monkeypatch.setenv(name, value)
-    else:
-        shutil.copytree(EXAMPLES / page, directory)
     migrate(empty_database)
     run_page(f"examples/{page}/README.md", server, empty_database, directory)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.engines.base import TO_RUN
+from tests.engines.base import TO_RUN, Server
 from tests.examples.programs import EXAMPLES, Programs, need
 
 ENGINES = ("postgres",)
@@ -15,7 +15,7 @@ _PACKAGES = "php-cli php-pgsql"
 _EXTENSIONS = {"pcntl", "pdo_pgsql", "posix"}
 
 
-def programs(engine: str, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is only one
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is one
     """Copy the programs; nothing is compiled."""
     php = need("php", _PACKAGES)
     modules = subprocess.run([php, "-m"], capture_output=True, text=True, check=True).stdout
