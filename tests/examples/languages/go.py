@@ -22,7 +22,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
     if not (_LIBRARIES / "src" / _AT_HAND).is_dir():
         pytest.skip(f"no {_AT_HAND}{TO_RUN}apt-get install {_PACKAGES}")
     folder = target.parent / "go"
-    if not folder.is_dir():
+    if not (folder / "enqueue").exists():
         _compile(go, folder)
     for name in _FILES:
         (target / name).symlink_to(folder / name)
@@ -36,7 +36,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
 
 def _compile(go: str, folder: Path) -> None:
     """Compile all programs to a folder, which the tests of one process share."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for path in (EXAMPLES / "go").glob("*.go"):
         text = path.read_text(encoding="utf-8").replace(_WRITTEN, _AT_HAND)
         (folder / path.name).write_text(text, encoding="utf-8")

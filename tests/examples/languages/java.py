@@ -42,7 +42,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:
 
 def _compiled(folder: Path) -> Path:
     """Return the folder of the classes, which the tests of one process share."""
-    if not folder.is_dir():
+    if not (folder / "Worker.class").exists():
         compiler = need("javac", _JDK)
         sources = sorted((EXAMPLES / "java").glob("*.java"))
         subprocess.run([compiler, "-Xlint:all", "-Werror", "-d", folder, *sources], check=True)
