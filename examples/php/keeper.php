@@ -19,7 +19,11 @@ final class Keeper
     {
         $worker = getmypid();
         [$here, $there] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-        if (pcntl_fork() !== 0) {
+        $keeper = pcntl_fork();
+        if ($keeper === -1) {
+            throw new RuntimeException('no process beside the worker can be made');
+        }
+        if ($keeper !== 0) {
             $this->line = $here;
             stream_set_blocking($here, false);
             return;
