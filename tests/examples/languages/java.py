@@ -1,0 +1,60 @@
+"""Java: the JDBC drivers of Debian, which know no unix sockets."""
+
+import os
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote, urlencode, urlsplit
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.client.proxy import Relay
+from tests.engines.base import TO_RUN, Server
+from tests.examples.programs import EXAMPLES, Programs, need
+
+ENGINES = ("postgres", "mysql")
+_JDK = "default-jdk-headless"
+_DRIVERS = {
+    "postgres": ("postgresql.jar", "libpostgresql-jdbc-java"),
+    "mysql": ("mariadb-java-client.jar", "libmariadb-java"),
+}
+
+
+def programs(server: Server, url: str, target: Path) -> Programs:
+    """Compile the programs; they reach the database through a relay with a port."""
+    name, package = _DRIVERS[server.engine]
+    driver = Path("/usr/share/java", name)
+    if not driver.exists():
+        pytest.skip(f"no {driver}{TO_RUN}apt-get install {package}")
+    java = need("java", _JDK)
+    relay = Relay(url)
+    return Programs(
+        worker=(java, "Worker"),
+        enqueue=(java, "Enqueue"),
+        environment={
+            "CLASSPATH": os.pathsep.join([str(_compiled(target.parent / "java")), str(driver)]),
+            "DATABASE_URL": _jdbc_url(server.engine, relay.url),
+        },
+        directory=target,
+        close=relay.close,
+    )
+
+
+def _compiled(folder: Path) -> Path:
+    """Return the folder of the classes, which the tests of one process share."""
+    if not (folder / "Worker.class").exists():
+        compiler = need("javac", _JDK)
+        sources = sorted((EXAMPLES / "java").glob("*.java"))
+        subprocess.run([compiler, "-Xlint:all", "-Werror", "-d", folder, *sources], check=True)
+    return folder
+
+
+def _jdbc_url(engine: str, url: str) -> str:
+    """Write a URL as JDBC has it."""
+    if engine == "postgres":
+        words = {word: str(value) for word, value in conninfo_to_dict(url).items()}
+        place = f"{words.pop('host')}:{words.pop('port')}/{words.pop('dbname')}"
+        return f"jdbc:postgresql://{place}?{urlencode(words)}"
+    parts = urlsplit(url)
+    account = {"user": unquote(parts.username or ""), "password": unquote(parts.password or "")}
+    return f"jdbc:mariadb://{parts.hostname}:{parts.port}{parts.path}?{urlencode(account)}"

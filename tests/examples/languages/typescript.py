@@ -1,0 +1,40 @@
+"""TypeScript on Node.js: compiled first, which checks the types."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.engines.base import Server
+from tests.examples.programs import EXAMPLES, Programs
+from tests.helpers.npm import package
+
+ENGINES = ("postgres",)
+
+
+def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - one engine
+    """Compile the programs, once for all tests of a process; fails where their types are wrong."""
+    folder = target.parent / "typescript"
+    if not (folder / "dist").is_dir():
+        _compile(folder)
+    return Programs(
+        worker=("node", "dist/worker.js"),
+        enqueue=("node", "dist/enqueue.js"),
+        environment={"DATABASE_URL": url},
+        directory=folder,
+    )
+
+
+def _compile(folder: Path) -> None:
+    compiler = package("typescript")
+    shutil.copytree(EXAMPLES / "typescript", folder, dirs_exist_ok=True)
+    modules = folder / "node_modules"
+    if not modules.exists():
+        modules.symlink_to(compiler.parent)
+    done = subprocess.run(
+        ["node", compiler / "bin" / "tsc", "--noEmitOnError"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

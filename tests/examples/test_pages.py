@@ -1,0 +1,48 @@
+"""Every command on the pages of the examples prints what they show."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowq.migrate import migrate
+from tests.docs.test_examples import run_page
+from tests.engines.base import Server
+from tests.examples.programs import EXAMPLES, language, languages
+
+PAGES = [
+    page.parent.name
+    for page in sorted(EXAMPLES.glob("*/README.md"))
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
+
+
+@pytest.fixture
+def directory(
+    page: str,
+    server: Server,
+    empty_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
+    """Yield where the commands of a page are run, when what they start is ready."""
+    if page not in languages():
+        # Alembic's revisions of rowq are made by the page's commands, also in a checkout.
+        made = shutil.ignore_patterns("__pycache__", ".pytest_cache", "rowq")
+        yield shutil.copytree(EXAMPLES / page, tmp_path / page, ignore=made)
+        return
+    programs = language(page).programs(server, empty_database, tmp_path)
+    for name, value in programs.environment.items():
+        monkeypatch.setenv(name, value)
+    yield programs.directory
+    programs.close()
+
+
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_print_what_it_says(
+    page: str, server: Server, empty_database: str, directory: Path
+) -> None:
+    migrate(empty_database)
+    run_page(f"examples/{page}/README.md", server, empty_database, directory)

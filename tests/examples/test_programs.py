@@ -1,0 +1,59 @@
+"""Each example hands over in its own transaction, and its worker loses nothing, whatever breaks."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.base import Connection, Server
+from tests.examples.conformance import SETTINGS, Conformance
+from tests.examples.programs import Programs, languages
+from tests.helpers.worker_queue import MakeQueue
+
+by_language = pytest.mark.parametrize("name", languages())
+
+
+@pytest.fixture
+def orders(connection: Connection) -> Iterator[Connection]:
+    """Return a connection to a database without a table of orders, before and after."""
+    connection.execute("drop table if exists orders")
+    yield connection
+    connection.execute("drop table if exists orders")
+
+
+@by_language
+@pytest.mark.promise("P01")
+def test_an_order_and_its_message_are_committed_and_rolled_back_together(
+    programs: Programs, make_queue: MakeQueue, orders: Connection
+) -> None:
+    queue = make_queue()
+    done = subprocess.run(
+        [*programs.enqueue, queue.name, "41"],
+        cwd=programs.directory,
+        env={**os.environ, **programs.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (message,) = queue.dequeue_fast(10)
+    assert message.data == {"order": 41, "fail": 0}
+    stored = orders.execute("select order_number from orders").fetchall()
+    assert [int(number) for (number,) in stored] == [41]
+
+
+@by_language
+@pytest.mark.promise("P02", "P03", "P04", "P09", "P10")
+@pytest.mark.requires("history")
+def test_a_worker_beside_one_in_python_is_cut_off_killed_and_stopped_and_nothing_is_lost(
+    programs: Programs,
+    make_queue: MakeQueue,
+    connection: Connection,
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    queue = make_queue(**SETTINGS)
+    Conformance(queue, connection, server, programs, tmp_path).perform()
