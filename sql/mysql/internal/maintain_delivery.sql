@@ -72,7 +72,9 @@ begin
                     call rowq.internal_expire(p_part_id, v_archive_days, p_limit, p_expired);
                 end if;
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
-                call rowq.internal_recheck(p_part_id, p_limit, v_owns_transaction, v_solved);
+                call rowq.internal_recheck(
+                    p_part_id, p_limit, v_owns_transaction, true, v_solved
+                );
                 call rowq.internal_reap(
                     p_part_id, v_max_attempts, v_history_days, p_limit, v_owns_transaction,
                     p_reaped, p_died

@@ -89,7 +89,7 @@ begin
         perform rowq.internal_move_floor(
             p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
         );
-        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size);
+        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size, true);
         -- From now on a dequeue that finds nothing looks at what was left, too.
         if not p_queue.has_recheck
            and current_setting('transaction_isolation') = 'read committed'
