@@ -344,7 +344,10 @@ export interface Columns {
     died: number;
     /** Finished messages moved to the archive. */
     archived: number;
-    /** Messages deleted from the archive row by row. */
+    /**
+     * What was deleted row by row: messages from the archive, up to batch_size, and attempts older
+     * than history_days, up to batch_size too. Call again at once while it is batch_size or more.
+     */
     purged: number;
     /** Archive partitions dropped whole. */
     partitions_dropped: number;

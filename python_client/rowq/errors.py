@@ -79,7 +79,7 @@ class InvalidArgument(Refused):
 
 
 class WrongTransactionState(Refused):
-    """The routine must commit while it works and was called inside an open transaction."""
+    """The routine must commit and is in a transaction, or this one's isolation is too strict."""
 
     number = "RQ713"
     name = "wrong_transaction_state"

@@ -289,7 +289,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class PurgedArchive:
-    """Archived messages deleted, and partitions dropped whole."""
+    """Archived messages and old attempts deleted, and archive partitions dropped whole."""
 
     purged: int
     partitions_dropped: int

@@ -797,7 +797,7 @@ class Queue:
         return Archived(*self._row("archive", queue_name=queue_name, batch_size=batch_size))
 
     def purge_archive(self, queue_name: str, batch_size: int = 1000) -> PurgedArchive:
-        """Delete what the archive has kept for archive_days; drop partitions nobody needs."""
+        """Delete what archive and history have kept for their days; drop unneeded partitions."""
         row = self._row("purge_archive", queue_name=queue_name, batch_size=batch_size)
         return PurgedArchive(*row)
 

@@ -12,10 +12,12 @@ import pytest
 import rowq
 from rowq.worker.claim import LiveClaim
 from tests.client.proxy import relay
-from tests.engines.base import Server, wait_until, wait_until_blocked
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
+from tests.stored_times import pass_seconds
 
 
 @pytest.fixture
@@ -117,6 +119,23 @@ def test_a_worker_keeps_house_by_itself(queue: WorkerQueue) -> None:
     worker = queue.worker(lambda message: seen.append(message.data), maintain_seconds=0.05)
     with running(worker):
         wait_until(lambda: seen == [1], "the delayed message is handled")
+
+
+@pytest.mark.promise("P37")
+@pytest.mark.requires("history")
+def test_a_worker_keeps_house_again_at_once_while_there_is_more_history_to_purge(
+    queue: WorkerQueue, connection: Connection
+) -> None:
+    queue.alter_queue(history_days=2)
+    queue.fill(2500)
+    while messages := queue.dequeue_fast(1000):
+        queue.complete(messages[0].claim_id)
+    pass_seconds(connection, queue.name, 3 * 86400)
+    with running(queue.worker(print, maintain_seconds=3600)):
+        wait_until(
+            lambda: not dialect_of(connection).stored(connection, queue.name)["history"],
+            "all of the history is purged",
+        )
 
 
 def test_stopping_finishes_the_running_message_and_releases_the_rest(queue: WorkerQueue) -> None:

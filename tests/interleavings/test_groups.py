@@ -12,7 +12,7 @@ from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
 from tests.interleavings.work import keep_house, work_off
-from tests.stored_times import expire_claim, pass_seconds
+from tests.stored_times import expire_claim, pass_seconds, tick
 
 pytestmark = pytest.mark.requires("groups")
 
@@ -507,3 +507,29 @@ def test_a_producer_idle_in_its_transaction_makes_no_look_write(sessions: Open, 
         assert lease(worker, queue) == []
     assert worker.execute(query).fetchall() == before
     producer.commit()
+
+
+@pytest.mark.promise("P24", "P19")
+def test_the_groups_of_an_idle_producer_do_not_stand_before_others_for_good(
+    sessions: Open, queue: str
+) -> None:
+    idle, other, worker = sessions(3)
+    groups = ("held", "held too", "free")
+    for group in groups:
+        send(worker, queue, f"first of {group}", group=group)
+    claims = [worker.queue.dequeue_fast(queue)[0].claim_id for _ in groups]
+    idle.begin()
+    for group in groups[:2]:
+        send(idle, queue, f"second of {group}", group=group)
+    send(other.begin(), queue, "second of free", group="free")
+    for claim in claims:
+        worker.queue.complete(queue, claim)
+    other.commit()
+    for _ in range(2):
+        tick(worker.connection, queue)
+        worker.queue.maintain(queue, batch_size=2)
+    assert dialect_of(worker.connection).stored(worker.connection, queue)["ready"] == 1
+    assert lease(worker, queue) == ["second of free"]
+    idle.rollback()
+    keep_house(worker, queue)
+    worker.queue.maintain(queue)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rowq import NewMessage, Queue
+from rowq import NewMessage, Queue, QueueNotEmpty, WrongTransactionState
 from rowq.engines import engine_for_connection
 from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of
@@ -82,6 +82,20 @@ def test_a_strict_enqueue_of_a_key_taken_since_is_a_duplicate_or_asks_to_be_repe
     strict.begin(isolation)
     assert strict.queue.enqueue(queue, 0, dedup_key="key").outcome == "duplicate"
     strict.commit()
+    assert everything(other, queue) == [sent]
+
+
+@each_strict
+@pytest.mark.promise("P01", "P02")
+def test_a_strict_drop_of_a_queue_filled_since_loses_nothing(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    strict.begin(isolation).execute("select 1")
+    sent = other.queue.enqueue(queue, 0).message_id
+    with contextlib.suppress(QueueNotEmpty, WrongTransactionState):
+        assert not succeeds_or_may_be_repeated(strict, lambda own: own.drop_queue(queue))
+    strict.rollback()
     assert everything(other, queue) == [sent]
 
 

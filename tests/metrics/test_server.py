@@ -3,14 +3,17 @@
 import http.client
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
 
 from rowq.metrics import server
 from rowq.metrics.server import Answer, serving, told
+from tests.engines.base import wait_until
 from tests.metrics.reading import get
 
 
@@ -32,6 +35,13 @@ def address() -> Iterator[str]:
         yield found
 
 
+def connected(address: str) -> socket.socket:
+    """Return a connection to the server, which is not waited for longer than half a minute."""
+    port = urlsplit(address).port
+    assert port
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
 def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> None:
     assert get(f"{address}/live") == (200, "ok\n")
     assert get(f"{address}/ready") == (503, "not yet\n")
@@ -45,12 +55,42 @@ def test_pages_are_answered(address: str, caplog: pytest.LogCaptureFixture) -> N
 
 def test_who_says_nothing_holds_nobody_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Handler, "timeout", 0.2)
-    place = urlsplit(address)
-    assert place.port
-    with socket.create_connection(("127.0.0.1", place.port)) as silent:
+    with connected(address) as silent:
         assert get(f"{address}/live") == (200, "ok\n")
-        silent.settimeout(30)
         assert silent.recv(1) == b""
+
+
+def test_who_asks_without_end_is_ended(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time, and the request never."""
+    monkeypatch.setattr(server, "_LONGEST_SECONDS", 0.5)
+    with connected(address) as slow:
+
+        def is_ended() -> bool:
+            slow.send(b"x")
+            return False
+
+        with pytest.raises(OSError):  # noqa: PT011 - each system has an error of its own
+            wait_until(is_ended, "the server ends the connection")
+
+
+def test_who_is_too_many_is_sent_away_and_may_come_again(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
+    with ExitStack() as opened:
+        for _ in range(3):
+            opened.enter_context(connected(address))
+        with connected(address) as refused:
+            assert refused.recv(1) == b""
+        names = [thread.name for thread in threading.enumerate()]
+        assert sum("process_request_thread" in name for name in names) <= 3
+
+    def is_served() -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            return get(f"{address}/live") == (200, "ok\n")
+        return False
+
+    wait_until(is_served, "there is room again")
 
 
 def test_the_end_does_not_wait_for_who_is_connected() -> None:

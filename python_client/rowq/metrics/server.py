@@ -3,9 +3,10 @@
 import logging
 import socket
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +17,11 @@ from rowq.forks import after_fork
 _log = logging.getLogger("rowq.metrics")
 # Who says nothing for so many seconds is not waited for.
 _PATIENCE_SECONDS = 10.0
+# However slowly somebody asks or reads, a connection is ended after so many seconds; a look may
+# take several of them.
+_LONGEST_SECONDS = 30.0
+# Each connection is a thread, so the server has no more than so many, and ends what comes beyond.
+_MOST_CONNECTIONS = 32
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -77,6 +83,7 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
         """Knows the pages of this server."""
 
     Handler.pages = pages
+    open_connections = _Connections()
     (family, *_), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     class Server(ThreadingHTTPServer):
@@ -85,6 +92,21 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
         address_family = family
         daemon_threads = True
         block_on_close = False
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            if open_connections.add(request):
+                super().process_request(request, client_address)
+            else:
+                _log.debug("%s is one connection too many", client_address)
+                self.shutdown_request(request)
+
+        def shutdown_request(self, request: Any) -> None:
+            open_connections.remove(request)
+            super().shutdown_request(request)
+
+        def service_actions(self) -> None:
+            # The server calls this twice a second, and after each connection that it accepts.
+            open_connections.end_overdue()
 
         def server_bind(self) -> None:
             # The base class asks for the host's full name, which can take long where no DNS is.
@@ -100,6 +122,37 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
     server = Server((host, port), Handler)
     _servers.add(server)
     return server
+
+
+class _Connections:
+    """The connections that threads of a server are at work on, and when each has begun."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._began_at: dict[socket.socket, float] = {}
+
+    def add(self, connection: socket.socket) -> bool:
+        """Count a connection in; whether there was room for it."""
+        with self._lock:
+            has_room = len(self._began_at) < _MOST_CONNECTIONS
+            if has_room:
+                self._began_at[connection] = time.monotonic()
+        return has_room
+
+    def remove(self, connection: socket.socket) -> None:
+        """Count a connection out, if it was counted in."""
+        with self._lock:
+            self._began_at.pop(connection, None)
+
+    def end_overdue(self) -> None:
+        """End what takes too long: its thread reads the end, or fails to write."""
+        overdue = time.monotonic() - _LONGEST_SECONDS
+        # A connection is closed only after it was counted out, so none of these is closed here.
+        with self._lock:
+            for connection, began_at in self._began_at.items():
+                if began_at < overdue:
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
 
 
 _servers: "weakref.WeakSet[ThreadingHTTPServer]" = weakref.WeakSet()

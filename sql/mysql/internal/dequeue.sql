@@ -83,7 +83,7 @@ begin
                         v_part_id, v_room, v_owns_transaction, v_promoted
                     );
                     call rowq.internal_recheck(
-                        v_part_id, 10, v_owns_transaction, v_solved
+                        v_part_id, 10, v_owns_transaction, false, v_solved
                     );
                     if v_promoted + v_solved > 0 then
                         call rowq.internal_pop_ready(

@@ -7,9 +7,14 @@ reads sql data
 begin
 -- routine   internal_health_queue
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
+-- promise   P13
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
     declare v_finished_at, v_expires_at, v_ended_at datetime(6);
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_delayed_from, v_recheck_from, v_expiry_from, v_result_from datetime(6);
+    declare v_history_from datetime(6);
+    declare v_claim_from bigint;
     declare v_result_seconds double;
     declare v_history_days int;
     declare v_attempt smallint;
@@ -21,6 +26,19 @@ begin
     into v_paused_at, v_result_seconds, v_history_days
     from rowq.queue q
     where q.part_id = p_part_id;
+    -- Begin each look where the first live row may be, beyond the dead ones.
+    select max(if(l.lane = -1, l.floor, 0)),
+           v_epoch + interval max(if(l.lane = -2, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -5, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -8, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -9, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -10, l.floor, 0)) microsecond
+    into v_claim_from, v_delayed_from, v_recheck_from, v_expiry_from, v_result_from,
+         v_history_from
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane between -10 and -1;
+
     call rowq.internal_oldest_ready(p_part_id, v_oldest);
     set p_checks = concat_ws(',', p_checks, json_array(
         'oldest_ready', p_part_id,
@@ -46,6 +64,7 @@ begin
     select d.due_at, d.attempt into v_due_at, v_attempt
     from rowq.delayed d force index (primary)
     where d.part_id = p_part_id
+      and d.due_at >= v_delayed_from
       and d.due_at <= v_now
     order by d.part_id, d.due_at, d.message_id
     limit 1;
@@ -59,6 +78,7 @@ begin
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id > 0
+      and c.claim_id >= v_claim_from
       and c.lease_until <= v_now;
     set p_checks = concat_ws(',', p_checks, json_array(
         'expired_leases', p_part_id,
@@ -87,6 +107,7 @@ begin
     select r.due_at, r.is_hint into v_recheck_at, v_is_hint
     from rowq.recheck r force index (primary)
     where r.part_id = p_part_id
+      and r.due_at >= v_recheck_from
       and r.due_at <= v_now
     order by r.part_id, r.due_at, r.recheck_id
     limit 1;
@@ -99,6 +120,7 @@ begin
     select e.expires_at, e.message_id into v_expires_at, v_message_id
     from rowq.expiry e force index (primary)
     where e.part_id = p_part_id
+      and e.expires_at >= v_expiry_from
       and e.expires_at <= v_now
     order by e.part_id, e.expires_at, e.expiry_id
     limit 1;
@@ -111,6 +133,7 @@ begin
     select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint
     from rowq.result r force index (result_finished_ix)
     where r.part_id = p_part_id
+      and r.finished_at >= v_result_from
       and r.finished_at <= v_now
     order by r.part_id, r.finished_at
     limit 1;
@@ -128,12 +151,7 @@ begin
     select h.ended_at, h.attempt into v_ended_at, v_attempt
     from rowq.history h force index (primary)
     where h.part_id = p_part_id
-      and h.ended_at >= (
-          select timestamp'1970-01-01 00:00:00' + interval l.floor microsecond
-          from rowq.lane l force index (primary)
-          where l.part_id = p_part_id
-            and l.lane = -10
-      )
+      and h.ended_at >= v_history_from
       and h.ended_at <= v_now
     order by h.part_id, h.ended_at, h.message_id, h.claim_id
     limit 1;

@@ -23,10 +23,13 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_is_done boolean default true;
+    declare v_has_history boolean;
+    declare v_attempts int default 0;
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(
-        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired
+        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired,
+        v_has_history
     );
     if p_elected then
         call rowq.internal_run_schedules(p_part_id);
@@ -36,6 +39,10 @@ begin
         );
         if not v_is_done then
             call rowq.internal_sweep_again(p_part_id);
+        end if;
+        if v_has_history then
+            call rowq.internal_maintain_history(p_part_id, p_limit, v_attempts);
+            set p_purged = p_purged + v_attempts;
         end if;
     end if;
 end//

@@ -20,6 +20,7 @@ begin
     declare v_part_id, v_archive_days, v_history_days, v_purged int;
     declare v_has_history boolean;
     declare v_dropped int default 0;
+    declare v_attempts int;
 
     attempt: loop
         begin
@@ -50,11 +51,12 @@ begin
                 v_part_id, utc_timestamp(6) - interval v_archive_days day,
                 coalesce(p_batch_size, 1000), v_owns_transaction, v_purged
             );
+            set v_attempts = 0;
             if v_has_history then
                 -- drop_queue locks these rows in another order.
                 call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
                 call rowq.internal_purge_history(
-                    v_part_id, v_history_days, coalesce(p_batch_size, 1000)
+                    v_part_id, v_history_days, coalesce(p_batch_size, 1000), v_attempts
                 );
             end if;
 
@@ -63,7 +65,7 @@ begin
         end;
     end loop;
 
-    select v_purged as purged, v_dropped as partitions_dropped;
+    select v_purged + v_attempts as purged, v_dropped as partitions_dropped;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

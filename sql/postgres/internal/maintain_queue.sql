@@ -89,7 +89,7 @@ begin
         perform rowq.internal_move_floor(
             p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
         );
-        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size);
+        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size, true);
         -- From now on a dequeue that finds nothing looks at what was left, too.
         if not p_queue.has_recheck
            and current_setting('transaction_isolation') = 'read committed'
@@ -168,12 +168,22 @@ begin
         );
     end if;
 
-    -- And it holds for history.
-    if p_queue.history_days > 0 or v_may_sweep
-       or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -8) then
-        perform rowq.internal_purge_history(
-            p_queue.part_id, p_queue.history_days, 10 * p_batch_size, p_frontiers[3], v_writers
-        );
+    -- And it holds for history, which goes by as few rows at a time as the archive comes: whoever
+    -- calls is told how many, and may call again at once. An error is a warning, as there.
+    if p_archives and not o_is_archive_locked and (
+        p_queue.history_days > 0 or v_may_sweep
+        or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -8)
+    ) then
+        begin
+            o_purged := o_purged + rowq.internal_purge_history(
+                p_queue.part_id, p_queue.history_days, p_batch_size, p_frontiers[3], v_writers
+            );
+        exception
+            when others then
+                o_is_archive_locked := sqlstate = '55P03';
+                raise warning 'rowq: history of queue % failed: % %',
+                    p_queue.queue_name, sqlstate, sqlerrm;
+        end;
     end if;
 
     if o_promoted > 0 then

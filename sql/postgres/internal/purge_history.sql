@@ -5,19 +5,20 @@ create or replace function rowq.internal_purge_history(
     p_frontier bigint default null,
     p_writers  xid8 default null
 )
-returns void
+returns integer
 language plpgsql
+set lock_timeout = '1s'
 as $$
 -- routine   internal_purge_history
--- purpose   Delete up to p_limit attempts that ended more than p_days ago.
+-- purpose   Delete up to p_limit attempts that ended more than p_days ago; return how many.
 -- promise   P13 P37
--- locks     history rows, passing over locked ones
+-- locks     history rows, passing over locked ones; the table, waited for a second
 declare
     v_before constant timestamp with time zone :=
         clock_timestamp() - make_interval(days => p_days);
     v_from   timestamp with time zone;
     v_row    record;
-    v_purged boolean := false;
+    v_purged integer := 0;
 begin
     v_from := rowq.internal_from_microseconds(
         rowq.internal_read_floor(p_part_id, -8::smallint)
@@ -38,10 +39,10 @@ begin
           and h.ended_at = v_row.ended_at
           and h.message_id = v_row.message_id
           and h.claim_id = v_row.claim_id;
-        v_purged := true;
+        v_purged := v_purged + 1;
     end loop;
 
-    if not v_purged then
+    if v_purged = 0 then
         -- A queue that has purged no attempt yet needs no floor.
         perform 1
         from rowq.floor f
@@ -49,11 +50,12 @@ begin
           and f.lane = -8
         limit 1;
         if not found then
-            return;
+            return 0;
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -8::smallint, v_purged, true, p_frontier, p_writers
+        p_part_id, -8::smallint, v_purged > 0, true, p_frontier, p_writers
     );
+    return v_purged;
 end;
 $$;

@@ -1,9 +1,13 @@
-create or replace function rowq.internal_recheck(p_part_id integer, p_limit integer)
+create or replace function rowq.internal_recheck(
+    p_part_id     integer,
+    p_limit       integer,
+    p_may_reorder boolean default false
+)
 returns integer
 language plpgsql
 as $$
 -- routine   internal_recheck
--- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough.
+-- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
 -- promise   P22 P24 P26 P27
 -- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group,
 --           internal_let_go, internal_free_successors and internal_recheck_death
@@ -15,6 +19,8 @@ declare
     v_due_ats     timestamp with time zone[];
     v_recheck_ids bigint[];
     v_message_ids bigint[];
+    v_seen_ats    timestamp with time zone[];
+    v_seen_ids    bigint[];
     v_again       bigint[];
     v_count       integer;
     v_solved      integer := 0;
@@ -40,6 +46,8 @@ begin
         limit p_limit
         for update skip locked
     loop
+        v_seen_ats := v_seen_ats || v_note.due_at;
+        v_seen_ids := v_seen_ids || v_note.recheck_id;
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
         if v_note.group_key is null then
@@ -84,6 +92,26 @@ begin
           and u.message_id <> all (coalesce(v_again, '{}'));
         get diagnostics v_count = row_count;
         v_solved := v_solved + v_count;
+    end if;
+
+    -- But where there are so many of these that others were not looked at, put them behind those.
+    if p_may_reorder and cardinality(v_seen_ids) >= p_limit and v_solved < p_limit and exists (
+        select
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and (r.due_at, r.recheck_id) > (v_seen_ats[p_limit], v_seen_ids[p_limit])
+          and r.due_at <= v_now
+    ) then
+        for v_note in
+            select u.due_at, u.recheck_id
+            from unnest(v_seen_ats, v_seen_ids) u (due_at, recheck_id)
+        loop
+            update rowq.recheck r
+            set due_at = v_now
+            where r.part_id = p_part_id
+              and r.due_at = v_note.due_at
+              and r.recheck_id = v_note.recheck_id;
+        end loop;
     end if;
     return v_solved;
 end;

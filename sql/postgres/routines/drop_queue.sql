@@ -12,13 +12,21 @@ as $$
 -- promise   P02 P15
 -- locks     the tables of all queues against writers, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ704 RQ705 RQ711
--- differs   nothing
+-- errors    RQ701 RQ704 RQ705 RQ711 RQ713
+-- differs   refused under repeatable read and serializable
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
+
+    -- An older snapshot does not show what is committed before the tables are locked, so it would
+    -- be left behind without its queue.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        raise exception 'RQ713 wrong_transaction_state: '
+            'drop_queue works under read committed only'
+            using errcode = 'RQ713';
+    end if;
 
     perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
 

@@ -34,8 +34,8 @@ declare
     v_queues     rowq.queue[];
     v_queue      rowq.queue;
     v_frontiers  bigint[];
-    -- After one wait of a second for a lock in an archive, further archives are left to the next
-    -- call.
+    -- After one wait of a second for a lock in an archive or in history, those of further queues
+    -- are left to the next call.
     v_archives   boolean := true;
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];

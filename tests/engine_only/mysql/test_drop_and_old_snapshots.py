@@ -1,5 +1,6 @@
 """A transaction drops a queue whose messages are newer than its snapshot."""
 
+import pymysql
 import pytest
 
 from tests.engines.base import Connection
@@ -33,3 +34,54 @@ def test_no_body_is_left_behind_that_the_snapshot_does_not_show(
     call(old, "drop_queue", queue_name=queue_name, force=True)
     dialect.commit(old)
     assert connection.execute(count, [number]).fetchone() == (0,)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_an_open_drop_holds_up_the_first_history_of_the_next_queue_at_repeatable_read_only(
+    connection: Connection, connect: Connect, queue_name: str, level: str
+) -> None:
+    """The rows are deleted as a range, up to the first one of the queue that was made next."""
+    names = [f"{queue_name} {place}" for place in ("before", "dropped", "next")]
+    for name in names:
+        call(connection, "create_queue", queue_name=name, history_days=1)
+    for name in names[:2]:
+        end_one(connection, name)
+    admin, worker = connect(), connect()
+    worker.execute("set session innodb_lock_wait_timeout = 1")
+    admin.execute("set session binlog_format = row")
+    dialect = dialect_of(admin)
+
+    def held_up() -> list[str]:
+        dialect.begin(admin, level)
+        call(admin, "drop_queue", queue_name=names[1], force=True)
+        found = [name for name in (names[0], names[2]) if is_held_up(worker, name)]
+        dialect.rollback(admin)
+        return found
+
+    assert held_up() == ([] if level == "read committed" else [names[2]])
+    end_one(connection, names[2])
+    assert held_up() == []
+
+
+def end_one(connection: Connection, queue_name: str) -> None:
+    """Let one attempt end."""
+    enqueue(connection, queue_name, "x")
+    claim_id = dequeue(connection, queue_name)[0].claim_id
+    call(connection, "complete", queue_name=queue_name, claim_id=claim_id)
+
+
+def is_held_up(session: Connection, queue_name: str) -> bool:
+    """Whether a row of history, and nothing else, waits for another session."""
+    try:
+        session.execute(
+            "insert into rowq.history (part_id, ended_at, message_id, claim_id, attempt,"
+            " leased_at, outcome) select part_id, utc_timestamp(6), 1, 1, 1, utc_timestamp(6),"
+            " 'released' from rowq.queue where queue_name = %s",
+            [queue_name],
+        )
+    except pymysql.err.OperationalError as error:
+        if error.args[0] != 1205:
+            raise
+        return True
+    return False

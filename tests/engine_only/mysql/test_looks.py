@@ -200,3 +200,54 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
     assert fewest_pages(connection, claims) > SMALL
     assert fewest_pages(connection, delayed) > SMALL
+
+
+DEAD_TIMES = {
+    "recheck": "(part_id, due_at, recheck_id) select part_id, {moment}, message_id",
+    "expiry": "(part_id, expires_at, expiry_id, message_id)"
+    " select part_id, {moment}, message_id, message_id",
+    "result": "(part_id, message_id, finished_at, state)"
+    " select part_id, message_id, {moment}, 'completed'",
+    "history": "(part_id, ended_at, message_id, claim_id, attempt, leased_at, outcome)"
+    " select part_id, {moment}, message_id, message_id, 1, {moment}, 'completed'",
+}
+"""What else health reads from its low end: the columns and values of each table."""
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: str) -> None:
+    part = part_of(connection, queue)
+    for _ in range(2):
+        call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
+    moment = "utc_timestamp(6) - interval 1 hour"
+    for table, row in DEAD_TIMES.items():
+        connection.execute(
+            f"insert into rowq.{table} {row.format(moment=moment)}"
+            " from rowq.ready where part_id = %s and message_id > 0",
+            [part],
+        )
+        keep = "finished_at" if table == "result" else row[1:].split(", ")[1]
+        connection.execute(
+            f"delete from rowq.{table} where part_id = %s and {keep} < utc_timestamp(6)", [part]
+        )
+    for statement in DEAD:
+        connection.execute(statement, [part])
+    rescan(connection, queue)
+    # Only who withdraws messages moves this floor.
+    connection.execute(
+        "call rowq.internal_move_floor(%s, -8, 0, timestampdiff(microsecond, '1970-01-01',"
+        " utc_timestamp(6)))",
+        [part],
+    )
+
+    def health() -> int:
+        return fewest_pages(
+            connection,
+            lambda: connection.execute("call rowq.internal_health_queue(%s, @checks)", [part]),
+        )
+
+    # The dead rows of any one of these tables are thirty pages or more.
+    assert health() < 70
+    connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
+    assert health() > 300

@@ -1,13 +1,16 @@
 """What messages that wait for others cost: plans, statements and locks."""
 
 import time
+from typing import Any
 
+import pymysql
 import pytest
 
 from tests.engine_only.mysql.costs import pages, until_quiet
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
-from tests.helpers.calls import call, dequeue, dequeue_one, enqueue, transaction
+from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, transaction
+from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import tick
 
@@ -207,3 +210,30 @@ def step_of_load(connection: Connection, queue: str) -> None:
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     while rows := dequeue(connection, queue, 50):
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+
+
+@pytest.mark.promise("P10", "P26")
+def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leaves_its_error_out(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, other = connect(), connect()
+    [ready] = enqueue(connection, queue, "ready", priority=5)
+    [leased] = enqueue(connection, queue, "leased first", priority=0)
+    claim = dequeue(connection, queue)[0].claim_id
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    with transaction(producer):
+        enqueue(producer, queue, "after", predecessor_ids=[ready])
+        enqueue(producer, queue, "after", predecessor_ids=[leased])
+        waiting: dict[str, dict[str, Any]] = {
+            "fail_now": {"claim_id": claim},
+            "retry_later": {"claim_id": claim},
+            "cancel": {"message_ids": [ready]},
+            "purge_queue": {},
+        }
+        for routine, given in waiting.items():
+            with pytest.raises(pymysql.err.OperationalError, match="1205"):
+                call(other, routine, queue_name=queue, **given)
+        dialect_of(connection).expire_claim(connection, claim)
+        assert call_one(other, "reap", queue_name=queue).reaped == 1
+    [row] = dequeue(connection, queue)
+    assert (row.message_id, row.attempt, row.last_error) == (leased, 2, None)

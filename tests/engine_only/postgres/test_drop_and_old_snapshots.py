@@ -29,3 +29,19 @@ def test_an_old_snapshot_cannot_enqueue_into_a_dropped_queue(
     with pytest.raises(psycopg.errors.SerializationFailure):
         enqueue(queue_name, messages if in_a_batch else 1)
     old.rollback()
+
+
+@pytest.mark.promise("P02")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_drop_is_refused_where_it_would_leave_behind_what_its_snapshot_does_not_show(
+    connection: Any, connect: Open, queue_name: str, level: str
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name)
+    strict = connect()
+    strict.execute(f"set default_transaction_isolation = '{level}'")
+    for force in (False, True):
+        with pytest.raises(rowq.WrongTransactionState, match="read committed"):
+            rowq.Queue(strict).drop_queue(queue_name, force=force)
+    strict.execute("begin transaction isolation level read committed")
+    assert rowq.Queue(strict).drop_queue(queue_name).outcome == "dropped"
+    strict.execute("commit")

@@ -9,7 +9,7 @@ from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engine_only.postgres.test_results import fewest, fill
 from tests.engines.base import Connection
-from tests.helpers.calls import call, dequeue, enqueue
+from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
@@ -201,3 +201,22 @@ def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
     kept.execute("update rowq.floor set safe = 0 where lane = -8")
     found = kept.execute("select rowq.internal_idle_parts(array(select part_id from rowq.queue))")
     assert found.fetchone() == ([],)
+
+
+@pytest.mark.promise("P19", "P37")
+def test_a_table_of_history_that_is_locked_is_a_warning_and_the_rest_goes_on(
+    kept: Connection, open_owner: Open
+) -> None:
+    fill(kept, 3)
+    end(kept, "complete", 3)
+    pass_seconds(kept, QUEUE, 4 * DAY)
+    enqueue(kept, QUEUE, "delayed", delay_seconds=10)
+    kept.execute("update rowq.delayed set due_at = due_at - interval '1 minute'")
+    holder = open_owner()
+    holder.execute("begin")
+    # A statement that would not let the look for idle queues pass would stop all housekeeping.
+    holder.execute("lock table rowq.history in share row exclusive mode")
+    row = call_one(kept, "maintain", queue_name=QUEUE)
+    assert (row.promoted, row.purged) == (1, 0)
+    holder.execute("rollback")
+    assert call_one(kept, "maintain", queue_name=QUEUE).purged == 3

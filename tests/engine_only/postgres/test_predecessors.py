@@ -11,7 +11,7 @@ from tests.engine_only.postgres.test_plans import FLOOR_LAG, Watched, faults
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
 from tests.interleavings.conftest import opening
-from tests.stored_times import tick
+from tests.stored_times import pass_seconds, tick
 
 TABLES = {"blocked", "successor", "recheck"}
 
@@ -213,3 +213,22 @@ def test_a_message_whose_predecessor_has_ended_keeps_its_place_in_a_batch(
     ]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     assert [row.body for row in dequeue(connection, queue, 10)] == ["a1"]
+
+
+@pytest.mark.promise("P19", "P26")
+def test_the_very_first_producer_of_what_waits_delays_the_archive_and_nothing_else(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot", archive_days=1)
+    [first] = enqueue(owner, "hot", "first")
+    claim = dequeue(owner, "hot", 1)[0].claim_id
+    enqueue(owner, "hot", "delayed", delay_seconds=1)
+    pass_seconds(owner, "hot", 2)
+    producer = open_owner()
+    with transaction(producer):
+        enqueue(producer, "hot", "second", predecessor_ids=[first])
+        call(owner, "complete", queue_name="hot", claim_id=claim)
+        row = call_one(owner, "maintain", queue_name="hot")
+        assert (row.promoted, row.archived) == (1, 0)
+    assert call_one(owner, "maintain", queue_name="hot").archived == 1
+    assert [row.body for row in dequeue(owner, "hot", 10)] == ["second", "delayed"]
