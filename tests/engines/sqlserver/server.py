@@ -86,6 +86,7 @@ class SqlserverServer(ControlledServer):
                 "days",
                 "expiry",
                 "groups",
+                "history",
                 "limits",
                 "predecessors",
                 "results",
