@@ -86,7 +86,6 @@ class SqlserverServer(ControlledServer):
                 "days",
                 "expiry",
                 "groups",
-                "history",
                 "limits",
                 "predecessors",
                 "results",
