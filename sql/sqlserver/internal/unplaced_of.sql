@@ -20,6 +20,7 @@ begin
     declare @size int = @most_at_once;
     declare @last_id bigint = 0;
     declare @next_id bigint;
+    declare @count int;
     declare @locked int = 0;
     declare @some table (
         message_id bigint not null primary key,
@@ -43,7 +44,8 @@ begin
         from @messages j
         where j.message_id > @last_id
         order by j.message_id;
-        if @@rowcount = 0
+        set @count = @@rowcount;
+        if @count = 0
             break;
         select @next_id = max(s.message_id) from @some s;
         begin try
@@ -92,9 +94,9 @@ begin
             if error_number() <> 1222
                 throw;
             -- Ask for a quarter of them, and so on, to learn which of them it is.
-            if @size > 1
+            if @count > 1
             begin
-                set @size = (@size + 3) / 4;
+                set @size = (@count + 3) / 4;
                 continue;
             end;
             set @locked += 1;
