@@ -101,7 +101,11 @@ FORMS = (
 """Forms that are forbidden here and right to the grammar."""
 
 NAMES = (
-    ("internal/pop_claimed.sql", "v_taken(v_taken.count + 1)", "v_taking(v_taken.count + 1)"),
+    (
+        "internal/pop_claimed.sql",
+        "p_messages(p_messages.count + 1)",
+        "p_taken(p_messages.count + 1)",
+    ),
     (
         "internal/pop_claimed.sql",
         "internal_claimed_messages(p_part_id, p_claim_id)",
@@ -112,7 +116,7 @@ NAMES = (
         "internal_refuse_claim(p_claim_id)",
         "internal_refuse_claims(p_claim_id)",
     ),
-    ("internal/pop_claimed.sql", "v_taken(i).seq", "v_taken(i).place"),
+    ("internal/pop_claimed.sql", "p_messages(i).seq", "p_messages(i).place"),
     (
         "internal/pop_claimed.sql",
         "    v_wanted t_places;",
