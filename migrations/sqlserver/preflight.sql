@@ -156,9 +156,9 @@ from (
       and o.type <> 'U'
       and o.name in (
           N'archived', N'blocked', N'claim', N'dead', N'dedup', N'delayed', N'expiry', N'finished',
-          N'gate', N'grouped', N'lane', N'leased', N'message', N'message_group', N'meta',
-          N'migration', N'migration_log', N'part', N'queue', N'ready', N'recheck', N'result',
-          N'schedule', N'started', N'successor', N'time_zone', N'topic_binding'
+          N'gate', N'grouped', N'history', N'lane', N'leased', N'message', N'message_group',
+          N'meta', N'migration', N'migration_log', N'part', N'queue', N'ready', N'recheck',
+          N'result', N'schedule', N'started', N'successor', N'time_zone', N'topic_binding'
       )
     union all
     select 7, concat(

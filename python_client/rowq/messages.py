@@ -299,8 +299,7 @@ class PurgedArchive:
 class QueueStats:
     """Counts, age and settings of a queue.
 
-    max_leased, rate_limit: 0 is no limit. result_seconds, history_days: None where the engine has
-    no results, or no history, yet.
+    max_leased, rate_limit: 0 is no limit. result_seconds, history_days: 0 keeps none.
     """
 
     queue_name: str

@@ -45,6 +45,7 @@ begin
     describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
     describe('rowq_gate', null, 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.');
     describe('rowq_grouped', null, 'Messages that wait behind others of their groups.');
+    describe('rowq_history', null, 'Attempts that have ended, kept for the queue''s history_days.');
     describe('rowq_lane', null, 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.');
     describe('rowq_leased', null, 'Messages of the claims, in the order of their delivery.');
     describe('rowq_message', null, 'What the producers handed over: written once, deleted once.');
@@ -81,6 +82,7 @@ begin
     describe('rowq_blocked', 'rest_ids', 'The other messages that it may have to wait for, in order.');
     describe('rowq_claim', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_claim', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
+    describe('rowq_claim', 'leased_at', 'When the dequeue leased the message.');
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
     describe('rowq_claim', 'worker_name', 'Who holds the lease.');
     describe('rowq_claim', 'has_cancels', 'Whether messages of the batch were cancelled while the worker had them; null or 0 for no.');
@@ -121,6 +123,15 @@ begin
     describe('rowq_grouped', 'group_key', 'The producer''s group key.');
     describe('rowq_grouped', 'message_id', 'The message.');
     describe('rowq_grouped', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_history', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_history', 'ended_at', 'When the attempt ended.');
+    describe('rowq_history', 'message_id', 'The message.');
+    describe('rowq_history', 'claim_id', 'The claim that held the message.');
+    describe('rowq_history', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_history', 'leased_at', 'When the dequeue leased the message.');
+    describe('rowq_history', 'outcome', 'completed, retrying, dead, released, lease_expired or cancelled.');
+    describe('rowq_history', 'worker_name', 'Who held the lease.');
+    describe('rowq_history', 'error', 'What the worker said went wrong, or that the lease expired; else null.');
     describe('rowq_lane', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_lane', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_lane', 'is_open', 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.');
@@ -174,6 +185,7 @@ begin
     describe('rowq_queue', 'rate_limit', 'Setting: most deliveries begun within rate_seconds; 0 is no limit.');
     describe('rowq_queue', 'rate_seconds', 'Setting: the time that rate_limit is about.');
     describe('rowq_queue', 'result_seconds', 'Setting: how long results are kept; 0 is not at all.');
+    describe('rowq_queue', 'history_days', 'Setting: days that ended attempts are kept; 0 is not at all.');
     describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
     describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
     describe('rowq_queue', 'created_at', 'When the queue was created.');

@@ -26,6 +26,7 @@ exit failure
 @@tables/started.sql
 @@tables/expiry.sql
 @@tables/result.sql
+@@tables/history.sql
 @@tables/schedule.sql
 @@tables/topic_binding.sql
 @@tables/statistics.sql

@@ -94,6 +94,7 @@ grant execute on rowq.GetMessage to rowq_admin;
 grant execute on rowq.FindMessage to rowq_admin;
 grant execute on rowq.GetResult to rowq_admin;
 grant execute on rowq.WaitForResult to rowq_admin;
+grant execute on rowq.GetHistory to rowq_admin;
 grant execute on rowq.ListDead to rowq_admin;
 grant execute on rowq.ListClaims to rowq_admin;
 grant execute on rowq.ListDelayed to rowq_admin;

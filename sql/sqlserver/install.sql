@@ -46,6 +46,7 @@ go
 :r tables/started.sql
 :r tables/expiry.sql
 :r tables/result.sql
+:r tables/history.sql
 :r tables/schedule.sql
 :r tables/time_zone.sql
 :r tables/topic_binding.sql
@@ -130,11 +131,13 @@ go
 :r internal/promote.sql
 :r internal/promote_grouped.sql
 :r internal/purge_archive.sql
+:r internal/purge_history.sql
 :r internal/purge_results.sql
 :r internal/purge_started.sql
 :r internal/purge_step.sql
 :r internal/push_dead.sql
 :r internal/push_delayed.sql
+:r internal/push_history.sql
 :r internal/push_ready.sql
 :r internal/push_result.sql
 :r internal/read_result.sql
@@ -207,6 +210,7 @@ go
 :r routines/find_message.sql
 :r routines/get_result.sql
 :r routines/wait_for_result.sql
+:r routines/get_history.sql
 :r routines/list_dead.sql
 :r routines/list_claims.sql
 :r routines/list_delayed.sql

@@ -118,7 +118,6 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
 
 
 @pytest.mark.promise("P09", "P37")
-@pytest.mark.requires("history")
 def test_what_a_killed_worker_held_has_an_attempt_whose_lease_ran_out(
     url: str, connection: Connection
 ) -> None:

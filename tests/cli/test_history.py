@@ -6,8 +6,6 @@ import rowq
 from rowq.cli.exit_codes import ExitCode
 from tests.cli.conftest import Run
 
-pytestmark = pytest.mark.requires("history")
-
 
 @pytest.fixture
 def ended(queue: rowq.Queue, made: str) -> int:

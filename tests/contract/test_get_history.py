@@ -11,8 +11,6 @@ from tests.helpers.queues import CheckedQueue
 
 __all__ = ["keeping"]
 
-pytestmark = pytest.mark.requires("history")
-
 OUTCOMES = {
     "complete": "completed",
     "retry_later": "retrying",

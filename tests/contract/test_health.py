@@ -10,6 +10,7 @@ OF_EACH_QUEUE = (
     "oldest_ready",
     "dead_messages",
     "overdue_delayed",
+    "overdue_history",
     "expired_leases",
     "overdue_schedules",
     "failed_schedules",
@@ -33,7 +34,6 @@ def test_a_new_queue_is_in_good_health(
     of_some = {
         "overdue_expiries": "expiry",
         "overdue_groups": "groups",
-        "overdue_history": "history",
         "overdue_results": "results",
         "waits_for_dead": "predecessors",
     }
@@ -109,7 +109,6 @@ def test_a_message_whose_time_has_come_and_that_nobody_withdraws_is_named(
     assert (row.status, row.value) == ("ok", 0)
 
 
-@pytest.mark.requires("history")
 @pytest.mark.promise("P19", "P37")
 @pytest.mark.parametrize(("hours", "status"), [(0.5, "ok"), (5, "warning"), (30, "critical")])
 def test_history_that_nobody_deletes_is_named(

@@ -26,7 +26,6 @@ REMEDIES = {
     "log": "local programs",
     "genuine": "the engine itself, not one that speaks its language",
     "groups": "--engine postgres18,mariadb",
-    "history": "--engine postgres18,mariadb",
     "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
     "results": "--engine postgres18,mariadb",
@@ -57,7 +56,6 @@ class Server(Protocol):
         genuine      it is the engine itself, with its locks and plans, not one that only speaks
                      its language
         groups       messages may have a group_key
-        history      attempts that have ended may be kept, for get_history
         limits       rowq has max_leased and rate_limit there
         predecessors messages may wait for others to end
         results      how messages end may be kept, with results

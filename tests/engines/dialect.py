@@ -24,8 +24,8 @@ class Dialect(ABC):
     expires_in_transactions: whether maintain withdraws what is due in its caller's transaction.
     sees_newer: whether routines see what others have committed since the transaction began, where
         its isolation level is repeatable read or serializable.
-    shows_before: whether get_result shows a message as it was before an open transaction changed
-        it. Elsewhere it is leased, as it is in that transaction's hands.
+    shows_before: whether get_result and get_history show a message as it was before an open
+        transaction changed it. Elsewhere it is leased, as it is in that transaction's hands.
     row_version: the columns that show whether a row was written again.
     counts: by what a table holds, the query for the number of its rows of a queue.
     places: queries for unfinished messages and where they are.

@@ -3,13 +3,12 @@
 import pytest
 
 from rowq import StaleClaim
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.test_expiry import DONE, FINISHES, each_finish
 from tests.interleavings.work import claim_of, each_ending, keep_house
 from tests.stored_times import expire_claim, pass_seconds
-
-pytestmark = pytest.mark.requires("history")
 
 DAY = 86400
 
@@ -43,7 +42,8 @@ def test_an_end_is_seen_when_it_is_committed(
     worker.begin()
     FINISHES[finish](worker.queue, kept, claim, None)
     assert pasts(worker, kept, ids) == [[DONE[finish]]] * 2
-    assert pasts(other, kept, ids) == [[None]] * 2
+    before = [None] if dialect_of(other.connection).shows_before else []
+    assert pasts(other, kept, ids) == [before] * 2
     worker.end(ending)
     after = [DONE[finish]] if ending == "commit" else [None]
     assert pasts(other, kept, ids) == [after] * 2
@@ -247,7 +247,8 @@ def test_an_old_snapshot_sees_what_was_purged_and_holds_up_nobody(
     assert pasts(keeper, kept, old) == [[]] * 2
     claim, ids = claim_of(keeper, kept, 2)
     keeper.queue.complete(kept, claim)
-    assert pasts(reader, kept, old) == [["completed"]] * 2
-    assert pasts(reader, kept, ids) == [[]] * 2
+    sees_newer = dialect_of(reader.connection).sees_newer
+    assert pasts(reader, kept, old) == [[] if sees_newer else ["completed"]] * 2
+    assert pasts(reader, kept, ids) == [["completed"] if sees_newer else []] * 2
     reader.commit()
     assert pasts(reader, kept, [*old, *ids]) == [[], [], ["completed"], ["completed"]]

@@ -5,14 +5,14 @@ is
 -- promise   P13
 -- locks     new rows only
 -- differs   no such helper on PostgreSQL; no part, as the queue row itself is what a drop locks
-    c_lanes constant pls_integer := 27;
+    c_lanes constant pls_integer := 28;
     c_doors constant pls_integer := 64;
     v_lanes t_numbers;
     v_open  t_numbers;
     v_doors t_numbers;
 begin
     for i in 1 .. c_lanes loop
-        v_lanes(i) := i - 8;
+        v_lanes(i) := i - 9;
         -- The lanes of the default priority are open from the start, because most queues use no
         -- others.
         v_open(i) := case when v_lanes(i) in (10, 11) then 1 else 0 end;

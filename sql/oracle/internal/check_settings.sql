@@ -14,7 +14,8 @@ procedure internal_check_settings(
     p_max_leased           in number,
     p_rate_limit           in number,
     p_rate_seconds         in number,
-    p_result_seconds       in number
+    p_result_seconds       in number,
+    p_history_days         in number
 )
 is
 -- routine   internal_check_settings
@@ -45,4 +46,5 @@ begin
     internal_check_whole('rate_limit', p_rate_limit, 0, 100000);
     internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
     internal_check_range('result_seconds', p_result_seconds, 0, 31536000);
+    internal_check_whole('history_days', p_history_days, 0, 36500);
 end internal_check_settings;

@@ -21,6 +21,7 @@ begin
     delete from rowq_recheck r where r.part_id = p_part_id;
     delete from rowq_expiry e where e.part_id = p_part_id;
     delete from rowq_result r where r.part_id = p_part_id;
+    delete from rowq_history h where h.part_id = p_part_id;
     delete from rowq_finished f where f.part_id = p_part_id;
     delete from rowq_message m where m.part_id = p_part_id;
     delete from rowq_archive a where a.part_id = p_part_id;

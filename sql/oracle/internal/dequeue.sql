@@ -64,8 +64,8 @@ begin
     v_now := sys_extract_utc(systimestamp);
     p_lease_until := v_now
         + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second');
-    insert into rowq_claim (part_id, claim_id, lease_until, worker_name)
-    values (v_queue.part_id, rowq_claim_seq.nextval, p_lease_until, p_worker_name)
+    insert into rowq_claim (part_id, claim_id, leased_at, lease_until, worker_name)
+    values (v_queue.part_id, rowq_claim_seq.nextval, v_now, p_lease_until, p_worker_name)
     returning claim_id into p_claim_id;
     forall i in 1 .. v_messages.count
         insert into rowq_leased (part_id, claim_id, place, message_id, lane, attempt)

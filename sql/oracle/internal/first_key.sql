@@ -51,6 +51,12 @@ is
         where r.part_id = p_part_id
           and r.finished_at >= v_since
         order by r.part_id, r.finished_at;
+    cursor history_rows is
+        select /*+ index_rs_asc(h rowq_history_pk) */ h.ended_at
+        from rowq_history h
+        where h.part_id = p_part_id
+          and h.ended_at >= v_since
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id;
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
         from rowq_ready r
@@ -92,6 +98,11 @@ begin
             open result_rows;
             fetch result_rows into v_moment;
             close result_rows;
+            v_first := internal_microseconds(v_moment);
+        when -8 then
+            open history_rows;
+            fetch history_rows into v_moment;
+            close history_rows;
             v_first := internal_microseconds(v_moment);
         else
             open ready_rows;

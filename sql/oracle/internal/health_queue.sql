@@ -3,6 +3,7 @@ procedure internal_health_queue(
     p_queue_name     in varchar2,
     p_is_paused      in boolean,
     p_result_seconds in number,
+    p_history_days   in number,
     p_checks         in out nocopy rowq_checks
 )
 is
@@ -15,6 +16,7 @@ is
     v_due_at      timestamp(6);
     v_lease_until timestamp(6);
     v_finished_at timestamp(6);
+    v_ended_at    timestamp(6);
 
     procedure note(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
@@ -110,6 +112,18 @@ begin
         'overdue_results',
         greatest(internal_seconds_since(v_finished_at, v_now) - p_result_seconds, 0), 300, 3600,
         'seconds that the oldest result has been kept beyond result_seconds; call maintain every'
+        || ' second'
+    );
+
+    select /*+ index(h rowq_history_pk) */ min(h.ended_at) into v_ended_at
+    from rowq_history h
+    where h.part_id = p_part_id
+      and h.ended_at <= v_now;
+    note(
+        'overdue_history',
+        greatest(internal_seconds_since(v_ended_at, v_now) - p_history_days * 86400, 0), 3600,
+        86400,
+        'seconds that the oldest attempt has been kept beyond history_days; call maintain every'
         || ' second'
     );
 

@@ -10,7 +10,8 @@ procedure internal_locate_messages(
     p_worker_name out varchar2,
     p_lease_until out timestamp,
     p_finished_at out timestamp,
-    p_waits_for   out number
+    p_waits_for   out number,
+    p_leased_at   out timestamp
 )
 is
 -- routine   internal_locate_messages
@@ -55,7 +56,8 @@ is
           and g.group_key = v_key
           and g.message_id = p_message_id;
     cursor held is
-        select 'leased' as state, l.lane, l.attempt, c.claim_id, c.worker_name, c.lease_until
+        select 'leased' as state, l.lane, l.attempt, c.claim_id, c.worker_name, c.lease_until,
+               c.leased_at
         from rowq_claim c
         join rowq_leased l
           on l.part_id = c.part_id
@@ -92,7 +94,8 @@ begin
     end if;
     if p_state is null then
         open held;
-        fetch held into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until;
+        fetch held into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until,
+            p_leased_at;
         close held;
     end if;
     if p_state is null then

@@ -7,15 +7,16 @@ procedure internal_maintain_queue(
 is
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36 P37
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
-    c_most_results constant pls_integer := 50000;
+    c_most_rows   constant pls_integer := 50000;
     v_lane        rowq_lane.lane%type;
     v_has_recheck boolean;
     v_has_started boolean;
     v_has_expiry  boolean;
     v_has_results boolean;
+    v_has_history boolean;
     v_sent        pls_integer;
     v_solved      pls_integer := 0;
     cursor seat is
@@ -36,7 +37,8 @@ begin
     p_kept.elected := 1;
     -- Put the floors right first, so that the steps below find what was committed late.
     internal_rescan_floors(
-        p_queue.part_id, v_has_recheck, v_has_started, v_has_expiry, v_has_results
+        p_queue.part_id, v_has_recheck, v_has_started, v_has_expiry, v_has_results,
+        v_has_history
     );
     if v_has_expiry then
         p_kept.expired := internal_expire(p_queue, p_limit);
@@ -54,7 +56,10 @@ begin
         internal_purge_started(p_queue, p_limit);
     end if;
     if v_has_results then
-        internal_purge_results(p_queue, least(10 * p_limit, c_most_results));
+        internal_purge_results(p_queue, least(10 * p_limit, c_most_rows));
+    end if;
+    if v_has_history then
+        internal_purge_history(p_queue, least(10 * p_limit, c_most_rows));
     end if;
     internal_maintain_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped

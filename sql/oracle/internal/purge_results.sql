@@ -38,7 +38,11 @@ begin
     open due_rows;
     fetch due_rows bulk collect into v_row_ids limit p_limit;
     close due_rows;
+    -- Ask again for what the cursor asked for, because a row may be another one by now, or a newer
+    -- end of its message, where somebody has changed it since the cursor was opened.
     forall i in 1 .. v_row_ids.count
         delete from rowq_result r
-        where r.rowid = v_row_ids(i);
+        where r.rowid = v_row_ids(i)
+          and r.part_id = p_queue.part_id
+          and r.finished_at < v_before;
 end internal_purge_results;

@@ -17,6 +17,7 @@ is
     v_attempt     number;
     v_claim_id    number;
     v_worker_name rowq_claim.worker_name%type;
+    v_leased_at   timestamp(6);
     v_lease_until timestamp(6);
     v_waits_for   number;
     v_place       varchar2(20 char);
@@ -39,7 +40,7 @@ begin
     if v_is_known = 1 then
         internal_locate_messages(
             p_part_id, p_message_id, v_group_key, v_due_at, v_place, v_lane, v_attempt,
-            v_claim_id, v_worker_name, v_lease_until, v_ended_at, v_waits_for
+            v_claim_id, v_worker_name, v_lease_until, v_ended_at, v_waits_for, v_leased_at
         );
     end if;
 

@@ -7,14 +7,13 @@ procedure internal_reap(
 is
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09 P27 P34
+-- promise   P03 P09 P27 P34 P37
 -- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead;
---           for cancelled messages as internal_finish
+--           for cancelled messages as internal_finish; new history rows
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_floor constant number := internal_read_floor(p_queue.part_id, -1);
     v_row_id      rowid;
-    v_claim_id    rowq_claim.claim_id%type;
-    v_worker_name rowq_claim.worker_name%type;
+    v_claim       t_claim;
     v_messages    t_messages;
     v_rest        t_messages;
     v_cancelled   t_messages;
@@ -29,7 +28,7 @@ is
     -- or gone.
     cursor expired is
         select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
-               c.rowid, c.claim_id, c.worker_name
+               c.rowid, c.claim_id, c.worker_name, c.leased_at
         from rowq_claim c
         where c.part_id = p_queue.part_id
           and c.claim_id >= v_floor
@@ -41,9 +40,9 @@ begin
     p_died := 0;
     open expired;
     while p_reaped + p_died + v_ended < p_limit loop
-        fetch expired into v_row_id, v_claim_id, v_worker_name;
+        fetch expired into v_row_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at;
         exit when expired%notfound;
-        v_messages := internal_claimed_messages(p_queue.part_id, v_claim_id);
+        v_messages := internal_claimed_messages(p_queue.part_id, v_claim.claim_id);
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
             -- Leave the claim alone while a producer is adding a message that waits for one of
@@ -55,7 +54,7 @@ begin
         end if;
         delete from rowq_leased l
         where l.part_id = p_queue.part_id
-          and l.claim_id = v_claim_id;
+          and l.claim_id = v_claim.claim_id;
         delete from rowq_claim c
         where c.rowid = v_row_id;
 
@@ -63,8 +62,12 @@ begin
         v_ended := v_ended + v_cancelled.count;
         internal_split_by_attempts(p_queue, v_rest, v_alive, v_dead);
         v_error := 'lease expired';
-        if v_worker_name is not null then
-            v_error := v_error || ': ' || v_worker_name;
+        if v_claim.worker_name is not null then
+            v_error := v_error || ': ' || v_claim.worker_name;
+        end if;
+        if p_queue.history_days > 0 then
+            internal_push_history(p_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
+            internal_push_history(p_queue.part_id, v_claim, v_rest, 'lease_expired', v_error);
         end if;
         internal_as_front(v_alive, 0);
         internal_push_ready(p_queue.part_id, v_alive);

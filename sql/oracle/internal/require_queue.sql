@@ -11,7 +11,7 @@ is
         select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length, q.group_limit, q.group_after_dead, q.max_leased,
-               q.rate_limit, q.rate_seconds, q.result_seconds, q.paused_at,
+               q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days, q.paused_at,
                q.listened_until
         from rowq_queue q
         where q.queue_key = v_key;

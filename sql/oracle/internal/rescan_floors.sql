@@ -3,7 +3,8 @@ procedure internal_rescan_floors(
     p_has_recheck out boolean,
     p_has_started out boolean,
     p_has_expiry  out boolean,
-    p_has_results out boolean
+    p_has_results out boolean,
+    p_has_history out boolean
 )
 is
 -- routine   internal_rescan_floors
@@ -68,17 +69,28 @@ begin
               where r.part_id = p_part_id
           )
       )
+      -- Only a queue that has history_days, or had some, has rows there.
+      and (
+          l.lane <> -8
+          or exists (
+              select /*+ index(h rowq_history_pk) */ null
+              from rowq_history h
+              where h.part_id = p_part_id
+          )
+      )
     order by l.part_id, l.lane;
 
     p_has_recheck := false;
     p_has_started := false;
     p_has_expiry := false;
     p_has_results := false;
+    p_has_history := false;
     for i in 1 .. v_lanes.count loop
         p_has_recheck := p_has_recheck or v_lanes(i).lane = -4;
         p_has_started := p_has_started or v_lanes(i).lane = -5;
         p_has_expiry := p_has_expiry or v_lanes(i).lane = -6;
         p_has_results := p_has_results or v_lanes(i).lane = -7;
+        p_has_history := p_has_history or v_lanes(i).lane = -8;
         continue when v_lanes(i).lane = -6 and v_lanes(i).is_resting = 1;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
@@ -133,7 +145,7 @@ begin
             -- not be committed yet.
             v_latest := internal_microseconds(v_started) - c_not_yet_committed;
             v_first := least(coalesce(v_first, v_latest), v_latest);
-            v_worth_it := case when v_lanes(i).lane in (-6, -7) then 60000000 else 1000000 end;
+            v_worth_it := case when v_lanes(i).lane in (-6, -7, -8) then 60000000 else 1000000 end;
         end if;
         if v_took > c_short_walk then
             v_worth_it := 0;

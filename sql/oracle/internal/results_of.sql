@@ -2,11 +2,10 @@ function internal_results_of(p_messages in t_messages, p_ids in rowq_ids, p_give
 return t_clobs
 is
 -- routine   internal_results_of
--- purpose   Return the results of messages by their places; p_given goes along p_ids, or, where these are null, along p_messages. Of a message named twice the first one counts.
+-- purpose   Return the results of messages by their places, null for one without; none where nobody has one. p_given goes along p_ids, or, where these are null, along p_messages. Of a message named twice the first one counts.
 -- promise   P32
 -- differs   no such helper elsewhere: part of push_result
     v_places  t_places;
-    v_text    varchar2(50 char);
     v_place   pls_integer;
     v_results t_clobs;
 begin
@@ -17,8 +16,8 @@ begin
         v_places(internal_number_text(p_ids(i))) := i;
     end loop;
     for i in 1 .. p_messages.count loop
-        v_text := internal_number_text(p_messages(i).message_id);
-        v_place := v_places(v_text);
+        v_place := v_places(internal_number_text(p_messages(i).message_id));
+        v_results(i) := null;
         if p_given.exists(v_place) then
             v_results(i) := p_given(v_place);
         end if;

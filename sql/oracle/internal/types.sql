@@ -19,8 +19,14 @@ type t_queue is record (
     rate_limit           rowq_queue.rate_limit%type,
     rate_seconds         rowq_queue.rate_seconds%type,
     result_seconds       rowq_queue.result_seconds%type,
+    history_days         rowq_queue.history_days%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
+);
+type t_claim is record (
+    claim_id    rowq_claim.claim_id%type,
+    worker_name rowq_claim.worker_name%type,
+    leased_at   rowq_claim.leased_at%type
 );
 type t_message is record (
     message_id   rowq_message.message_id%type,

@@ -15,6 +15,7 @@ procedure alter_queue(
     p_rate_limit           in number default null,
     p_rate_seconds         in number default null,
     p_result_seconds       in number default null,
+    p_history_days         in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -34,7 +35,8 @@ begin
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
         p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds,
+        p_history_days
     );
     v_queue := internal_require_queue(p_queue_name);
 
@@ -53,7 +55,8 @@ begin
         q.max_leased           = coalesce(p_max_leased, q.max_leased),
         q.rate_limit           = coalesce(p_rate_limit, q.rate_limit),
         q.rate_seconds         = coalesce(p_rate_seconds, q.rate_seconds),
-        q.result_seconds       = coalesce(p_result_seconds, q.result_seconds)
+        q.result_seconds       = coalesce(p_result_seconds, q.result_seconds),
+        q.history_days         = coalesce(p_history_days, q.history_days)
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
         -- The queue was dropped while this call waited for its row.

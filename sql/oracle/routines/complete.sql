@@ -9,15 +9,16 @@ is
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row; then message and dedup rows, waiting for who has just named one of the
 --           messages as a predecessor; rows of groups and of messages that wait, tried only;
---           new result rows
+--           new result and history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
+    v_claim         t_claim;
     v_messages      t_messages;
     v_given         t_clobs;
     v_results       t_clobs;
@@ -34,7 +35,7 @@ begin
         );
     end if;
 
-    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
     if p_results is not null and v_ids is null and v_messages.count > 1 then
         internal_refuse('results without message_ids are of a claim of one message');
     end if;
@@ -42,6 +43,9 @@ begin
     if v_queue.result_seconds > 0 then
         v_results := internal_results_of(v_messages, v_ids, v_given);
         internal_push_result(v_queue.part_id, v_messages, 'completed', null, v_results);
+    end if;
+    if v_queue.history_days > 0 then
+        internal_push_history(v_queue.part_id, v_claim, v_messages, 'completed', null);
     end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'completed');
 

@@ -15,6 +15,7 @@ procedure create_queue(
     p_rate_limit           in number default null,
     p_rate_seconds         in number default null,
     p_result_seconds       in number default null,
+    p_history_days         in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -38,7 +39,8 @@ begin
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
         p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
-        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds
+        p_max_leased, p_rate_limit, p_rate_seconds, p_result_seconds,
+        p_history_days
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
@@ -54,7 +56,7 @@ begin
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
                 archive_days, max_body_length, group_limit, group_after_dead,
                 group_pause_seconds, max_leased, rate_limit, rate_seconds,
-                result_seconds, created_at
+                result_seconds, history_days, created_at
             )
             values (
                 v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
@@ -64,7 +66,8 @@ begin
                 coalesce(p_max_body_length, 1048576), coalesce(p_group_limit, 1),
                 coalesce(p_group_after_dead, 'continue'), coalesce(p_group_pause_seconds, 0),
                 coalesce(p_max_leased, 0), coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
-                coalesce(p_result_seconds, 0), sys_extract_utc(systimestamp)
+                coalesce(p_result_seconds, 0), coalesce(p_history_days, 0),
+                sys_extract_utc(systimestamp)
             );
             v_outcome := 'created';
         exception

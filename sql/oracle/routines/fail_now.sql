@@ -9,13 +9,15 @@ is
 -- routine   fail_now
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10 P34
--- locks     the claim row; then message, dead and dedup rows, waiting as complete does
+-- promise   P08 P10 P34 P37
+-- locks     the claim row; then message, dead and dedup rows, waiting as complete does; new
+--           history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
+    v_claim         t_claim;
     v_messages      t_messages;
     v_rest          t_messages;
     v_cancelled     t_messages;
@@ -27,10 +29,14 @@ begin
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_push_dead(v_queue, v_rest, p_error, true);
+    if v_queue.history_days > 0 then
+        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.part_id, v_claim, v_rest, 'dead', p_error);
+    end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 

@@ -19,6 +19,7 @@ is
     v_attempt     number;
     v_claim_id    number;
     v_worker_name rowq_claim.worker_name%type;
+    v_leased_at   timestamp(6);
     v_lease_until timestamp(6);
     v_finished_at timestamp(6);
     v_is_known    pls_integer;
@@ -38,7 +39,7 @@ begin
     if v_is_known = 1 then
         internal_locate_messages(
             v_queue.part_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
-            v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for
+            v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for, v_leased_at
         );
         open p_rows for
             select /*+ leading(m c) use_nl(c) index(m rowq_message_pk) index(c rowq_claim_pk) */

@@ -12,21 +12,22 @@ is
         part_id        rowq_queue.part_id%type,
         queue_name     rowq_queue.queue_name%type,
         paused_at      rowq_queue.paused_at%type,
-        result_seconds rowq_queue.result_seconds%type
+        result_seconds rowq_queue.result_seconds%type,
+        history_days   rowq_queue.history_days%type
     );
     type t_named_list is table of t_named index by pls_integer;
     v_queues t_named_list;
     v_checks rowq_checks := rowq_checks();
 begin
     internal_health_server(v_checks);
-    select q.part_id, q.queue_name, q.paused_at, q.result_seconds
+    select q.part_id, q.queue_name, q.paused_at, q.result_seconds, q.history_days
     bulk collect into v_queues
     from rowq_queue q
     order by q.queue_key;
     for i in 1 .. v_queues.count loop
         internal_health_queue(
             v_queues(i).part_id, v_queues(i).queue_name, v_queues(i).paused_at is not null,
-            v_queues(i).result_seconds, v_checks
+            v_queues(i).result_seconds, v_queues(i).history_days, v_checks
         );
     end loop;
 

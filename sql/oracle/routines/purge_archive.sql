@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive rows, passing over locked ones; for a drop a partition, tried
+-- locks     archive and history rows, passing over locked ones; for a drop a partition, tried
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
 -- differs   partitions only where partition_archive.sql has made them
@@ -28,6 +28,7 @@ begin
         sys_extract_utc(systimestamp) - numtodsinterval(v_queue.archive_days, 'day'),
         p_batch_size
     );
+    internal_purge_history(v_queue, p_batch_size);
 
     open p_rows for
         select v_purged as purged, v_dropped as partitions_dropped

@@ -36,7 +36,8 @@ begin
                q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
                q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
-               q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds
+               q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
+               q.history_days
         from table(v_counts) n
         join rowq_queue q on q.part_id = n.part_id
         order by q.queue_key;

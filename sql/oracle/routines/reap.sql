@@ -7,9 +7,9 @@ is
 -- routine   reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     expired claim rows and message rows, passing over locked ones; ready, dead and dedup
---           rows; for cancelled messages as complete
+--           rows; for cancelled messages as complete; new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -8,13 +8,15 @@ is
 -- routine   release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08 P34
--- locks     the claim row; then new ready rows, and for cancelled messages as complete
+-- promise   P08 P34 P37
+-- locks     the claim row; then new ready rows, and for cancelled messages as complete; new
+--           history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
+    v_claim         t_claim;
     v_messages      t_messages;
     v_rest          t_messages;
     v_cancelled     t_messages;
@@ -26,9 +28,14 @@ begin
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
+    -- Before the attempt is given back, because its number belongs to what has ended.
+    if v_queue.history_days > 0 then
+        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.part_id, v_claim, v_rest, 'released', null);
+    end if;
     internal_as_front(v_rest, 1);
     internal_push_ready(v_queue.part_id, v_rest);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);

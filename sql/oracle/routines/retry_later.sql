@@ -10,14 +10,15 @@ is
 -- routine   retry_later
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the claim row; then message, delayed, ready, dead or dedup rows, waiting as complete
---           does
+--           does; new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     v_queue         t_queue;
     v_ids           rowq_ids;
+    v_claim         t_claim;
     v_messages      t_messages;
     v_rest          t_messages;
     v_cancelled     t_messages;
@@ -33,13 +34,18 @@ begin
     internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_split_by_attempts(v_queue, v_rest, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
     internal_push_dead(v_queue, v_dead, p_error, true);
+    if v_queue.history_days > 0 then
+        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.part_id, v_claim, v_alive, 'retrying', p_error);
+        internal_push_history(v_queue.part_id, v_claim, v_dead, 'dead', p_error);
+    end if;
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');

@@ -7,6 +7,7 @@
 create table rowq_claim (
     part_id     number(10) not null,
     claim_id    number(19) not null,
+    leased_at   timestamp(6) not null,
     lease_until timestamp(6) not null,
     worker_name varchar2(200 char),
     has_cancels number(1),

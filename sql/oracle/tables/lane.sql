@@ -5,10 +5,10 @@
 -- below 0 stand for the other tables that are read from their low end: -1 claim (claim_id), -2
 -- delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 recheck (due_at,
 -- likewise), -5 started (started_at, likewise), -6 expiry (expires_at, likewise), -7 result
--- (finished_at, likewise). The session that is elected to run maintain for the part holds the row
--- of lane -1. A lane that was never used is closed, and dequeue does not look into it; of those
--- below 0 only lane -4 is ever opened. There are few rows; initrans and pctfree leave their blocks
--- room for many lock entries.
+-- (finished_at, likewise), -8 history (ended_at, likewise). The session that is elected to run
+-- maintain for the part holds the row of lane -1. A lane that was never used is closed, and dequeue
+-- does not look into it; of those below 0 only lane -4 is ever opened. There are few rows; initrans
+-- and pctfree leave their blocks room for many lock entries.
 create table rowq_lane (
     part_id     number(10) not null,
     lane        number(2) not null,

@@ -23,6 +23,7 @@ create table rowq_queue (
     rate_limit           number(6) default 0 not null,
     rate_seconds         number default 1 not null,
     result_seconds       number default 0 not null,
+    history_days         number(5) default 0 not null,
     paused_at            timestamp(6),
     listened_until       timestamp(6),
     created_at           timestamp(6) not null,
@@ -42,7 +43,8 @@ create table rowq_queue (
     constraint rowq_queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint rowq_queue_rate_limit_ck check (rate_limit between 0 and 100000),
     constraint rowq_queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400),
-    constraint rowq_queue_result_ck check (result_seconds between 0 and 31536000)
+    constraint rowq_queue_result_ck check (result_seconds between 0 and 31536000),
+    constraint rowq_queue_history_ck check (history_days between 0 and 36500)
 )
 initrans 16 pctfree 40
 /

@@ -1,24 +1,14 @@
 -- These tables may be empty now and hold a million rows an hour later, and their plans must not
--- change with that. So they and the indexes of their keys are given the statistics of a queue at
--- work, and keep them. An index without its own would have those of the empty table that it was
--- made on.
+-- change with that. So they and their indexes are given the statistics of a queue at work, and keep
+-- them. An index without its own would have those of the empty table that it was made on.
 declare
     v_owner constant varchar2(128 char) := sys_context('userenv', 'current_schema');
 
-    procedure pin(p_table_name in varchar2, p_rows in number, p_row_length in number) is
+    procedure pin_index(p_index_name in varchar2, p_rows in number, p_row_length in number) is
     begin
-        dbms_stats.set_table_stats(
-            ownname       => v_owner,
-            tabname       => p_table_name,
-            numrows       => p_rows,
-            numblks       => ceil(p_rows * p_row_length / 6000),
-            avgrlen       => p_row_length,
-            no_invalidate => false,
-            force         => true
-        );
         dbms_stats.set_index_stats(
             ownname       => v_owner,
-            indname       => p_table_name || '_PK',
+            indname       => p_index_name,
             numrows       => p_rows,
             numlblks      => ceil(p_rows * p_row_length / 6000),
             numdist       => p_rows,
@@ -29,6 +19,27 @@ declare
             no_invalidate => false,
             force         => true
         );
+    end pin_index;
+
+    procedure pin(
+        p_table_name in varchar2, p_rows in number, p_row_length in number,
+        p_second_index in varchar2 default null
+    )
+    is
+    begin
+        dbms_stats.set_table_stats(
+            ownname       => v_owner,
+            tabname       => p_table_name,
+            numrows       => p_rows,
+            numblks       => ceil(p_rows * p_row_length / 6000),
+            avgrlen       => p_row_length,
+            no_invalidate => false,
+            force         => true
+        );
+        pin_index(p_table_name || '_PK', p_rows, p_row_length);
+        if p_second_index is not null then
+            pin_index(p_second_index, p_rows, 30);
+        end if;
         dbms_stats.lock_table_stats(ownname => v_owner, tabname => p_table_name);
     end pin;
 begin
@@ -47,6 +58,7 @@ begin
     pin('ROWQ_RECHECK', 10000, 60);
     pin('ROWQ_STARTED', 10000, 40);
     pin('ROWQ_EXPIRY', 100000, 45);
-    pin('ROWQ_RESULT', 100000, 100);
+    pin('ROWQ_RESULT', 100000, 100, 'ROWQ_RESULT_FINISHED_IX');
+    pin('ROWQ_HISTORY', 1000000, 80, 'ROWQ_HISTORY_MESSAGE_IX');
 end;
 /

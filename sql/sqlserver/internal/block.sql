@@ -48,8 +48,8 @@ begin
         insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
         values (@part_id, @predecessor_id, @message_id, @on_dead);
     else
-        insert into rowq.recheck with (rowlock) (part_id, due_at, message_id)
-        values (@part_id, sysutcdatetime(), @message_id);
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @message_id);
     insert into rowq.blocked with (rowlock) (
         part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
     )

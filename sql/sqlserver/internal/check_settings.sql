@@ -17,7 +17,8 @@ create or alter procedure rowq.InternalCheckSettings
     @max_leased int,
     @rate_limit int,
     @rate_seconds float,
-    @result_seconds float
+    @result_seconds float,
+    @history_days int
 as
 begin
 -- routine   InternalCheckSettings
@@ -42,6 +43,7 @@ begin
     exec rowq.InternalCheckRange N'rate_limit', @rate_limit, 0, 100000;
     exec rowq.InternalCheckRange N'rate_seconds', @rate_seconds, 0.1e0, 86400;
     exec rowq.InternalCheckRange N'result_seconds', @result_seconds, 0, 31536000;
+    exec rowq.InternalCheckRange N'history_days', @history_days, 0, 36500;
     -- A dot at the end makes trailing blanks count.
     if (@group_after_dead + N'.') collate Latin1_General_100_BIN2
         not in (N'continue.', N'hold.')

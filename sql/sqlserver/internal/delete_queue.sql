@@ -27,6 +27,7 @@ begin
     delete from rowq.successor where part_id = @part_id;
     delete from rowq.expiry where part_id = @part_id;
     delete from rowq.result where part_id = @part_id;
+    delete from rowq.history where part_id = @part_id;
     delete from rowq.started where part_id = @part_id;
     delete from rowq.gate where part_id = @part_id;
     delete from rowq.topic_binding where part_id = @part_id;

@@ -37,6 +37,7 @@ begin
     declare @rate_seconds float;
     declare @room int;
     declare @taken int;
+    declare @leased_at datetime2(6);
     declare @promoted int;
     declare @solved int;
 
@@ -112,11 +113,13 @@ begin
 
             if @taken > 0
             begin
+                set @leased_at = sysutcdatetime();
                 set @lease_until = dateadd(
-                    second, coalesce(@lease_seconds, @default_seconds), sysutcdatetime()
+                    second, coalesce(@lease_seconds, @default_seconds), @leased_at
                 );
-                insert into rowq.claim with (rowlock) (part_id, claim_id, lease_until, worker_name)
-                values (@part_id, @claim_id, @lease_until, @worker_name);
+                insert into rowq.claim with (rowlock)
+                    (part_id, claim_id, leased_at, lease_until, worker_name)
+                values (@part_id, @claim_id, @leased_at, @lease_until, @worker_name);
                 if @rate_limit > 0
                     insert into rowq.started with (rowlock)
                         (part_id, started_at, claim_id, messages)

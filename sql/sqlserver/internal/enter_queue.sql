@@ -10,7 +10,8 @@ create or alter procedure rowq.InternalEnterQueue
     @is_paused bit = null output,
     @max_body_length int = null output,
     @group_limit int = null output,
-    @result_seconds float = null output
+    @result_seconds float = null output,
+    @history_days int = null output
 as
 begin
 -- routine   InternalEnterQueue
@@ -32,7 +33,8 @@ begin
         select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
                @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length,
-               @group_limit = q.group_limit, @result_seconds = q.result_seconds
+               @group_limit = q.group_limit, @result_seconds = q.result_seconds,
+               @history_days = q.history_days
         from rowq.queue q
         inner join rowq.part p with (rowlock, repeatableread, forceseek) on p.part_id = q.part_id
         where q.queue_key = @queue_key

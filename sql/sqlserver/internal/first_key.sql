@@ -26,9 +26,17 @@ begin
         where d.part_id = @part_id
         order by d.due_at, d.message_id
         option (maxdop 1, keepfixed plan);
+    else if @lane = -10
+        select top (1) @first = datediff_big(microsecond, '19700101', h.ended_at)
+        from rowq.history h
+            with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
+        where h.part_id = @part_id
+        order by h.ended_at, h.message_id, h.claim_id
+        option (maxdop 1, keepfixed plan);
     else if @lane = -9
         select top (1) @first = datediff_big(microsecond, '19700101', r.finished_at)
-        from rowq.result r with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
+        from rowq.result r
+            with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
         where r.part_id = @part_id
         order by r.finished_at, r.message_id
         option (maxdop 1, keepfixed plan);

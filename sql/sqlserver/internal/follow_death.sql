@@ -39,15 +39,16 @@ begin
     if @count = 0
         return;
     if @count = @most
-        insert into rowq.recheck with (rowlock) (part_id, due_at, predecessor_id, is_hint)
-        values (@part_id, sysutcdatetime(), @dead_id, 1);
+        insert into rowq.recheck with (rowlock)
+            (part_id, due_at, recheck_id, predecessor_id, is_hint)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @dead_id, 1);
 
     select @ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
     from @asking a;
     exec rowq.InternalUnblock @part_id, @ids, null, @may_join, @again output, @some output;
     if @again is not null
-        insert into rowq.recheck with (rowlock) (part_id, due_at, message_id)
-        select @part_id, sysutcdatetime(), cast(j.value as bigint)
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
         from openjson(@again) j
         option (maxdop 1);
     if @some is not null

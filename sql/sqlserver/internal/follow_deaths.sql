@@ -91,8 +91,9 @@ begin
               and x.predecessor_id = m.message_id
         ) s
         option (loop join, force order, maxdop 1);
-        insert into rowq.recheck with (rowlock) (part_id, due_at, predecessor_id, is_hint)
-        select @part_id, sysutcdatetime(), j.message_id, 1
+        insert into rowq.recheck with (rowlock)
+            (part_id, due_at, recheck_id, predecessor_id, is_hint)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id, 1
         from @dead j
         where not exists (select 1 from @held h where h.message_id = j.message_id)
         option (loop join, maxdop 1);
@@ -100,8 +101,9 @@ begin
         -- A long tree dies in steps, so that no transaction grows without end.
         if @count > @most
         begin
-            insert into rowq.recheck with (rowlock) (part_id, due_at, predecessor_id, is_hint)
-            select @part_id, sysutcdatetime(), h.message_id, 1
+            insert into rowq.recheck with (rowlock)
+                (part_id, due_at, recheck_id, predecessor_id, is_hint)
+            select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id, 1
             from @held h
             where h.is_awaited = 1
             option (maxdop 1);

@@ -35,15 +35,15 @@ begin
     if @count = 0
         return;
     if @count = @most
-        insert into rowq.recheck with (rowlock) (part_id, due_at, predecessor_id)
-        values (@part_id, sysutcdatetime(), @predecessor_id);
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @predecessor_id);
 
     select @ids = N'[' + string_agg(cast(f.message_id as nvarchar(max)), N',') + N']'
     from @freed f;
     exec rowq.InternalLetGo @part_id, @ids, @predecessor_id, @may_join, @again output;
     if @again is not null
-        insert into rowq.recheck with (rowlock) (part_id, due_at, message_id)
-        select @part_id, sysutcdatetime(), cast(j.value as bigint)
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
         from openjson(@again) j
         option (maxdop 1);
 end

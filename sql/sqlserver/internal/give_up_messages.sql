@@ -11,10 +11,10 @@ as
 begin
 -- routine   InternalGiveUpMessages
 -- purpose   Take messages from a claim, end those that were cancelled, and make the others dead or released, as @outcome says; returns the rows.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
 --           for cancelled messages as complete; rows of groups and of messages that wait, tried
---           only
+--           only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   no such helper elsewhere: only here both routines need a transaction of their own
@@ -26,6 +26,9 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @has_cancels bit;
+    declare @history_days int;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -55,9 +58,11 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue
+                @queue_name, @part_id output, @history_days = @history_days output;
             exec rowq.InternalLockClaim
-                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output;
+                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
+                @worker_name = @worker_name output, @leased_at = @leased_at output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -78,6 +83,9 @@ begin
                 exec rowq.InternalDeleteClaim @part_id, @claim_id;
             else
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @history_days > 0
+                exec rowq.InternalPushHistory
+                    @part_id, @claim_id, @worker_name, @leased_at, @taken, @outcome, @error;
             if @has_cancels = 1
             begin
                 delete j

@@ -23,8 +23,8 @@ begin
         option (maxdop 1, keepfixed plan);
         if @@rowcount = 0
             break;
-        insert into rowq.recheck with (rowlock) (part_id, due_at, group_key, is_hint)
-        values (@part_id, sysutcdatetime(), @group_key, 1);
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, group_key, is_hint)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @group_key, 1);
     end;
 end
 go

@@ -31,13 +31,13 @@ begin
     if @pause > 0
     begin
         -- The group rests: maintain goes on when that is over.
-        insert into rowq.recheck with (rowlock) (part_id, due_at, group_key)
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, group_key)
         select @part_id,
                dateadd(
                    microsecond, cast(round((@pause - floor(@pause)) * 1e6, 0) as int),
                    dateadd(second, cast(floor(@pause) as int), sysutcdatetime())
                ),
-               j.group_key
+               next value for rowq.message_seq, j.group_key
         from @messages j
         option (maxdop 1);
         return;
@@ -67,8 +67,8 @@ begin
             insert into @ready (message_id, lane, place, attempt)
             values (@message_id, @lane, @place, 0);
         if @is_left = 1
-            insert into rowq.recheck with (rowlock) (part_id, due_at, group_key)
-            values (@part_id, sysutcdatetime(), @group_key);
+            insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, group_key)
+            values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @group_key);
     end;
     if exists (select 1 from @ready)
         exec rowq.InternalPushReady @part_id, @ready;

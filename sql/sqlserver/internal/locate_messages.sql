@@ -15,7 +15,8 @@ create or alter procedure rowq.InternalLocateMessages
     @lease_until datetime2(6) output,
     @finished_at datetime2(6) output,
     @waits_for bigint output,
-    @progress nvarchar(4000) output
+    @progress nvarchar(4000) output,
+    @leased_at datetime2(6) = null output
 as
 begin
 -- routine   InternalLocateMessages
@@ -68,7 +69,7 @@ begin
     if @state is null
         select top (1) @state = N'leased', @lane = l.lane, @attempt = l.attempt,
                @claim_id = c.claim_id, @worker_name = c.worker_name, @lease_until = c.lease_until,
-               @progress = c.progress
+               @progress = c.progress, @leased_at = c.leased_at
         from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
         inner join rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
             on c.part_id = @part_id

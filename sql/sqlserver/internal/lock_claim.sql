@@ -6,7 +6,9 @@ create or alter procedure rowq.InternalLockClaim
     @claim_id bigint,
     @message_ids nvarchar(max),
     @held_until datetime2(6) = null output,
-    @has_cancels bit = null output
+    @has_cancels bit = null output,
+    @worker_name nvarchar(400) = null output,
+    @leased_at datetime2(6) = null output
 as
 begin
 -- routine   InternalLockClaim
@@ -20,8 +22,11 @@ begin
     );
     set @held_until = null;
     set @has_cancels = null;
+    set @worker_name = null;
+    set @leased_at = null;
 
-    select @held_until = c.lease_until, @has_cancels = c.has_cancels
+    select @held_until = c.lease_until, @has_cancels = c.has_cancels,
+           @worker_name = c.worker_name, @leased_at = c.leased_at
     from rowq.claim c with (rowlock, updlock, forceseek)
     where c.part_id = @part_id
       and c.claim_id = @claim_id;

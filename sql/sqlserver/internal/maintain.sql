@@ -9,7 +9,7 @@ as
 begin
 -- routine   InternalMaintain
 -- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P36
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P36 P37
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
 --           InternalRunSchedules, archive
 -- commits   its own transaction where the caller has none; never the caller's

@@ -13,11 +13,11 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts, results. @has_due says that a schedule is due.
--- promise   P09 P11 P13 P14 P24 P26 P27 P32 P36
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts, results, history. @has_due says that a schedule is due.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P32 P36 P37
 -- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
---           InternalExpire, promote, InternalPurgeStarted, InternalPurgeResults; the queue row,
---           tried
+--           InternalExpire, promote, InternalPurgeStarted, InternalPurgeResults,
+--           InternalPurgeHistory; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -40,6 +40,9 @@ begin
     declare @has_results bit;
     declare @result_seconds float;
     declare @most_results int = 10 * @limit;
+    declare @has_history bit;
+    declare @history_days int;
+    declare @most_attempts int = 10 * @limit;
     declare @rate_seconds float;
     declare @most_starts int = 10 * @limit;
     declare @solved int;
@@ -90,12 +93,29 @@ begin
                        when exists (
                            select 1
                            from rowq.result r
-                               with (rowlock, readpast, readcommittedlock, forceseek)
+                               with (
+                                   index (result_finished_ix), rowlock, readpast, readcommittedlock,
+                                   forceseek
+                               )
                            where r.part_id = @part_id
                        ) then 1
                        else 0
                    end,
                    @result_seconds = q.result_seconds,
+                   @has_history = case
+                       when q.history_days > 0 then 1
+                       when exists (
+                           select 1
+                           from rowq.history h
+                               with (
+                                   index (history_pk), rowlock, readpast, readcommittedlock,
+                                   forceseek
+                               )
+                           where h.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @history_days = q.history_days,
                    @has_expiry = case
                        when exists (
                            select 1
@@ -177,8 +197,8 @@ begin
                     exec rowq.InternalRecheck
                         @part_id, @limit, @owns_transaction, @solved output;
                 exec rowq.InternalReap
-                    @part_id, @max_attempts, @limit, @owns_transaction, @reaped output,
-                    @died output;
+                    @part_id, @max_attempts, @history_days, @limit, @owns_transaction,
+                    @reaped output, @died output;
                 -- Nobody can say how long the caller's transaction will hold what is withdrawn.
                 if @has_expiry = 1
                     and @owns_transaction = 1
@@ -199,6 +219,9 @@ begin
                 if @has_results = 1
                     exec rowq.InternalPurgeResults
                         @part_id, @result_seconds, @most_results, @owns_transaction;
+                if @has_history = 1
+                    exec rowq.InternalPurgeHistory
+                        @part_id, @history_days, @most_attempts, @owns_transaction;
                 if @has_notes > @has_recheck and @owns_transaction = 1
                 begin
                     -- From now on a dequeue that finds nothing looks at recheck, too, and the floor

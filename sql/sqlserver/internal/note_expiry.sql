@@ -39,8 +39,9 @@ begin
     if @has_expiry = 0
         return;
 
-    insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
-    select @part_id, iif(m.expires_at > @now, m.expires_at, @now), j.message_id,
+    insert into rowq.expiry with (rowlock) (part_id, expires_at, expiry_id, message_id, lane, seq)
+    select @part_id, iif(m.expires_at > @now, m.expires_at, @now),
+           next value for rowq.message_seq, j.message_id,
            iif(@seq is null, null, iif(@is_front = 1, j.lane / 2 * 2, j.lane)), @seq + j.turn
     from (
         select i.message_id, i.lane,

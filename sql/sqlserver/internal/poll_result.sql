@@ -32,7 +32,7 @@ begin
     -- Most looks need no more than the result, which is found by its key.
     select @state = r.state, @finished_at = r.finished_at, @result = r.result,
            @last_error = r.last_error
-    from rowq.result r with (rowlock, readpast, readcommittedlock, forceseek)
+    from rowq.result r with (index (result_pk), rowlock, readpast, readcommittedlock, forceseek)
     where r.part_id = @part_id
       and r.message_id = @message_id;
 

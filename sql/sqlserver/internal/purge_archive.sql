@@ -17,7 +17,8 @@ begin
     -- shared lock, and the delete would then wait for that reader.
     with head as (
         select top (@limit) a.part_id, a.finished_at, a.message_id
-        from rowq.archived a with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        from rowq.archived a
+            with (index (archived_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
         where a.part_id = @part_id
           and a.finished_at < @before
         order by a.finished_at, a.message_id

@@ -31,7 +31,8 @@ begin
     -- them does.
     insert into @old (message_id)
     select top (@limit) r.message_id
-    from rowq.result r with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
+    from rowq.result r
+        with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
     where r.part_id = @part_id
       and r.finished_at >= @since
       and r.finished_at < @before
@@ -40,7 +41,8 @@ begin
     if @@rowcount > 0
         delete r
         from @old o
-        inner join rowq.result r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.result r
+            with (index (result_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
             on r.part_id = @part_id
            and r.message_id = o.message_id
         where r.finished_at < @before

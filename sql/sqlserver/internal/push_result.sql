@@ -55,7 +55,7 @@ begin
     set finished_at = @now,
         state       = @state
     from @messages j
-    inner join rowq.result r with (rowlock, forceseek)
+    inner join rowq.result r with (index (result_pk), rowlock, forceseek)
         on r.part_id = @part_id
        and r.message_id = j.message_id
     option (loop join, force order, maxdop 1);
@@ -69,7 +69,7 @@ begin
        and @text is null
     where not exists (
         select 1
-        from rowq.result r with (forceseek)
+        from rowq.result r with (index (result_pk), forceseek)
         where r.part_id = @part_id
           and r.message_id = j.message_id
     )

@@ -13,7 +13,7 @@ begin
 -- routine   InternalReadResult
 -- purpose   Return how a message has ended, and its result; of one that has not ended its state; nulls when rowq does not know it.
 -- promise   P32
--- locks     rows, shared while they are read, passing over locked ones
+-- locks     rows, shared while they are read, passing over locked ones; the result row, tried
 -- differs   no such helper on PostgreSQL: part of get_result
     set nocount on;
     declare @enqueued_at datetime2(6);
@@ -67,12 +67,21 @@ begin
         return;
     end;
 
-    -- Look for the result last, because it is committed together with the end that was seen.
-    select @state = r.state, @finished_at = r.finished_at, @result = r.result,
-           @last_error = r.last_error
-    from rowq.result r with (rowlock, readpast, readcommittedlock, forceseek)
-    where r.part_id = @part_id
-      and r.message_id = @message_id;
+    -- Look for the result last, because it is committed together with the end that was seen. It may
+    -- be in another session's hands, as the message may be above.
+    set xact_abort off;
+    begin try
+        select @state = r.state, @finished_at = r.finished_at, @result = r.result,
+               @last_error = r.last_error
+        from rowq.result r with (index (result_pk), rowlock, readcommittedlock, nowait, forceseek)
+        where r.part_id = @part_id
+          and r.message_id = @message_id;
+    end try
+    begin catch
+        if error_number() <> 1222
+            throw;
+        set @state = N'leased';
+    end catch;
     if @state is not null
         return;
     if @place is not null

@@ -4,6 +4,7 @@ go
 create or alter procedure rowq.InternalReap
     @part_id int,
     @max_attempts int,
+    @history_days int,
     @limit int,
     @owns_transaction bit,
     @reaped int output,
@@ -12,13 +13,14 @@ as
 begin
 -- routine   InternalReap
 -- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead;
---           for cancelled messages as InternalFinish
+--           for cancelled messages as InternalFinish; new history rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint;
     declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
     declare @error nvarchar(500);
     declare @has_cancels bit;
     declare @locked int;
@@ -57,7 +59,8 @@ begin
         -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
         -- its row is locked or gone.
         set @worker_name = null;
-        select @worker_name = c.worker_name, @has_cancels = c.has_cancels
+        select @worker_name = c.worker_name, @has_cancels = c.has_cancels,
+               @leased_at = c.leased_at
         from rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where c.part_id = @part_id
           and c.claim_id = @claim_id
@@ -92,6 +95,12 @@ begin
           and l.claim_id = @claim_id
         option (maxdop 1, keepfixed plan);
         exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+        set @error = iif(
+            @worker_name is null, N'lease expired', concat(N'lease expired: ', @worker_name)
+        );
+        if @history_days > 0
+            exec rowq.InternalPushHistory
+                @part_id, @claim_id, @worker_name, @leased_at, @taken, N'lease_expired', @error;
         if @has_cancels = 1
         begin
             delete j
@@ -117,9 +126,6 @@ begin
         from @taken j
         where not exists (select 1 from @alive a where a.message_id = j.message_id);
 
-        set @error = iif(
-            @worker_name is null, N'lease expired', concat(N'lease expired: ', @worker_name)
-        );
         select @reaped += count(*) from @alive;
         select @died += count(*) from @worn;
         if exists (select 1 from @alive)

@@ -20,7 +20,7 @@ begin
     declare @longest_pause bigint = 3600000000;
     declare @short_look bigint = 1000;
     declare @last smallint = -1;
-    declare @lane smallint = -10;
+    declare @lane smallint = -11;
     declare @next smallint;
     declare @is_open bit;
     declare @floor bigint;

@@ -90,9 +90,11 @@ begin
         values (@part_id, @group_bytes, @message_id, @lane);
     -- Where the message is not ready, maintain finds it by other keys.
     if @expires_at is not null
-        insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
+        insert into rowq.expiry with (rowlock)
+            (part_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            @part_id, @expires_at, @message_id, @lane, datediff_big(microsecond, '19700101', @now)
+            @part_id, @expires_at, @message_id, @message_id, @lane,
+            datediff_big(microsecond, '19700101', @now)
         );
     set @outcome = N'enqueued';
 end

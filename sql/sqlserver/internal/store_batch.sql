@@ -125,8 +125,9 @@ begin
 
     -- Where a message is not ready, maintain finds it by other keys.
     if exists (select 1 from @parsed p where p.expire_seconds is not null)
-        insert into rowq.expiry with (rowlock) (part_id, expires_at, message_id, lane, seq)
-        select @part_id, m.expires_at, n.message_id, n.lane,
+        insert into rowq.expiry with (rowlock)
+            (part_id, expires_at, expiry_id, message_id, lane, seq)
+        select @part_id, m.expires_at, n.message_id, n.message_id, n.lane,
                datediff_big(microsecond, '19700101', @now) + n.position
         from @new n
         inner join rowq.message m with (forceseek)

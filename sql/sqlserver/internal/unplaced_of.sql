@@ -13,12 +13,14 @@ begin
 -- locks     rows, shared while they are read, tried only
 -- differs   elsewhere one statement with one snapshot looks in all places
     set nocount on;
-    -- To learn of each locked message that it is one takes an error, so leave the rest to the next
+    -- To learn of each locked message that it is one takes errors, so leave the rest to the next
     -- call after so many.
     declare @most_locked int = 20;
-    declare @size int = 10000;
+    declare @most_at_once int = 10000;
+    declare @size int = @most_at_once;
     declare @last_id bigint = 0;
     declare @next_id bigint;
+    declare @count int;
     declare @locked int = 0;
     declare @some table (
         message_id bigint not null primary key,
@@ -42,7 +44,8 @@ begin
         from @messages j
         where j.message_id > @last_id
         order by j.message_id;
-        if @@rowcount = 0
+        set @count = @@rowcount;
+        if @count = 0
             break;
         select @next_id = max(s.message_id) from @some s;
         begin try
@@ -90,15 +93,16 @@ begin
         begin catch
             if error_number() <> 1222
                 throw;
-            -- Ask one by one, to learn which of them it is.
-            if @size > 1
+            -- Ask for a quarter of them, and so on, to learn which of them it is.
+            if @count > 1
             begin
-                set @size = 1;
+                set @size = (@count + 3) / 4;
                 continue;
             end;
             set @locked += 1;
         end catch;
         set @last_id = @next_id;
+        set @size = iif(@size * 4 < @most_at_once, @size * 4, @most_at_once);
     end;
     select @unplaced_ids = N'[' + string_agg(cast(u.message_id as nvarchar(max)), N',') + N']'
     from @unplaced u;

@@ -17,7 +17,8 @@ create or alter procedure rowq.AlterQueue
     @max_leased int = null,
     @rate_limit int = null,
     @rate_seconds float = null,
-    @result_seconds float = null
+    @result_seconds float = null,
+    @history_days int = null
 as
 begin
 -- routine   AlterQueue
@@ -56,7 +57,8 @@ begin
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
                 @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
                 @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
-                @max_leased, @rate_limit, @rate_seconds, @result_seconds;
+                @max_leased, @rate_limit, @rate_seconds, @result_seconds,
+                @history_days;
 
             if @owns_transaction = 1
                 begin transaction;
@@ -80,7 +82,8 @@ begin
                 max_leased           = coalesce(@max_leased, q.max_leased),
                 rate_limit           = coalesce(@rate_limit, q.rate_limit),
                 rate_seconds         = coalesce(@rate_seconds, q.rate_seconds),
-                result_seconds       = coalesce(@result_seconds, q.result_seconds)
+                result_seconds       = coalesce(@result_seconds, q.result_seconds),
+                history_days         = coalesce(@history_days, q.history_days)
             output deleted.group_limit into @old (group_limit)
             from rowq.queue q with (rowlock)
             where q.queue_key = convert(varbinary(402), @queue_name + N'.');

@@ -11,10 +11,10 @@ begin
 -- routine   Complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24 P26 P32
+-- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the part, shared; the claim row; then message and dedup rows, waiting for who has just
 --           named one of the messages as a predecessor; rows of groups and of messages that wait,
---           tried only; new result rows
+--           tried only; new result and history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -29,6 +29,9 @@ begin
     declare @part_id int;
     declare @archive_days int;
     declare @result_seconds float;
+    declare @history_days int;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
     declare @count int;
     declare @asked table (
         message_id bigint not null,
@@ -63,7 +66,7 @@ begin
                 begin transaction;
             exec rowq.InternalEnterQueue
                 @queue_name, @part_id output, @archive_days = @archive_days output,
-                @result_seconds = @result_seconds output;
+                @result_seconds = @result_seconds output, @history_days = @history_days output;
             if @results is not null
             begin
                 set @count = 1;
@@ -72,10 +75,15 @@ begin
                 exec rowq.InternalCheckResults @results, @count, @result_seconds;
             end;
             -- A refusal must find nothing written, so a guest locks the claim first. In a
-            -- transaction of its own, and without a list or results, deleting the claim below is
-            -- the fence.
-            if @owns_transaction = 0 or @message_ids is not null or @results is not null
-                exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
+            -- transaction of its own, and without a list, results or history, deleting the claim
+            -- below is the fence.
+            if @owns_transaction = 0
+                or @message_ids is not null
+                or @results is not null
+                or @history_days > 0
+                exec rowq.InternalLockClaim
+                    @part_id, @claim_id, @message_ids, @worker_name = @worker_name output,
+                    @leased_at = @leased_at output;
             if @results is not null and @message_ids is null
             begin
                 select @count = count(*)
@@ -111,6 +119,9 @@ begin
             if @result_seconds > 0
                 exec rowq.InternalPushResult
                     @part_id, @taken, N'completed', null, @results, @message_ids;
+            if @history_days > 0
+                exec rowq.InternalPushHistory
+                    @part_id, @claim_id, @worker_name, @leased_at, @taken, N'completed';
 
             if @owns_transaction = 1
                 commit transaction;

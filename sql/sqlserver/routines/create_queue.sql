@@ -17,7 +17,8 @@ create or alter procedure rowq.CreateQueue
     @max_leased int = null,
     @rate_limit int = null,
     @rate_seconds float = null,
-    @result_seconds float = null
+    @result_seconds float = null,
+    @history_days int = null
 as
 begin
 -- routine   CreateQueue
@@ -56,7 +57,8 @@ begin
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
                 @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
                 @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
-                @max_leased, @rate_limit, @rate_seconds, @result_seconds;
+                @max_leased, @rate_limit, @rate_seconds, @result_seconds,
+                @history_days;
             set @queue_key = convert(varbinary(402), @queue_name + N'.');
 
             if @owns_transaction = 1
@@ -71,7 +73,7 @@ begin
                 queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
                 backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
                 max_body_length, group_limit, group_after_dead, group_pause_seconds, max_leased,
-                rate_limit, rate_seconds, result_seconds, created_at
+                rate_limit, rate_seconds, result_seconds, history_days, created_at
             )
             select @queue_key, @queue_name, coalesce(@lease_seconds, 30),
                    coalesce(@max_attempts, 10), coalesce(@backoff_base_seconds, 5),
@@ -80,7 +82,7 @@ begin
                    coalesce(@max_body_length, 1048576), coalesce(@group_limit, 1),
                    coalesce(@group_after_dead, N'continue'), coalesce(@group_pause_seconds, 0),
                    coalesce(@max_leased, 0), coalesce(@rate_limit, 0), coalesce(@rate_seconds, 1),
-                   coalesce(@result_seconds, 0), sysutcdatetime()
+                   coalesce(@result_seconds, 0), coalesce(@history_days, 0), sysutcdatetime()
             where not exists (
                 select 1
                 from rowq.queue q with (rowlock, updlock, holdlock)

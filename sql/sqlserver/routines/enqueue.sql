@@ -168,9 +168,9 @@ begin
                 -- Where the message is not ready, maintain finds it by other keys.
                 if @expires_at is not null
                     insert into rowq.expiry with (rowlock)
-                        (part_id, expires_at, message_id, lane, seq)
+                        (part_id, expires_at, expiry_id, message_id, lane, seq)
                     values (
-                        @part_id, @expires_at, @message_id, @lane,
+                        @part_id, @expires_at, @message_id, @message_id, @lane,
                         datediff_big(microsecond, '19700101', @now)
                     );
             end;

@@ -11,9 +11,9 @@ begin
 -- routine   FailNow
 -- version   1
 -- purpose   Declare messages dead without another attempt.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the part, shared; the claim row; then dead, message and dedup rows, and for cancelled
---           messages as complete; rows of groups, tried only
+--           messages as complete; rows of groups, tried only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

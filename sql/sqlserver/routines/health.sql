@@ -132,10 +132,19 @@ begin
             outer apply (
                 select top (1) x.finished_at
                 from rowq.result x
-                    with (index (result_finished_ix), rowlock, readpast, readcommittedlock)
+                    with (
+                        index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek
+                    )
                 where x.part_id = q.part_id
                 order by x.finished_at
             ) k
+            outer apply (
+                select top (1) h.ended_at
+                from rowq.history h
+                    with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
+                where h.part_id = q.part_id
+                order by h.ended_at, h.message_id, h.claim_id
+            ) i
             cross apply (
                 values
                     (
@@ -199,6 +208,18 @@ begin
                         ),
                         300, 3600,
                         N'seconds that the oldest result has been kept beyond result_seconds;'
+                            + N' call maintain every second'
+                    ),
+                    (
+                        N'overdue_history',
+                        iif(
+                            datediff_big(second, i.ended_at, @now) > q.history_days * 86400e0,
+                            datediff_big(microsecond, i.ended_at, @now) / 1e6
+                            - q.history_days * 86400e0,
+                            0
+                        ),
+                        3600, 86400,
+                        N'seconds that the oldest attempt has been kept beyond history_days;'
                             + N' call maintain every second'
                     )
             ) v (check_name, value, warning, critical, detail)

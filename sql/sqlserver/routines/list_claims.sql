@@ -35,9 +35,12 @@ begin
         select top (@max_claims) q.queue_name, c.claim_id, c.worker_name,
                (
                    select count(*)
-                   from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
-                   where l.part_id = q.part_id
-                     and l.claim_id = c.claim_id
+                   from (
+                       select top (1000) 1 as one
+                       from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
+                       where l.part_id = q.part_id
+                         and l.claim_id = c.claim_id
+                   ) h
                ) as message_count,
                c.lease_until,
                datediff_big(microsecond, sysutcdatetime(), c.lease_until) / 1e6
@@ -47,7 +50,8 @@ begin
             on f.part_id = q.part_id
            and f.lane = -1
         -- top keeps this an apply for each queue, which gives a page at most: no more than these
-        -- are put in order.
+        -- are put in order. It keeps the count above one, too, which else has nothing to seek by; a
+        -- claim has no more messages.
         cross apply (
             select top (@max_claims) k.claim_id, k.worker_name, k.lease_until
             from rowq.claim k with (rowlock, readpast, readcommittedlock, forceseek)

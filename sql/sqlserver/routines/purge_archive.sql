@@ -10,7 +10,8 @@ begin
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive rows, passing over locked ones; the archive, for a moment
+-- locks     archive and history rows, passing over locked ones; the archive, for a moment; a row of
+--           lane, tried
 -- commits   where the caller has no transaction, after each 1000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   in an open transaction the archive keeps its partitions
@@ -24,6 +25,7 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @archive_days int;
+    declare @history_days int;
     declare @before datetime2(6);
     declare @step int;
     declare @done int;
@@ -45,7 +47,8 @@ begin
 
             exec rowq.InternalCheckBatchSize @batch_size;
             exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output;
+                @queue_name, @part_id output, @archive_days = @archive_days output,
+                @history_days = @history_days output;
             if @owns_transaction = 1
                 exec rowq.InternalDropDays @dropped output;
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -60,6 +63,8 @@ begin
                 if @done < @step
                     break;
             end;
+            exec rowq.InternalPurgeHistory
+                @part_id, @history_days, @batch_size, @owns_transaction;
             break;
         end try
         begin catch

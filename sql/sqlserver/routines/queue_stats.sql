@@ -88,7 +88,7 @@ begin
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length, cast(q.group_limit as int) as group_limit, q.group_after_dead,
                q.group_pause_seconds, q.max_leased, q.rate_limit, q.rate_seconds,
-               q.result_seconds
+               q.result_seconds, q.history_days
         from rowq.queue q
         -- top keeps this an apply for each queue: as a join it would have nothing to seek by.
         outer apply (

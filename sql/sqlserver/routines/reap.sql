@@ -9,9 +9,9 @@ begin
 -- routine   Reap
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
--- promise   P03 P09 P34
+-- promise   P03 P09 P34 P37
 -- locks     the part, shared; expired claim rows, passing over locked ones; message rows, those of
---           cancelled messages tried only; rows of groups, tried only
+--           cancelled messages tried only; rows of groups, tried only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -25,6 +25,7 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @max_attempts int;
+    declare @history_days int;
     declare @reaped int;
     declare @died int;
 
@@ -46,14 +47,15 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_attempts = @max_attempts output;
+                @queue_name, @part_id output, @max_attempts = @max_attempts output,
+                @history_days = @history_days output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             exec rowq.InternalReap
-                @part_id, @max_attempts, @batch_size, @owns_transaction, @reaped output,
-                @died output;
+                @part_id, @max_attempts, @history_days, @batch_size, @owns_transaction,
+                @reaped output, @died output;
 
             if @owns_transaction = 1
                 commit transaction;

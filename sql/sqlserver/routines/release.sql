@@ -10,9 +10,9 @@ begin
 -- routine   Release
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
--- promise   P08 P34
+-- promise   P08 P34 P37
 -- locks     the part, shared; the claim row; then new ready rows, and for cancelled messages as
---           complete
+--           complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

@@ -175,7 +175,7 @@ begin
             option (loop join, force order, maxdop 1);
             delete r
             from @dead j
-            inner join rowq.result r with (rowlock, forceseek)
+            inner join rowq.result r with (index (result_pk), rowlock, forceseek)
                 on r.part_id = @part_id
                and r.message_id = j.message_id
             option (loop join, force order, maxdop 1);

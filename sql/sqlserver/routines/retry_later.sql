@@ -12,9 +12,10 @@ begin
 -- routine   RetryLater
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
--- promise   P08 P10 P34
+-- promise   P08 P10 P34 P37
 -- locks     the part, shared; the claim row; then message, delayed, ready or dead rows, and for
---           cancelled messages as complete; rows of groups and of messages that wait, tried only
+--           cancelled messages as complete; rows of groups and of messages that wait, tried only;
+--           new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -29,6 +30,9 @@ begin
     declare @part_id int;
     declare @has_cancels bit;
     declare @max_attempts int;
+    declare @history_days int;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
     declare @now datetime2(6);
     declare @asked table (
         message_id bigint not null,
@@ -66,9 +70,11 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_attempts = @max_attempts output;
+                @queue_name, @part_id output, @max_attempts = @max_attempts output,
+                @history_days = @history_days output;
             exec rowq.InternalLockClaim
-                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output;
+                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
+                @worker_name = @worker_name output, @leased_at = @leased_at output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -97,6 +103,9 @@ begin
                 from @taken j
                 where j.is_cancelled = 1;
                 exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+                if @history_days > 0
+                    exec rowq.InternalPushHistory
+                        @part_id, @claim_id, @worker_name, @leased_at, @ended, N'cancelled';
             end;
 
             -- A hash gives each message its own share of the jitter, and the same share each time
@@ -139,9 +148,19 @@ begin
             from @taken j
             where not exists (select 1 from @alive a where a.message_id = j.message_id);
             if exists (select 1 from @alive)
+            begin
                 exec rowq.InternalPushDelayed @part_id, @alive, @error;
+                if @history_days > 0
+                    exec rowq.InternalPushHistory
+                        @part_id, @claim_id, @worker_name, @leased_at, @alive, N'retrying', @error;
+            end;
             if exists (select 1 from @worn)
+            begin
                 exec rowq.InternalPushDead @part_id, @worn, @error, @owns_transaction;
+                if @history_days > 0
+                    exec rowq.InternalPushHistory
+                        @part_id, @claim_id, @worker_name, @leased_at, @worn, N'dead', @error;
+            end;
 
             if @owns_transaction = 1
                 commit transaction;

@@ -10,6 +10,7 @@ if object_id(N'rowq.claim') is null
 create table rowq.claim (
     part_id     int not null,
     claim_id    bigint not null,
+    leased_at   datetime2(6) not null,
     lease_until datetime2(6) not null,
     worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
     has_cancels bit null,

@@ -14,9 +14,9 @@
 -- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
 -- is the one that is elected to run maintain for the part. Lane -6 is for recheck (due_at): it is
 -- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -7, for
--- started (started_at), lane -9, for result (finished_at), and lane -8, for expiry (expires_at):
--- maintain opens that one before it forgets the first row, so a part with neither has no message
--- that expires.
+-- started (started_at), lane -9, for result (finished_at), lane -10, for history (ended_at), which
+-- is closed until the first purge, and lane -8, for expiry (expires_at): maintain opens that one
+-- before it forgets the first row, so a part with neither has no message that expires.
 set quoted_identifier on;
 set ansi_nulls on;
 go

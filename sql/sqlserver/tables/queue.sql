@@ -27,6 +27,7 @@ create table rowq.queue (
     rate_limit           int not null constraint queue_rate_limit_df default 0,
     rate_seconds         float not null constraint queue_rate_seconds_df default 1,
     result_seconds       float not null constraint queue_result_seconds_df default 0,
+    history_days         int not null constraint queue_history_days_df default 0,
     paused_at            datetime2(6) null,
     created_at           datetime2(6) not null,
     constraint queue_pk primary key nonclustered (part_id),
@@ -45,6 +46,7 @@ create table rowq.queue (
     constraint queue_max_leased_ck check (max_leased between 0 and 100000),
     constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
     constraint queue_rate_seconds_ck check (rate_seconds between 0.1e0 and 86400),
-    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000)
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000),
+    constraint queue_history_days_ck check (history_days between 0 and 36500)
 );
 go

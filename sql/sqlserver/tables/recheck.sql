@@ -5,7 +5,9 @@
 -- take. With a message_id it is a blocked message that waits for nothing any more, perhaps. With a
 -- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
 -- says that it is dead. maintain looks at what is due, and so does a dequeue that finds nothing, in
--- a transaction of its own, once maintain has seen such a row (queue.has_recheck).
+-- a transaction of its own, once maintain has seen such a row (queue.has_recheck). recheck_id is of
+-- the sequence of messages, because an identity would change @@identity for a caller who has just
+-- inserted something.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -13,7 +15,7 @@ if object_id(N'rowq.recheck') is null
 create table rowq.recheck (
     part_id        int not null,
     due_at         datetime2(6) not null,
-    recheck_id     bigint identity (1, 1) not null,
+    recheck_id     bigint not null,
     message_id     bigint null,
     predecessor_id bigint null,
     group_key      varbinary(802) null,

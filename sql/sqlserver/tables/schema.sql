@@ -3,7 +3,8 @@
 -- many users may write procedures of dbo's, and SQL Server does not ask the caller of a procedure
 -- for rights on tables of the procedure's owner. What runs as rowq_owner has no right outside of
 -- rowq but the one for partitions (grants.sql). The numbers are unique but never the order of
--- anything; a dequeue without a message uses one up, and a crash loses as many as the cache holds.
+-- messages; of two notes about one message the later one has the higher number. A dequeue without a
+-- message uses one up, and a crash loses as many as the cache holds.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -59,6 +59,29 @@ def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
     assert [row.last_error for row in found] == [why] * 5
 
 
+@pytest.mark.promise("P32")
+def test_results_of_many_messages_pass_through_forall_and_a_merge_keeps_what_is_there(
+    connection: Connection, queue: str
+) -> None:
+    """An insert takes a LOB for each row; a merge has one error for all of them."""
+    call(connection, "alter_queue", queue_name=queue, result_seconds=600.0)
+    ids = enqueue(connection, queue, *"abcde")
+    claim = dequeue(connection, queue, 5)[0].claim_id
+    results = [LONG, None, 1, "", ["\N{EURO SIGN}" * 2000]]
+    given = {"queue_name": queue, "claim_id": claim, "message_ids": ids}
+    call(connection, "complete", **given, results=results)
+    rows = [call_one(connection, "get_result", queue_name=queue, message_id=one) for one in ids]
+    assert [row.result for row in rows] == results
+    why = "\N{EURO SIGN}" * 2000
+    ids = enqueue(connection, queue, *"fgh")
+    claim = dequeue(connection, queue, 3)[0].claim_id
+    call(connection, "fail_now", queue_name=queue, claim_id=claim, error=why)
+    call(connection, "cancel", queue_name=queue, message_ids=ids[1:])
+    rows = [call_one(connection, "get_result", queue_name=queue, message_id=one) for one in ids]
+    assert [row.state for row in rows] == ["dead", "cancelled", "cancelled"]
+    assert {row.last_error for row in rows} == {why}
+
+
 @pytest.mark.promise("P20")
 def test_a_long_text_comes_out_of_a_wait(connection: Connection, queue: str) -> None:
     enqueue(connection, queue, LONG)

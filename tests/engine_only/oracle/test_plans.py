@@ -188,12 +188,26 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
         " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
         " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUPED',"
         " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK', 'ROWQ_STARTED', 'ROWQ_EXPIRY',"
-        " 'ROWQ_RESULT')",
+        " 'ROWQ_RESULT', 'ROWQ_HISTORY')",
     )
     found = {table: (locked, count) for table, locked, count in rows.fetchall()}
-    assert len(found) == 14
+    assert len(found) == 15
     assert {locked for locked, _ in found.values()} == {"ALL"}
     assert all(count >= 10_000 for _, count in found.values())
+
+
+def test_no_index_of_a_busy_table_has_the_statistics_of_an_empty_one(
+    connection: Connection,
+) -> None:
+    indexes = dialect_of(connection).execute(
+        connection,
+        "select i.index_name, i.num_rows from user_ind_statistics i"
+        " join user_tab_statistics s on s.table_name = i.table_name"
+        " where s.stattype_locked = 'ALL' and i.index_name not like 'SYS%'",
+    )
+    found = dict(indexes.fetchall())
+    assert {"ROWQ_RESULT_FINISHED_IX", "ROWQ_HISTORY_MESSAGE_IX", "ROWQ_READY_PK"} <= found.keys()
+    assert {name for name, count in found.items() if (count or 0) < 10_000} == set()
 
 
 def cost(server: OracleServer, connection: Connection, queue: str) -> int:

@@ -1,6 +1,7 @@
 """Results on Oracle: values as they were given, sessions that wait, plans, and who uses none."""
 
 import threading
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, make_dead
+from tests.helpers.calls import (
+    call,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    make_dead,
+    rolled_back,
+)
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
@@ -142,3 +151,32 @@ def test_results_are_found_by_keys_and_purged_by_the_index_of_their_time(
     found = [plan for plan in plans(server, connection) if plan.uses("ROWQ_RESULT")]
     assert found
     assert [plan.shown for plan in found if list(plan.faults())] == []
+
+
+@pytest.mark.promise("P06", "P32")
+def test_a_purge_leaves_a_result_that_was_written_anew_since_its_cursor_was_opened(
+    connection: Connection, connect: Connect, kept: str
+) -> None:
+    """The dead message is cancelled between the look and the lock: its end is a new one."""
+    [old, other] = make_dead(connection, kept, "old", "other")
+    pass_seconds(connection, kept, 3700)
+    keeper = connect(autocommit=False)
+    opened = """
+        begin
+            open :results for
+                select r.rowid
+                from rowq_result r
+                where r.finished_at < sys_extract_utc(systimestamp) - interval '3600' second(4)
+                for update skip locked;
+        end;
+        """
+    with closing(keeper.cursor()) as cursor, closing(keeper.cursor()) as found:
+        cursor.execute(opened, {"results": found})
+        call(connection, "cancel", queue_name=kept, message_ids=[old])
+        assert len(found.fetchall()) == 1
+    keeper.rollback()
+    with rolled_back(connection):
+        call(connection, "cancel", queue_name=kept, message_ids=[other])
+        call(keeper, "maintain", queue_name=kept)
+        keeper.commit()
+    assert end_of(connection, kept, old) == ("cancelled", None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine_only.sqlserver.sessions import impatient
+from tests.engine_only.sqlserver.sessions import impatient, value
 from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
@@ -136,3 +136,40 @@ def test_a_caller_s_transaction_withdraws_nothing_and_forgets_nothing(
         assert expired(connection, queue) == 0
         assert notes(connection, queue) == 3
     assert expired(connection, queue) == 3
+
+
+@pytest.mark.promise("P36")
+def test_one_that_others_hold_among_thousands_is_found_in_few_looks(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    """Thousands have ended before their time, and one is in an open dequeue."""
+    keeper = connect()
+    fill(connection, queue, 4000, 50)
+    for _ in range(4):
+        claim_id = dequeue(connection, queue, 1000)[0].claim_id
+        call(connection, "complete", queue_name=queue, claim_id=claim_id)
+    fill(connection, queue, 1, 50)
+    pass_seconds(connection, queue, 51)
+    with rolled_back(connection):
+        dequeue(connection, queue)
+        plans = called(keeper, "Maintain", queue_name=queue, batch_size=1000)
+        assert len(plans) < 1000
+        assert notes(keeper, queue) == 1
+    assert expired(keeper, queue) == 1
+
+
+@pytest.mark.promise("P16")
+def test_a_caller_s_last_identity_stays_its_own(connection: Connection, queue: str) -> None:
+    name = f"[own {queue}]"
+    connection.execute(f"create table {name} (own_id int identity (1000, 1) primary key)")
+    connection.execute(f"insert into {name} default values")
+    call(connection, "alter_queue", queue_name=queue, group_pause_seconds=1)
+    enqueue(connection, queue, "x", expire_seconds=60, group_key="a")
+    fill(connection, queue, 3, 60)
+    claim_id = dequeue(connection, queue)[0].claim_id
+    call(connection, "retry_later", queue_name=queue, claim_id=claim_id, delay_seconds=0)
+    call(connection, "promote", queue_name=queue)
+    claim_id = dequeue(connection, queue, 9)[0].claim_id
+    call(connection, "complete", queue_name=queue, claim_id=claim_id)
+    assert value(connection, "select @@identity") == 1000
+    connection.execute(f"drop table {name}")

@@ -154,3 +154,18 @@ def test_an_open_purge_and_an_open_end_hold_up_nobody_else_s(
         call(connection, "cancel", queue_name=kept, message_ids=[dead])
         call(other, "maintain", queue_name=kept)
     assert dialect_of(connection).stored(connection, kept)["result"] == 2
+
+
+@pytest.mark.promise("P32")
+def test_a_result_that_an_open_purge_holds_is_not_taken_for_one_that_is_gone(
+    connection: Connection, connect: Connect, kept: str
+) -> None:
+    asker = impatient(connect())
+    claim_id, [message_id] = leased(connection, kept, "a")
+    call(connection, "complete", queue_name=kept, claim_id=claim_id, results=[1])
+    pass_seconds(connection, kept, KEPT_SECONDS + 60)
+    arguments = {"queue_name": kept, "message_id": message_id}
+    with rolled_back(connection):
+        call(connection, "maintain", queue_name=kept)
+        assert call(asker, "get_result", **arguments)[0].state == "leased"
+    assert call(asker, "get_result", **arguments)[0].state == "completed"

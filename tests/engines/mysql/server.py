@@ -100,7 +100,6 @@ class MysqlServer(ControlledServer):
                 "expiry",
                 "genuine",
                 "groups",
-                "history",
                 "limits",
                 "predecessors",
                 "results",

@@ -10,7 +10,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
     "grouped", "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
-    "expiry", "result",
+    "expiry", "result", "history",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -44,7 +44,7 @@ _BACK = "t.{0} = t.{0} - numtodsinterval(:seconds, 'second')"
 _EARLIER = "t.{0} = greatest(t.{0} - :seconds * 1000000, 0)"
 _CHECKS = ("lane", "1 = 1", _BACK.format("check_after"))
 _SHIFTS = (
-    ("claim", "1 = 1", _BACK.format("lease_until")),
+    ("claim", "1 = 1", f"{_BACK.format('lease_until')}, {_BACK.format('leased_at')}"),
     ("delayed", "1 = 1", _BACK.format("due_at")),
     ("recheck", "1 = 1", _BACK.format("due_at")),
     ("blocked", "t.due_at is not null", _BACK.format("due_at")),
@@ -55,6 +55,7 @@ _SHIFTS = (
         f"{_BACK.format('expires_at')}, t.seq = greatest(t.seq - :seconds * 1000000, 0)",
     ),
     ("result", "1 = 1", _BACK.format("finished_at")),
+    ("history", "1 = 1", f"{_BACK.format('ended_at')}, {_BACK.format('leased_at')}"),
     ("dead", "1 = 1", _BACK.format("died_at")),
     ("schedule", "t.next_run_at is not null", _BACK.format("next_run_at")),
     ("schedule", "1 = 1", _BACK.format("starts_at")),
@@ -64,7 +65,7 @@ _SHIFTS = (
     ("message", "t.due_at is not null", _BACK.format("due_at")),
     ("message", "t.expires_at is not null", _BACK.format("expires_at")),
     ("ready", "1 = 1", _EARLIER.format("seq")),
-    ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5, -6, -7)", _EARLIER.format("floor_seq")),
+    ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5, -6, -7, -8)", _EARLIER.format("floor_seq")),
 )
 # A plain update would wait for rows that others hold; a row may have a logical address.
 _MOVE = """

@@ -37,7 +37,6 @@ class PostgresServer(ControlledServer):
             "days",
             "genuine",
             "groups",
-            "history",
             "limits",
             "predecessors",
             "psql",

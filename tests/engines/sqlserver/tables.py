@@ -10,7 +10,7 @@ Connection = Any
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding", "expiry",
-    "result",
+    "result", "history",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -47,6 +47,9 @@ _BACK = "dateadd(second, -{seconds}, {column})"
 _EARLIER = "iif({column} > {seconds}000000, {column} - {seconds}000000, 0)"
 _SHIFTS = (
     ("claim", "lease_until", _BACK, ""),
+    ("claim", "leased_at", _BACK, ""),
+    ("history", "leased_at", _BACK, ""),
+    ("history", "ended_at", _BACK, ""),
     ("delayed", "due_at", _BACK, ""),
     ("recheck", "due_at", _BACK, ""),
     ("blocked", "due_at", _BACK, ""),

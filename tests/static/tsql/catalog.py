@@ -27,6 +27,7 @@ class Catalog:
     """Definitions by name in lower case, such as rowq.queue.
 
     types: those of tables. first_columns: what each key and index of a table begins with.
+    ambiguous: tables of which two begin with the same column.
     constrained: tables with a check or a foreign key.
     """
 
@@ -35,6 +36,7 @@ class Catalog:
         self.types: dict[str, Table] = {}
         self.routines: dict[str, list[Parameter]] = {}
         self.first_columns: dict[str, set[str]] = {}
+        self.ambiguous: set[str] = set()
         self.constrained: set[str] = set()
 
     def add(self, fragments: list[Any]) -> None:
@@ -77,7 +79,10 @@ class Catalog:
     def _add_key(self, table: str, columns: Any) -> None:
         if columns.Count:
             first = object_name(columns[0].Column.MultiPartIdentifier)
-            self.first_columns.setdefault(table, set()).add(first)
+            others = self.first_columns.setdefault(table, set())
+            if first in others:
+                self.ambiguous.add(table)
+            others.add(first)
 
 
 def object_name(name: Any) -> str:

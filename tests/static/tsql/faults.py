@@ -93,6 +93,10 @@ HINTS_AND_NUMBERS = [
     ("readpast, readcommittedlock, forceseek", "readpast, forceseek"),
     ("(rowlock, xlock,", "(rowlock, tablock, xlock,"),
     ("where p.shelf_id = @shelf_id and p.seq >= 0", "where p.seq >= 0"),
+    (
+        "from depot.taken t\n        where t.shelf_id",
+        "from depot.taken t with (forceseek)\n        where t.shelf_id",
+    ),
     ("insert into depot.parcel (", "insert into depot.parcel with (readpast, readcommittedlock) ("),
     ("into depot.taken (shelf_id,", "into depot.counted (shelf_id,"),
     (

@@ -53,7 +53,7 @@ def _target_of_insert(insert: Any, fragments: list[Any], catalog: Catalog) -> It
 
 
 def _seeks(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
-    """Complain of a forced seek without the first column of a key to seek with: error 8622."""
+    """Complain of a forced seek that may go the wrong way, or has nothing to seek with: 8622."""
     del fragments
     below = walk(query)
     equal = {name for fragment in below for name in _equal_columns(fragment)}
@@ -66,6 +66,8 @@ def _seeks(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Compl
                 else name.rpartition(".")[2]
             )
             first = catalog.first_columns.get(name, set())
+            if name in catalog.ambiguous and "Index" not in hints_of(fragment):
+                yield fragment, f"forceseek, but two indexes of {name} begin alike: name one"
             if first and not {f"{alias}.{column}" for column in first} & equal:
                 yield (
                     fragment,

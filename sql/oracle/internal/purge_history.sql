@@ -1,0 +1,47 @@
+procedure internal_purge_history(p_queue in t_queue, p_limit in number)
+is
+-- routine   internal_purge_history
+-- purpose   Delete up to p_limit attempts that ended too long ago.
+-- promise   P13 P37
+-- locks     history rows, passing over locked ones
+    v_before  constant timestamp(6) :=
+        sys_extract_utc(systimestamp) - numtodsinterval(p_queue.history_days, 'day');
+    v_since   constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_queue.part_id, -8));
+    v_probe   rowq_history.ended_at%type;
+    v_row_ids t_row_ids;
+    cursor old is
+        select /*+ index_rs_asc(h rowq_history_pk) */ h.ended_at
+        from rowq_history h
+        where h.part_id = p_queue.part_id
+          and h.ended_at >= v_since
+          and h.ended_at < v_before
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id;
+    cursor old_rows is
+        select /*+ index_rs_asc(h rowq_history_pk) no_batch_table_access_by_rowid(h) */ h.rowid
+        from rowq_history h
+        where h.part_id = p_queue.part_id
+          and h.ended_at >= v_since
+          and h.ended_at < v_before
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        for update skip locked;
+begin
+    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    open old;
+    fetch old into v_probe;
+    close old;
+    if v_probe is null then
+        return;
+    end if;
+
+    open old_rows;
+    fetch old_rows bulk collect into v_row_ids limit p_limit;
+    close old_rows;
+    -- Ask again for what the cursor asked for, because a row may be another one by now where
+    -- somebody else has purged it since the cursor was opened.
+    forall i in 1 .. v_row_ids.count
+        delete from rowq_history h
+        where h.rowid = v_row_ids(i)
+          and h.part_id = p_queue.part_id
+          and h.ended_at < v_before;
+end internal_purge_history;

@@ -1,0 +1,93 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.GetHistory
+    @queue_name nvarchar(max),
+    @message_id bigint
+as
+begin
+-- routine   GetHistory
+-- version   1
+-- purpose   The attempts of a message: those that have ended within the queue's history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.
+-- promise   P37
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   what another open transaction has changed is not seen until it ends: meanwhile a lease
+--           that it ends or extends is left out
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+    declare @enqueued_at datetime2(6);
+    declare @due_at datetime2(6);
+    declare @group_key nvarchar(400);
+    declare @state nvarchar(20);
+    declare @lane smallint;
+    declare @attempt smallint;
+    declare @claim_id bigint;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
+    declare @lease_until datetime2(6);
+    declare @finished_at datetime2(6);
+    declare @waits_for bigint;
+    declare @progress nvarchar(4000);
+
+    begin try
+        if @message_id is null
+            exec rowq.InternalRefuse N'message_id is missing';
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        -- Look for the present lease first: an attempt that ends between the looks is in the
+        -- history then, and is left out where it is still taken for a lease.
+        select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key
+        from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id;
+        if @enqueued_at is not null
+            exec rowq.InternalLocateMessages
+                @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
+                @lane output, @attempt output, @claim_id output, @worker_name output,
+                @lease_until output, @finished_at output, @waits_for output, @progress output,
+                @leased_at output;
+
+        select cast(a.attempt as int) as attempt, a.worker_name, a.leased_at, a.ended_at,
+               a.outcome, a.error
+        from (
+            select h.attempt, h.worker_name, h.leased_at, h.ended_at, h.outcome, h.error,
+                   h.claim_id
+            from rowq.history h
+                with (index (history_message_ix), rowlock, readpast, readcommittedlock, forceseek)
+            where h.part_id = @part_id
+              and h.message_id = @message_id
+            union all
+            select @attempt, @worker_name, @leased_at, cast(null as datetime2(6)),
+                   cast(null as nvarchar(20)), cast(null as nvarchar(4000)), @claim_id
+            where @claim_id is not null
+              and not exists (
+                  select 1
+                  from rowq.history h
+                      with (
+                          index (history_message_ix), rowlock, readpast, readcommittedlock,
+                          forceseek
+                      )
+                  where h.part_id = @part_id
+                    and h.message_id = @message_id
+                    and h.claim_id = @claim_id
+              )
+        ) a
+        order by iif(a.ended_at is null, 1, 0), a.ended_at, a.claim_id
+        option (loop join, maxdop 1);
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go
