@@ -58,10 +58,10 @@ begin
     if v_has_results then
         internal_purge_results(p_queue, least(10 * p_limit, c_most_rows));
     end if;
-    if v_has_history then
-        internal_purge_history(p_queue, least(10 * p_limit, c_most_rows));
-    end if;
     internal_maintain_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped
     );
+    if v_has_history then
+        p_kept.purged := p_kept.purged + internal_maintain_history(p_queue, p_limit);
+    end if;
 end internal_maintain_queue;

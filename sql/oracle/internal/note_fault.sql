@@ -1,7 +1,7 @@
 procedure internal_note_fault(p_part_id in number, p_fault in varchar2)
 is
 -- routine   internal_note_fault
--- purpose   Remember the last fault of a queue's archive for health; null forgets it.
+-- purpose   Remember the last fault of a queue's archive or history for health; null forgets it.
 -- promise   P19
 -- locks     a row of meta
 -- differs   no such helper elsewhere: other engines warn

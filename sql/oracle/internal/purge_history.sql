@@ -1,7 +1,8 @@
-procedure internal_purge_history(p_queue in t_queue, p_limit in number)
+function internal_purge_history(p_queue in t_queue, p_limit in number)
+return number
 is
 -- routine   internal_purge_history
--- purpose   Delete up to p_limit attempts that ended too long ago.
+-- purpose   Delete up to p_limit attempts that ended too long ago; returns how many there were.
 -- promise   P13 P37
 -- locks     history rows, passing over locked ones
     v_before  constant timestamp(6) :=
@@ -31,7 +32,7 @@ begin
     fetch old into v_probe;
     close old;
     if v_probe is null then
-        return;
+        return 0;
     end if;
 
     open old_rows;
@@ -44,4 +45,6 @@ begin
         where h.rowid = v_row_ids(i)
           and h.part_id = p_queue.part_id
           and h.ended_at < v_before;
+    -- What somebody else has purged meanwhile counts, too: there may be more behind it.
+    return v_row_ids.count;
 end internal_purge_history;

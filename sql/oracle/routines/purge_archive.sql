@@ -28,7 +28,7 @@ begin
         sys_extract_utc(systimestamp) - numtodsinterval(v_queue.archive_days, 'day'),
         p_batch_size
     );
-    internal_purge_history(v_queue, p_batch_size);
+    v_purged := v_purged + internal_purge_history(v_queue, p_batch_size);
 
     open p_rows for
         select v_purged as purged, v_dropped as partitions_dropped

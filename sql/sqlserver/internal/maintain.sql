@@ -28,6 +28,7 @@ begin
     declare @expired int;
     declare @archived int;
     declare @purged int;
+    declare @attempts int;
     declare @dropped int;
     declare @parts table (part_id int not null primary key);
     declare @rows table (
@@ -74,9 +75,13 @@ begin
                 set @archived = 0;
                 set @purged = 0;
                 set @dropped = 0;
+                set @attempts = 0;
                 if @elected = 1
                     exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
+                if @elected = 1
+                    exec rowq.InternalMaintainHistory @part_id, @batch_size, @attempts output;
+                set @purged += @attempts;
                 insert into @rows (
                     part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,
                     expired

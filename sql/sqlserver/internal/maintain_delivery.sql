@@ -13,11 +13,11 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts, results, history. @has_due says that a schedule is due.
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts, results. @has_due says that a schedule is due.
 -- promise   P09 P11 P13 P14 P24 P26 P27 P32 P36 P37
 -- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
---           InternalExpire, promote, InternalPurgeStarted, InternalPurgeResults,
---           InternalPurgeHistory; the queue row, tried
+--           InternalExpire, promote, InternalPurgeStarted, InternalPurgeResults;
+--           the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -40,9 +40,7 @@ begin
     declare @has_results bit;
     declare @result_seconds float;
     declare @most_results int = 10 * @limit;
-    declare @has_history bit;
     declare @history_days int;
-    declare @most_attempts int = 10 * @limit;
     declare @rate_seconds float;
     declare @most_starts int = 10 * @limit;
     declare @solved int;
@@ -102,19 +100,6 @@ begin
                        else 0
                    end,
                    @result_seconds = q.result_seconds,
-                   @has_history = case
-                       when q.history_days > 0 then 1
-                       when exists (
-                           select 1
-                           from rowq.history h
-                               with (
-                                   index (history_pk), rowlock, readpast, readcommittedlock,
-                                   forceseek
-                               )
-                           where h.part_id = @part_id
-                       ) then 1
-                       else 0
-                   end,
                    @history_days = q.history_days,
                    @has_expiry = case
                        when exists (
@@ -219,9 +204,6 @@ begin
                 if @has_results = 1
                     exec rowq.InternalPurgeResults
                         @part_id, @result_seconds, @most_results, @owns_transaction;
-                if @has_history = 1
-                    exec rowq.InternalPurgeHistory
-                        @part_id, @history_days, @most_attempts, @owns_transaction;
                 if @has_notes > @has_recheck and @owns_transaction = 1
                 begin
                     -- From now on a dequeue that finds nothing looks at recheck, too, and the floor

@@ -5,11 +5,12 @@ create or alter procedure rowq.InternalPurgeHistory
     @part_id int,
     @days int,
     @limit int,
-    @owns_transaction bit
+    @owns_transaction bit,
+    @purged int output
 as
 begin
 -- routine   InternalPurgeHistory
--- purpose   Delete up to @limit attempts that ended more than @days ago.
+-- purpose   Delete up to @limit attempts, 1000 at most, that ended more than @days ago; @purged is how many there were.
 -- promise   P13 P37
 -- locks     history rows, passing over locked ones; lane -10, tried
     set nocount on;
@@ -17,7 +18,6 @@ begin
     declare @is_open bit;
     declare @since datetime2(6);
     declare @before datetime2(6) = dateadd(day, -@days, sysutcdatetime());
-    declare @purged int;
 
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)

@@ -30,6 +30,7 @@ begin
     declare @step int;
     declare @done int;
     declare @purged int = 0;
+    declare @attempts int = 0;
     declare @dropped int = 0;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -63,8 +64,15 @@ begin
                 if @done < @step
                     break;
             end;
-            exec rowq.InternalPurgeHistory
-                @part_id, @history_days, @batch_size, @owns_transaction;
+            while @attempts < @batch_size
+            begin
+                set @step = iif(@batch_size - @attempts < 1000, @batch_size - @attempts, 1000);
+                exec rowq.InternalPurgeHistory
+                    @part_id, @history_days, @step, @owns_transaction, @done output;
+                set @attempts += @done;
+                if @done < @step
+                    break;
+            end;
             break;
         end try
         begin catch
@@ -83,6 +91,6 @@ begin
         end catch;
     end;
 
-    select @purged as purged, @dropped as partitions_dropped;
+    select @purged + @attempts as purged, @dropped as partitions_dropped;
 end
 go
