@@ -728,8 +728,8 @@ export interface Routines {
         row: Row<never, "archived">;
     };
     /**
-     * Delete archived messages older than the queue's archive_days, and drop partitions that no
-     * queue needs.
+     * Delete archived messages older than the queue's archive_days and attempts older than its
+     * history_days, and drop partitions that no queue needs.
      */
     purge_archive: {
         given: Given<"queue_name", "batch_size">;

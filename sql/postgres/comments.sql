@@ -43,7 +43,7 @@ begin
                 ('routine', 'reap', '', 'Take unfinished messages back from claims whose lease ran out.'),
                 ('routine', 'promote', '', 'Make delayed messages ready whose time has come.'),
                 ('routine', 'archive', '', 'Move finished messages of a queue with archive_days above 0 to the archive.'),
-                ('routine', 'purge_archive', '', 'Delete archived messages older than the queue''s archive_days, and drop partitions that no queue needs.'),
+                ('routine', 'purge_archive', '', 'Delete archived messages older than the queue''s archive_days and attempts older than its history_days, and drop partitions that no queue needs.'),
                 ('routine', 'queue_stats', '', 'Counts, age and settings of one queue or all.'),
                 ('routine', 'get_message', '', 'Where a message is and everything about it; no row when rowq does not know it.'),
                 ('routine', 'find_message', '', 'Find the unfinished message that has a dedup key, and return what get_message does.'),

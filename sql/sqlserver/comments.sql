@@ -48,7 +48,7 @@ from (
         (N'procedure', N'Reap', N'', N'Take unfinished messages back from claims whose lease ran out.'),
         (N'procedure', N'Promote', N'', N'Make delayed messages ready whose time has come.'),
         (N'procedure', N'Archive', N'', N'Move finished messages of a queue with archive_days above 0 to the archive.'),
-        (N'procedure', N'PurgeArchive', N'', N'Delete archived messages older than the queue''s archive_days, and drop partitions that no queue needs.'),
+        (N'procedure', N'PurgeArchive', N'', N'Delete archived messages older than the queue''s archive_days and attempts older than its history_days, and drop partitions that no queue needs.'),
         (N'procedure', N'QueueStats', N'', N'Counts, age and settings of one queue or all.'),
         (N'procedure', N'GetMessage', N'', N'Where a message is and everything about it; no row when rowq does not know it.'),
         (N'procedure', N'FindMessage', N'', N'Find the unfinished message that has a dedup key, and return what get_message does.'),

@@ -8,8 +8,8 @@ as
 begin
 -- routine   PurgeArchive
 -- version   1
--- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
--- promise   P19
+-- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
+-- promise   P19 P37
 -- locks     archive and history rows, passing over locked ones; the archive, for a moment; a row of
 --           lane, tried
 -- commits   where the caller has no transaction, after each 1000 messages; never the caller's
