@@ -12,11 +12,10 @@ from tests.engines.base import Server
 
 def drop_queues(server: Server, url: str) -> None:
     """Drop all queues that can be dropped."""
-    session = server.connect(url, autocommit=True)
-    queue = Queue(session)
     # What a test has broken or still locks is no fault of the next one, which is only slower.
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), contextlib.ExitStack() as opened:
+        session = server.connect(url, autocommit=True)
+        opened.callback(session.close)
+        queue = Queue(session)
         for stats in queue.queue_stats(max_count=1):
             queue.drop_queue(stats.queue_name, force=True)
-    with contextlib.suppress(Exception):
-        session.close()
