@@ -21,6 +21,9 @@ class Tmux:
     def __init__(self, socket: Path, size: tuple[int, int], url: str) -> None:
         self._command = ["tmux", "-S", str(socket), "-f", os.devnull, "-u"]
         self._environment = environment(url, LC_ALL="C.UTF-8")
+        # Rich takes these before it asks the terminal.
+        for name in ("COLUMNS", "LINES"):
+            self._environment.pop(name, None)
         width, height = map(str, size)
         self._run("new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), SHELL)
 

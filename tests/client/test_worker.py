@@ -122,7 +122,6 @@ def test_a_worker_keeps_house_by_itself(queue: WorkerQueue) -> None:
 
 
 @pytest.mark.promise("P37")
-@pytest.mark.requires("history")
 def test_a_worker_keeps_house_again_at_once_while_there_is_more_history_to_purge(
     queue: WorkerQueue, connection: Connection
 ) -> None:

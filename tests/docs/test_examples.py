@@ -42,6 +42,7 @@ def run_page(page: str, server: Server, url: str, directory: Path) -> None:
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}
+    environment.pop("PYTEST_ADDOPTS", None)  # They are for the run that this is a part of.
     todo = list(examples(ROOT / page))
     assert todo
     for example in todo:

@@ -47,7 +47,6 @@ def test_an_order_and_its_message_are_committed_and_rolled_back_together(
 
 @by_language
 @pytest.mark.promise("P02", "P03", "P04", "P09", "P10")
-@pytest.mark.requires("history")
 def test_a_worker_beside_one_in_python_is_cut_off_killed_and_stopped_and_nothing_is_lost(
     programs: Programs,
     make_queue: MakeQueue,

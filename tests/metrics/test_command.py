@@ -109,7 +109,8 @@ def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.S
         process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr
-        assert process.stderr.read() == ""
+        # psycopg says that it does not know the time zone which the tests' servers have.
+        assert [line for line in process.stderr if "PostgreSQL timezone" not in line] == []
 
 
 def test_it_serves_while_the_database_is_away(database_url: str) -> None:

@@ -14,15 +14,26 @@ declare
 begin
     loop
         -- Insert in key order, so that two batches with the same keys cannot wait for each other.
-        insert into rowq.dedup (part_id, message_id, dedup_key)
-        select distinct on (m.dedup_key) p_part_id, m.message_id, m.dedup_key
-        from unnest(p_messages) m
-        where m.dedup_key is not null
-        order by m.dedup_key, m.message_id
-        on conflict (part_id, dedup_key) do nothing;
-
+        -- Whoever owned a key when the statement began is its owner also where it ends meanwhile:
+        -- to insert such a key afterwards would be out of order.
+        with keys as materialized (
+            select distinct on (m.dedup_key) m.dedup_key, m.message_id
+            from unnest(p_messages) m
+            where m.dedup_key is not null
+            order by m.dedup_key, m.message_id
+        ),
+        added as (
+            insert into rowq.dedup (part_id, message_id, dedup_key)
+            select p_part_id, k.message_id, k.dedup_key
+            from keys k
+            order by k.dedup_key
+            on conflict (part_id, dedup_key) do nothing
+            returning message_id, dedup_key
+        )
         select array_agg(
-                   case when m.dedup_key is null then m.message_id else d.message_id end
+                   case when m.dedup_key is null then m.message_id
+                        else coalesce(a.message_id, d.message_id)
+                   end
                    order by m.place
                )
         into v_kept_ids
@@ -31,6 +42,7 @@ begin
             group_key, headers, body, body_binary, has_successors, expires_at,
             place
         )
+        left join added a on a.dedup_key = m.dedup_key
         left join lateral (
             select x.message_id
             from rowq.dedup x
@@ -39,7 +51,8 @@ begin
             offset 0
         ) d on true;
 
-        -- A key whose owner was finished in between is free again: try once more.
+        -- A key that somebody else has committed meanwhile has its owner in a new look, unless that
+        -- was finished in between: then it is free again.
         exit when array_position(v_kept_ids, null) is null;
     end loop;
     return v_kept_ids;

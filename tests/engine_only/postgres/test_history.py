@@ -8,7 +8,7 @@ import pytest
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engine_only.postgres.test_results import fewest, fill
-from tests.engines.base import Connection
+from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
@@ -188,15 +188,16 @@ def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
         call(kept, "maintain", queue_name=QUEUE)
     fill(kept, 1)
     end(kept, "complete", 1)
-    looks = [
-        kept.execute(
+
+    def is_idle() -> bool:
+        call(kept, "maintain", queue_name=QUEUE)
+        found = kept.execute(
             "select q.part_id = any (rowq.internal_idle_parts(array[q.part_id])) from rowq.queue q"
-        ).fetchone()
-        for _ in range(50)
-        if call(kept, "maintain", queue_name=QUEUE)
-    ]
+        )
+        return (True,) in found.fetchall()
+
     # A look that took long, on a busy machine say, calls no queue idle.
-    assert (True,) in looks
+    wait_until(is_idle, "the queue is idle", 30)
     kept.execute("update rowq.history set ended_at = ended_at - interval '4 days'")
     kept.execute("update rowq.floor set safe = 0 where lane = -8")
     found = kept.execute("select rowq.internal_idle_parts(array(select part_id from rowq.queue))")
