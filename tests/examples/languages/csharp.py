@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,14 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
         enqueue=(*program, "enqueue"),
         environment={"CONNECTION_STRING": words, "ODBC_DRIVER": str(drivers[0])},
         directory=target,
+        close=_remove_logs,
     )
+
+
+def _remove_logs() -> None:
+    """Remove what the ODBC driver writes of each process, whatever it is told."""
+    for log in Path(tempfile.gettempdir()).glob("psqlodbc_mono-sgen_*.log"):
+        log.unlink(missing_ok=True)
 
 
 def _compile(folder: Path) -> None:
