@@ -54,8 +54,11 @@ static class SqlServer
             complete.Parameters.AddWithValue("@message_ids", $"[{id}]");
             try
             {
-                await complete.ExecuteNonQueryAsync();
-                Console.WriteLine($"done {queue} {id} 1");
+                using (var reader = await complete.ExecuteReaderAsync())
+                {
+                    if (await reader.ReadAsync() && reader.GetString(reader.GetOrdinal("outcome")) == "completed")
+                        Console.WriteLine($"done {queue} {id} 1");
+                }
             }
             catch (SqlException error) when (error.Number == 52721)
             {

@@ -345,8 +345,8 @@ export interface Columns {
     /** Finished messages moved to the archive. */
     archived: number;
     /**
-     * What was deleted row by row: messages from the archive, up to batch_size, and attempts older
-     * than history_days, up to batch_size too. Call again at once while it is batch_size or more.
+     * What was deleted row by row: messages from the archive, and attempts older than history_days.
+     * Call again at once while it is batch_size or more.
      */
     purged: number;
     /** Archive partitions dropped whole. */

@@ -7,11 +7,11 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any
 
 from rowq.async_queue import AsyncQueue
-from rowq.errors import PackageMissing, RowqError
+from rowq.errors import EngineUnknown, PackageMissing, RowqError
 from rowq.queue import Queue
 from rowq.worker import Worker
 
@@ -27,10 +27,12 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
 def rowq_queue(pool: Any, **options: Any) -> Any:
-    """Return the dependency of a queue on a connection of `pool`, in the request's transaction.
+    """Return the dependency of a queue on a connection of `pool`, in a transaction of its own.
 
     It is committed when the path operation has returned and before the response is sent: who is
-    told of an order may rely on its message. An exception, HTTPException too, rolls it back. To
+    told that a message is there may rely on it. An exception, HTTPException too, rolls it back. It
+    is for path operations that only hand over messages: one that writes on a connection or session
+    of its own makes a rowq.Queue or rowq.AsyncQueue of that, so that both are committed or none. To
     replace it in a test: `app.dependency_overrides[dependency.dependency]`.
 
         Orders = Annotated[rowq.AsyncQueue, rowq_queue(pool)]
@@ -38,16 +40,32 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
     Args:
         pool: psycopg_pool's AsyncConnectionPool, which your lifespan opens, or SQLAlchemy's
             AsyncEngine, for rowq.AsyncQueue; psycopg_pool's ConnectionPool or SQLAlchemy's Engine,
-            for rowq.Queue.
+            for rowq.Queue. An engine is not in autocommit.
         options: those of the queue: savepoint, default.
+
+    Raises:
+        EngineUnknown: it is none of these.
     """
+    kind = type(pool)
+    if not (hasattr(kind, "connection") or hasattr(kind, "begin")):
+        raise EngineUnknown(
+            "rowq_queue takes a pool of psycopg_pool or an engine of SQLAlchemy, not a"
+            f" {kind.__module__}.{kind.__qualname__}"
+        )
 
     async def async_queue() -> AsyncIterator[AsyncQueue]:
-        async with _connection(pool) as connection:
+        async with AsyncExitStack() as stack:
+            connection = await stack.enter_async_context(_connection(pool))
+            if not hasattr(kind, "begin"):
+                # The pool's connections may be in autocommit.
+                await stack.enter_async_context(connection.transaction())
             yield AsyncQueue(connection, **options)
 
     def queue() -> Iterator[Queue]:
-        with _connection(pool) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(_connection(pool))
+            if not hasattr(kind, "begin"):
+                stack.enter_context(connection.transaction())
             yield Queue(connection, **options)
 
     return Depends(async_queue if _is_async(pool) else queue, scope="function")
@@ -93,5 +111,5 @@ def _is_async(pool: Any) -> bool:
 
 
 def _connection(pool: Any) -> Any:
-    """Return a context that lends a connection of the pool, and commits in the end."""
-    return pool.connection() if hasattr(type(pool), "connection") else pool.begin()
+    """Return a context that lends a connection of the pool; SQLAlchemy's is in a transaction."""
+    return pool.begin() if hasattr(type(pool), "begin") else pool.connection()

@@ -2,6 +2,7 @@
 
 >>> with Session(engine) as session, session.begin():
 ...     session.add(order)
+...     session.flush()
 ...     rowq.sqlalchemy.enqueue(session, "orders", {"id": order.id})
 
 Each function is the method of that name of rowq.Queue, on a session or connection of SQLAlchemy's,
@@ -190,7 +191,8 @@ class _Statements(Session):
             return [tuple(row) for row in self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
-                raise refusal from error
+                # SQLAlchemy's own error has the message's body in its text.
+                raise refusal from error.orig
             raise
 
     def close(self) -> None:
@@ -222,7 +224,8 @@ class _AsyncStatements(AsyncSession):
             return [tuple(row) for row in await self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
-                raise refusal from error
+                # SQLAlchemy's own error has the message's body in its text.
+                raise refusal from error.orig
             raise
 
     async def close(self) -> None:

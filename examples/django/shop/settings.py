@@ -16,6 +16,7 @@ DATABASES = {
         "PORT": _URL.get("port"),
     }
 }
+ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = ["rowq.django", "shop"]
 ROOT_URLCONF = "shop.urls"

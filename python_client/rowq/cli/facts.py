@@ -45,9 +45,8 @@ def environment(facts: Mapping[str, Any], file: Path) -> dict[bytes, bytes]:
     """
     spelled = {f"ROWQ_{name.upper()}": _spelled(fact) for name, fact in facts.items()}
     hidden = {name.encode() for name in (*WITHHELD, *spelled)}
-    trace = trace_of(tracing.active.carrier() if tracing.active else {}) or trace_of(
-        facts["headers"]
-    )
+    traces = tracing.active
+    trace = trace_of(traces.carrier() if traces else {}) or trace_of(facts["headers"])
     if trace:
         hidden |= {TRACEPARENT.upper().encode(), TRACESTATE.upper().encode()}
     spelled |= {name.upper(): value.encode() for name, value in trace.items()}

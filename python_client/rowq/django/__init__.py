@@ -17,7 +17,9 @@ def enqueue(
 
     It is part of the connection's transaction: in `atomic()` it exists if and only if that commits.
     So it needs no transaction.on_commit, which runs after the commit: a process that dies in
-    between would have saved the order and lost its message.
+    between would have saved the order and lost its message. After a refusal of rowq's PostgreSQL
+    rolls the block back; one that is to go on puts the call into an `atomic()` of its own. An error
+    of the driver is raised as Django's.
 
     Args:
         queue_name: the queue.
@@ -31,4 +33,8 @@ def enqueue(
     from rowq.queue import Queue
 
     encoder = DjangoJSONEncoder()
-    return Queue(connections[using], default=encoder.default).enqueue(queue_name, data, **options)
+    connection = connections[using]
+    # As for a statement of Django's: so a connection that is lost is replaced by the next request.
+    connection.close_if_health_check_failed()
+    with connection.wrap_database_errors:
+        return Queue(connection, default=encoder.default).enqueue(queue_name, data, **options)

@@ -57,10 +57,14 @@ def call_of(routine: str) -> Call:
 def named_call(routine: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a call with marks such as :queue_name, and the values; raises InvalidArgument."""
     call = call_of(routine)
-    values = call.values(arguments)
     names = [name for name, _ in call.parameters]
-    text = call.text(values, [f":{name}" for name in names])
-    return text, dict(zip(names, values, strict=True))
+    values, marks = [], []
+    for name, value in zip(names, call.values(arguments), strict=True):
+        # Drivers differ in how they quote bytes, so they are handed over as a text.
+        is_binary = isinstance(value, bytes)
+        marks.append(f"unhex(:{name})" if is_binary else f":{name}")
+        values.append(value.hex() if is_binary else value)
+    return call.text(values, marks), dict(zip(names, values, strict=True))
 
 
 def _spell(name: str, kind: str, value: Any) -> Any:

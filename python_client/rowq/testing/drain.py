@@ -37,6 +37,9 @@ def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 1
         handler: as a Worker's without `transactional`; a coroutine function is run to its end.
         rounds: how many rounds at most; 1 handles as many as are ready or delayed now.
 
+    A handler that works on the test's own connection must not break its transaction: on PostgreSQL
+    an error of the database there ends in InFailedSqlTransaction, where a worker would go on.
+
     Delayed messages are made due in rowq's tables, as no routine does that: on PostgreSQL, MariaDB
     and MySQL, and as who may change those tables. Raises NotImplementedError where there are some
     on another engine.

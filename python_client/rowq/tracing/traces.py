@@ -10,7 +10,7 @@ A call that nobody samples is not recorded, and its messages say so to who handl
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from opentelemetry import trace
@@ -191,12 +191,15 @@ class Traces:
 
 
 def note_error(span: Span, error: BaseException) -> None:
-    """Note on a span the exception that has ended it."""
+    """Note on a span the exception that has ended it; one without a text is noted by its class."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     span.set_attribute(names.ERROR_TYPE, f"{module}{kind.__qualname__}")
-    span.record_exception(error)
-    span.set_status(StatusCode.ERROR, f"{kind.__name__}: {error}")
+    span.set_status(StatusCode.ERROR, kind.__name__)
+    # An exception whose text raises another one must not end the worker that notes it.
+    with suppress(Exception):
+        span.record_exception(error)
+        span.set_status(StatusCode.ERROR, f"{kind.__name__}: {error}")
 
 
 def _with_context(entry: dict[str, Any], context: Mapping[str, str]) -> dict[str, Any]:

@@ -434,9 +434,9 @@ class ClaimRequest:
                 meter.note_empty()
             return None
         claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
-        if tracing.active:
+        if traces := tracing.active:
             name = self._context.settings.queue_name
-            tracing.active.note_received(name, claim.messages, self._asked_at)
+            traces.note_received(name, claim.messages, self._asked_at)
         if meter:
             meter.note_found(_waits(claim.messages, self._lease_seconds))
         return claim

@@ -160,10 +160,10 @@ class MeasuredCaller(HandlerCaller):
 
 def caller_for(context: Context, handler: Handler) -> HandlerCaller:
     """Return what calls `handler` from one thread of the worker of `context`."""
-    if tracing.active:
+    if traces := tracing.active:
         from rowq.worker.traced import traced_caller
 
-        return traced_caller(context, handler, tracing.active)
+        return traced_caller(context, handler, traces)
     if context.meter:
         return MeasuredCaller(context, handler, context.meter)
     return HandlerCaller(context, handler)

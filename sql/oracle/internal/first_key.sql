@@ -5,7 +5,9 @@ is
 -- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
-        internal_from_microseconds(case when p_lane in (-2, -4, -5, -6, -7) then p_from else 0 end);
+        internal_from_microseconds(
+            case when p_lane in (-2, -4, -5, -6, -7, -8) then p_from else 0 end
+        );
     v_first  number;
     v_moment timestamp(6);
     -- Each cursor is ordered and fetched once, so the walk ends at the first row.

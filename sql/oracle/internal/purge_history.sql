@@ -11,6 +11,7 @@ is
         internal_from_microseconds(internal_read_floor(p_queue.part_id, -8));
     v_probe   rowq_history.ended_at%type;
     v_row_ids t_row_ids;
+    v_purged  number := 0;
     cursor old is
         select /*+ index_rs_asc(h rowq_history_pk) */ h.ended_at
         from rowq_history h
@@ -45,6 +46,8 @@ begin
         where h.rowid = v_row_ids(i)
           and h.part_id = p_queue.part_id
           and h.ended_at < v_before;
-    -- What somebody else has purged meanwhile counts, too: there may be more behind it.
-    return v_row_ids.count;
+    for i in 1 .. v_row_ids.count loop
+        v_purged := v_purged + sql%bulk_rowcount(i);
+    end loop;
+    return v_purged;
 end internal_purge_history;

@@ -43,7 +43,7 @@ begin
     bulk collect into v_lanes
     from rowq_lane l
     where l.part_id = p_part_id
-      and (l.check_after <= v_now or l.lane in (-4, -6))
+      and (l.check_after <= v_now or l.lane in (-4, -6, -7, -8))
       -- Only a queue that has left a token, or a hint, has rows there.
       and (
           l.lane <> -4
@@ -63,6 +63,7 @@ begin
       -- Only a queue that has result_seconds, or had some, has rows there.
       and (
           l.lane <> -7
+          or l.check_after > v_now
           or exists (
               select /*+ index(r rowq_result_finished_ix) */ null
               from rowq_result r
@@ -72,6 +73,7 @@ begin
       -- Only a queue that has history_days, or had some, has rows there.
       and (
           l.lane <> -8
+          or l.check_after > v_now
           or exists (
               select /*+ index(h rowq_history_pk) */ null
               from rowq_history h
@@ -91,7 +93,8 @@ begin
         p_has_expiry := p_has_expiry or v_lanes(i).lane = -6;
         p_has_results := p_has_results or v_lanes(i).lane = -7;
         p_has_history := p_has_history or v_lanes(i).lane = -8;
-        continue when v_lanes(i).lane = -6 and v_lanes(i).is_resting = 1;
+        -- What is purged or expires goes on from its floor also while nobody moves that.
+        continue when v_lanes(i).lane in (-6, -7, -8) and v_lanes(i).is_resting = 1;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then

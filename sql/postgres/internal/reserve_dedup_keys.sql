@@ -14,12 +14,18 @@ declare
 begin
     loop
         -- Insert in key order, so that two batches with the same keys cannot wait for each other.
-        -- Whoever owned a key when the statement began is its owner also where it ends meanwhile:
-        -- to insert such a key afterwards would be out of order.
+        -- Whoever owned a key when the statement began is its owner also where it ends meanwhile,
+        -- and no round asks again for a key whose owner is known: to insert it afterwards would be
+        -- out of order.
         with keys as materialized (
             select distinct on (m.dedup_key) m.dedup_key, m.message_id
-            from unnest(p_messages) m
+            from unnest(p_messages) with ordinality m (
+                part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+                group_key, headers, body, body_binary, has_successors, expires_at,
+                place
+            )
             where m.dedup_key is not null
+              and v_kept_ids[m.place] is null
             order by m.dedup_key, m.message_id
         ),
         added as (
@@ -32,7 +38,7 @@ begin
         )
         select array_agg(
                    case when m.dedup_key is null then m.message_id
-                        else coalesce(a.message_id, d.message_id)
+                        else coalesce(v_kept_ids[m.place], a.message_id, d.message_id)
                    end
                    order by m.place
                )
@@ -43,16 +49,17 @@ begin
             place
         )
         left join added a on a.dedup_key = m.dedup_key
+        -- A stricter snapshot may show a former owner beside this transaction's own message.
         left join lateral (
-            select x.message_id
+            select max(x.message_id) as message_id
             from rowq.dedup x
             where x.part_id = p_part_id
               and x.dedup_key = m.dedup_key
-            offset 0
         ) d on true;
 
         -- A key that somebody else has committed meanwhile has its owner in a new look, unless that
-        -- was finished in between: then it is free again.
+        -- was finished in between: then it is free again. A deadlock is left where that happens
+        -- within the call and another batch takes the key and waits for a later one of this call.
         exit when array_position(v_kept_ids, null) is null;
     end loop;
     return v_kept_ids;

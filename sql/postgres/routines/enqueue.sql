@@ -106,11 +106,12 @@ begin
         on conflict (part_id, dedup_key) do nothing;
         exit when found;
 
-        select d.message_id into v_existing
+        -- A stricter snapshot may show a former owner beside this transaction's own message.
+        select max(d.message_id) into v_existing
         from rowq.dedup d
         where d.part_id = v_part_id
           and d.dedup_key = p_dedup_key;
-        if found then
+        if v_existing is not null then
             return query select v_existing, 'duplicate';
             return;
         end if;

@@ -89,6 +89,9 @@ begin
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
+            -- The steps of an own transaction are committed, those of a guest are all taken back.
+            if @owns_transaction = 0
+                set @purged = 0;
 
             -- If the caller's transaction is lost, the caller must get the error.
             if @owns_transaction = 0 and xact_state() <> 1

@@ -39,3 +39,43 @@ def test_a_key_whose_owner_ends_while_two_batches_wait_makes_no_deadlock(
         taken = worker.queue.dequeue_fast(queue, 9)
         assert sorted(message.message_id for message in taken) == sorted(added)
         worker.queue.complete(queue, taken[0].claim_id)
+
+
+@pytest.mark.promise("P12")
+def test_a_batch_that_looks_again_does_not_come_back_for_a_key_that_was_taken(
+    sessions: Open, queue: str
+) -> None:
+    keeper, worker, early, late = sessions(4)
+    worker.queue.enqueue(queue, 0, dedup_key="a")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    last = keeper.begin().queue.enqueue(queue, 0, dedup_key="c")
+    batch = [NewMessage(data=name, dedup_key=name) for name in ("a", "b", "c")]
+    first = early.start(lambda own: own.enqueue_batch(queue, batch))
+    first.waits_for(keeper)
+    worker.queue.complete(queue, claim)
+    second = late.start(lambda own: own.enqueue_batch(queue, batch[:2]))
+    second.waits_for(early)
+    keeper.commit()
+    assert [row.outcome for row in first.result()] == ["duplicate", "enqueued", "duplicate"]
+    assert first.result()[2].message_id == last.message_id
+    assert [row.outcome for row in second.result()] == ["enqueued", "duplicate"]
+    assert second.result()[1].message_id == first.result()[1].message_id
+
+
+@pytest.mark.promise("P12")
+def test_a_stricter_snapshot_takes_no_former_owner_of_a_key_for_its_own(
+    sessions: Open, queue: str
+) -> None:
+    own, worker = sessions(2)
+    worker.queue.enqueue(queue, 0, dedup_key="a")
+    own.begin("repeatable read").connection.execute("select")
+    worker.queue.complete(queue, worker.queue.dequeue_fast(queue)[0].claim_id)
+    added = own.queue.enqueue(queue, 1, dedup_key="a")
+    assert added.outcome == "enqueued"
+    again = own.queue.enqueue(queue, 1, dedup_key="a")
+    batch = own.queue.enqueue_batch(queue, [NewMessage(dedup_key="a"), NewMessage(data=2)])
+    assert [(again.message_id, again.outcome), (batch[0].message_id, batch[0].outcome)] == [
+        (added.message_id, "duplicate")
+    ] * 2
+    assert batch[1].outcome == "enqueued"
+    own.commit()
