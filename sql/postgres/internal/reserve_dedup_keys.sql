@@ -13,54 +13,74 @@ declare
     v_kept_ids bigint[];
 begin
     loop
-        -- Insert in key order, so that two batches with the same keys cannot wait for each other.
-        -- Whoever owned a key when the statement began is its owner also where it ends meanwhile,
-        -- and no round asks again for a key whose owner is known: to insert it afterwards would be
-        -- out of order.
-        with keys as materialized (
-            select distinct on (m.dedup_key) m.dedup_key, m.message_id
+        -- The block is a subtransaction: what it has taken is given back before it begins anew.
+        begin
+            -- Insert in key order, so that two batches with the same keys cannot wait for each
+            -- other. Whoever owned a key when the statement began is its owner also where it ends
+            -- meanwhile.
+            with keys as materialized (
+                select distinct on (m.dedup_key) m.dedup_key, m.message_id
+                from unnest(p_messages) m
+                where m.dedup_key is not null
+                order by m.dedup_key, m.message_id
+            ),
+            added as (
+                insert into rowq.dedup (part_id, message_id, dedup_key)
+                select p_part_id, k.message_id, k.dedup_key
+                from keys k
+                order by k.dedup_key
+                on conflict (part_id, dedup_key) do nothing
+                returning message_id, dedup_key
+            )
+            select array_agg(
+                       case when m.dedup_key is null then m.message_id
+                            else coalesce(a.message_id, d.message_id)
+                       end
+                       order by m.place
+                   )
+            into v_kept_ids
             from unnest(p_messages) with ordinality m (
                 part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
                 group_key, headers, body, body_binary, has_successors, expires_at,
                 place
             )
-            where m.dedup_key is not null
-              and v_kept_ids[m.place] is null
-            order by m.dedup_key, m.message_id
-        ),
-        added as (
-            insert into rowq.dedup (part_id, message_id, dedup_key)
-            select p_part_id, k.message_id, k.dedup_key
-            from keys k
-            order by k.dedup_key
-            on conflict (part_id, dedup_key) do nothing
-            returning message_id, dedup_key
-        )
-        select array_agg(
-                   case when m.dedup_key is null then m.message_id
-                        else coalesce(v_kept_ids[m.place], a.message_id, d.message_id)
-                   end
-                   order by m.place
-               )
-        into v_kept_ids
-        from unnest(p_messages) with ordinality m (
-            part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-            group_key, headers, body, body_binary, has_successors, expires_at,
-            place
-        )
-        left join added a on a.dedup_key = m.dedup_key
-        -- A stricter snapshot may show a former owner beside this transaction's own message.
-        left join lateral (
-            select max(x.message_id) as message_id
-            from rowq.dedup x
-            where x.part_id = p_part_id
-              and x.dedup_key = m.dedup_key
-        ) d on true;
+            left join added a on a.dedup_key = m.dedup_key
+            -- A stricter snapshot may show a former owner beside this transaction's own message.
+            left join lateral (
+                select max(x.message_id) as message_id
+                from rowq.dedup x
+                where x.part_id = p_part_id
+                  and x.dedup_key = m.dedup_key
+            ) d on true;
+            exit when array_position(v_kept_ids, null) is null;
 
-        -- A key that somebody else has committed meanwhile has its owner in a new look, unless that
-        -- was finished in between: then it is free again. A deadlock is left where that happens
-        -- within the call and another batch takes the key and waits for a later one of this call.
-        exit when array_position(v_kept_ids, null) is null;
+            -- What others have committed while this call waited for them is seen by a new look.
+            select array_agg(
+                       coalesce(
+                           v_kept_ids[m.place], (
+                               select max(x.message_id)
+                               from rowq.dedup x
+                               where x.part_id = p_part_id
+                                 and x.dedup_key = m.dedup_key
+                           )
+                       )
+                       order by m.place
+                   )
+            into v_kept_ids
+            from unnest(p_messages) with ordinality m (
+                part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+                group_key, headers, body, body_binary, has_successors, expires_at,
+                place
+            );
+            exit when array_position(v_kept_ids, null) is null;
+
+            -- A key whose owner was finished in between is free again. To wait for it now, with
+            -- later keys in hand, could end in a deadlock.
+            raise sqlstate 'RQAGN';
+        exception
+            when sqlstate 'RQAGN' then
+                v_kept_ids := null;
+        end;
     end loop;
     return v_kept_ids;
 end;
