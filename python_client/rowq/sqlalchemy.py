@@ -270,10 +270,12 @@ def _clause(engine: str, routine: str, text: str) -> sqlalchemy.TextClause:
 
     On MySQL the driver quotes each value by its own type.
     """
-    others: Any = sqlalchemy.Text() if engine == "postgres" else None
-    types = {
-        name: sqlalchemy.LargeBinary() if kind == "binary" else others
-        for name, kind in inputs_of(engine, routine)
+    # MySQL's statements take bytes as a text in hexadecimal digits.
+    binary, others = (
+        (sqlalchemy.LargeBinary(), sqlalchemy.Text()) if engine == "postgres" else (None, None)
+    )
+    types: dict[str, Any] = {
+        name: binary if kind == "binary" else others for name, kind in inputs_of(engine, routine)
     }
     marks = (sqlalchemy.bindparam(name, type_=type_) for name, type_ in types.items())
     return sqlalchemy.text(text).bindparams(*marks)

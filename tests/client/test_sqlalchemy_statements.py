@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -193,6 +194,29 @@ def test_what_is_published_reaches_the_queues_of_a_topic(
     assert [message.data for message in rowq.Queue(connection).peek(made, 9)] == [1, 2, 3] * 2
 
 
+@pytest.mark.promise("P20")
+def test_bytes_go_through_every_driver(
+    sync_engines: list[sqlalchemy.Engine],
+    async_engines: list[AsyncEngine],
+    connection: Connection,
+    made: str,
+) -> None:
+    body = b"\0\xff%s:a'\\"
+    for engine in sync_engines:
+        with engine.begin() as owner:
+            rowq.sqlalchemy.enqueue(owner, made, body)
+
+    async def send(engine: AsyncEngine) -> None:
+        async with engine.begin() as owner:
+            await rowq.sqlalchemy.enqueue_async(owner, made, body)
+        await engine.dispose()
+
+    for async_engine in async_engines:
+        asyncio.run(send(async_engine))
+    sent = [message.body_binary for message in rowq.Queue(connection).peek(made, 100)]
+    assert sent == [body] * (len(sync_engines) + len(async_engines))
+
+
 @pytest.mark.promise("P15")
 def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
     sync_engines: list[sqlalchemy.Engine],
@@ -206,8 +230,9 @@ def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
                 pytest.raises(rowq.QueueNotFound, match=NOT_FOUND) as raised,
                 session.begin_nested(),
             ):
-                rowq.sqlalchemy.enqueue(session, "no such queue", 1)
-            assert isinstance(raised.value.__cause__, SQLAlchemyError)
+                rowq.sqlalchemy.enqueue(session, "no such queue", made)
+            assert isinstance(raised.value.__cause__, engine.dialect.loaded_dbapi.Error)
+            assert made not in "".join(traceback.format_exception(raised.value))
             for wrong in ({"text": "\ud800"}, {"message_type": "\udc80"}, {"priority": 10**10}):
                 with pytest.raises(rowq.InvalidArgument):
                     rowq.sqlalchemy.enqueue(session, made, **wrong)
