@@ -928,13 +928,13 @@ class AsyncQueue:
         return InstalledVersion(*await self._row("version"))
 
     async def _rows(self, routine: str, **arguments: Any) -> list[Row]:
-        if tracing.active:
-            return await self._traced(tracing.active, routine, arguments)
+        if traces := tracing.active:
+            return await self._traced(traces, routine, arguments)
         return await self._session.call(routine, arguments)
 
     async def _row(self, routine: str, **arguments: Any) -> Row:
-        if tracing.active:
-            rows = await self._traced(tracing.active, routine, arguments)
+        if traces := tracing.active:
+            rows = await self._traced(traces, routine, arguments)
         else:
             rows = await self._session.call(routine, arguments)
         return rows[0]

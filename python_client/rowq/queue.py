@@ -923,13 +923,13 @@ class Queue:
         return InstalledVersion(*self._row("version"))
 
     def _rows(self, routine: str, **arguments: Any) -> list[Row]:
-        if tracing.active:
-            return self._traced(tracing.active, routine, arguments)
+        if traces := tracing.active:
+            return self._traced(traces, routine, arguments)
         return self._session.call(routine, arguments)
 
     def _row(self, routine: str, **arguments: Any) -> Row:
-        if tracing.active:
-            rows = self._traced(tracing.active, routine, arguments)
+        if traces := tracing.active:
+            rows = self._traced(traces, routine, arguments)
         else:
             rows = self._session.call(routine, arguments)
         return rows[0]

@@ -69,7 +69,7 @@ def server_of(url: str) -> str:
         finally:
             engine.close(connection)
     except Exception as error:
-        if isinstance(error, RowqError) or is_driver_error(error):
+        if is_foreseen(error):
             return engine.name
         raise
     return name.partition(" (")[0]
@@ -80,9 +80,14 @@ def is_bare(url: str) -> bool:
     try:
         return status(url).installed == 0
     except Exception as error:
-        if isinstance(error, RowqError) or is_driver_error(error):
+        if is_foreseen(error):
             return False
         raise
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Whether an error is rowq's or a driver's, and not a fault of the program."""
+    return isinstance(error, RowqError) or is_driver_error(error)
 
 
 def hide_secrets(text: str) -> str:

@@ -12,13 +12,12 @@ from rich.live import Live
 from rowq.cli.database import open_queue
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AnyQueue, AsJson, Url
-from rowq.cli.output import console, print_rows, record, table
+from rowq.cli.output import LEVEL_STYLES, console, print_rows, record, table
 from rowq.messages import QueueStats
 from rowq.queue import Queue
 
 _COUNTS = ("ready", "delayed", "leased", "dead", "blocked")
 _SHOWN = ("queue_name", "is_paused", *_COUNTS, "oldest_ready_seconds")
-_STYLES = {"critical": "bold red", "warning": "yellow"}
 
 
 def register(app: typer.Typer) -> None:
@@ -112,8 +111,8 @@ def _counts(stats: QueueStats, max_count: int) -> dict[str, Any]:
 
 
 def _lease_style(claim: Mapping[str, Any]) -> str | None:
-    return _STYLES["warning"] if claim["lease_left_seconds"] < 0 else None
+    return LEVEL_STYLES["warning"] if claim["lease_left_seconds"] < 0 else None
 
 
 def _style(check: Mapping[str, Any]) -> str | None:
-    return _STYLES.get(check["status"])
+    return LEVEL_STYLES.get(check["status"])

@@ -19,6 +19,8 @@ from rowq.cli.streams import printable
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Enqueued
 
+LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
+"""How a finding of health is shown, by its status."""
 _WIDE = 10_000
 _LONGEST_CELL = 300
 

@@ -11,7 +11,7 @@ from rowq.messages import Cancelled, Discarded
 
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
-_LAST_ID = 2**63 - 1
+LAST_ID = 2**63 - 1
 _MOST = 10_000
 """Messages that one call may touch."""
 
@@ -163,7 +163,7 @@ def list_dead(
             queue_name,
             after_message_id=after,
             max_messages=limit,
-            before_message_id=_LAST_ID if newest and before is None else before,
+            before_message_id=LAST_ID if newest and before is None else before,
             message_type=message_type,
         )
     print_rows(found, as_json, nothing="no dead messages")

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rowq.cli.output import LEVEL_STYLES
 from rowq.cli.streams import printable
 from rowq.cli.top.view import Sight, View
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
@@ -18,7 +19,6 @@ _WIDE = 100
 _AROUND = 4
 """Lines around those of a table: its head, a rule, and an empty one on either side."""
 _COUNTS = ("ready", "delayed", "blocked", "leased", "dead")
-_LEVELS = {"critical": "bold red", "warning": "yellow"}
 _KEYS = "q end  p pause  s order: {order}  arrows, Enter one queue  d dead"
 _KEYS_OF_ONE = "q end  p pause  d dead  Escape all queues"
 
@@ -75,9 +75,7 @@ def _head(view: View, sight: Sight) -> Text:
 
 
 def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -> Table:
-    table = _table(
-        ["queue"], ["ready", "delayed", "blocked", "leased", "dead", "oldest", "~ a second"]
-    )
+    table = _table(["queue"], [*_COUNTS, "oldest", "~ a second"])
     if width >= _WIDE:
         table.add_column("ready so far", no_wrap=True)
     for place, queue in enumerate(queues):
@@ -105,7 +103,7 @@ def _claims(claims: Sequence[Claim]) -> Table:
             Text(str(claim.claim_id)),
             Text(f"{claim.message_count:,}"),
             Text(_span(left)),
-            style=_LEVELS["warning"] if left < 0 else "",
+            style=LEVEL_STYLES["warning"] if left < 0 else "",
         )
     return table
 
@@ -125,7 +123,7 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
 def _check(check: HealthCheck) -> Text:
     where = "" if check.queue_name is None else f" {printable(check.queue_name)}"
     words = f"{check.check_name.replace('_', ' ')}{where}: {printable(check.detail)}"
-    return _line(f"{check.status:<8}  {words}", _LEVELS.get(check.status, ""))
+    return _line(f"{check.status:<8}  {words}", LEVEL_STYLES.get(check.status, ""))
 
 
 def _table(texts: Iterable[str], numbers: Iterable[str]) -> Table:

@@ -3,6 +3,7 @@
 import time
 
 from rowq.cli.database import server_of
+from rowq.cli.repair import LAST_ID
 from rowq.cli.top.view import Sight, View
 from rowq.queue import Queue
 
@@ -26,7 +27,7 @@ class Looker:
             queues=queue.queue_stats(name, max_count=view.max_count),
             claims=queue.list_claims(name, max_claims=_MOST),
             checks=[check for check in queue.health() if check.status != "ok"],
-            dead=queue.list_dead(name, max_messages=_MOST, before_message_id=2**63 - 1)
+            dead=queue.list_dead(name, max_messages=_MOST, before_message_id=LAST_ID)
             if name is not None and view.shows_dead
             else (),
         )

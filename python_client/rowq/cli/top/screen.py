@@ -10,14 +10,12 @@ from types import ModuleType
 
 from rich.live import Live
 
-from rowq.cli.database import hide_secrets
+from rowq.cli.database import hide_secrets, is_foreseen
 from rowq.cli.errors import one_line
 from rowq.cli.output import console
 from rowq.cli.top.frame import frame
 from rowq.cli.top.looks import Looker
 from rowq.cli.top.view import Sight, View
-from rowq.engines import is_driver_error
-from rowq.errors import RowqError
 
 _NAMES = {
     "\x1b[A": "up",
@@ -72,7 +70,7 @@ def _next(looker: Looker, view: View, last: Sight) -> Sight:
     try:
         sight = looker.look(view)
     except Exception as error:
-        if not (isinstance(error, RowqError) or is_driver_error(error)):
+        if not is_foreseen(error):
             raise
         view.error = hide_secrets(one_line(error))
         return last
