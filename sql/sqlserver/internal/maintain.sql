@@ -75,13 +75,13 @@ begin
                 set @archived = 0;
                 set @purged = 0;
                 set @dropped = 0;
-                set @attempts = 0;
                 if @elected = 1
+                begin
                     exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
-                if @elected = 1
                     exec rowq.InternalMaintainHistory @part_id, @batch_size, @attempts output;
-                set @purged += @attempts;
+                    set @purged += @attempts;
+                end;
                 insert into @rows (
                     part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,
                     expired
