@@ -116,10 +116,12 @@ def test_one_that_comes_back_while_maintain_looks_expires_with_the_next(
         assert worker.queue.reap(queue).reaped == 1
     assert expired(keeper, queue) == 0
     worker.end(ending)
-    if ending == "rollback" and give_back != "reap":
+    if ending == "rollback" and give_back == "reap":
+        # The maintain above may have walked for long and rests then, which a call of reap does not.
+        assert worker.queue.reap(queue).reaped == 1
+    elif ending == "rollback":
         worker.queue.release(queue, message.claim_id)
-    # After a rolled back reap, this maintain reaps, and the next one finds the message.
-    assert sum(expired(keeper, queue) for _ in range(2)) == 1
+    assert expired(keeper, queue) == 1
     assert everything(keeper, queue) == []
 
 
