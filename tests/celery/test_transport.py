@@ -8,10 +8,12 @@ from typing import Any
 
 import kombu
 import pytest
+from celery import Celery
 
 import rowq
 import rowq.kombu
 from tests.celery.conftest import Shop
+from tests.client.proxy import relay
 from tests.engines.base import wait_until
 
 
@@ -208,6 +210,8 @@ def test_a_queue_is_made_looked_at_purged_and_dropped(opened: kombu.Connection, 
     queue.delete(if_empty=True)
     assert queue.purge() == 2
     queue.delete(if_empty=True)
+    shop.send("say", "never")
+    assert shop.client.control.purge() == 1
     with pytest.raises(rowq.QueueNotFound):
         opened.Producer().publish(1, routing_key=name)
 
@@ -245,9 +249,42 @@ def test_what_cannot_work_is_refused_before_anything_is_opened(
 
 def test_a_password_is_shown_nowhere() -> None:
     connection = kombu.Connection("rowq+mysql://user:hidden@localhost:1/shop?ssl_key=hidden2")
+    shown = Celery(broker=connection.as_uri(include_password=True)).conf.humanize()
+    assert "hidden" not in shown
     assert connection.as_uri() == "rowq+mysql://user:***@localhost:1/shop?ssl_key=***"
     assert "hidden@" in connection.as_uri(include_password=True)
     with pytest.raises(rowq.CannotConnect) as refused:
         connection.transport.establish_connection()
     assert "hidden" not in str(refused.value)
     assert isinstance(refused.value, connection.connection_errors)
+
+
+def test_an_acknowledgement_that_fails_leaves_room_for_another_message(shop: Shop) -> None:
+    options = {"reconnect_seconds": 0}
+    with (
+        relay(shop.url) as lossy,
+        kombu.Connection(f"rowq+{lossy.url}", transport_options=options) as connection,
+    ):
+        publish(connection, shop, 1, 2)
+        channel = connection.default_channel
+        channel.basic_qos(prefetch_count=1)
+        message = received(connection, shop)
+        assert not channel.qos.can_consume()
+        lossy.refuse(connections=True)
+        lossy.cut()
+        with pytest.raises(connection.connection_errors):
+            message.ack()
+        assert channel.qos.can_consume()
+        lossy.calm()
+        assert received(connection, shop).payload == 2
+
+
+def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -> None:
+    with opened.SimpleQueue(shop.queue_name) as simple:
+        simple.put({"total": 7})
+        assert simple.qsize() == 1
+        message = simple.get(timeout=10)
+        assert message.payload == {"total": 7}
+        message.ack()
+        with pytest.raises(simple.Empty):
+            simple.get_nowait()

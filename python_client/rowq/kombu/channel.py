@@ -30,18 +30,22 @@ class QoS(virtual.QoS):  # type: ignore[misc]
     """What was delivered on a channel and not acknowledged; each ending is a call of rowq's."""
 
     def ack(self, delivery_tag: str) -> None:
-        """Complete a message."""
-        self._broker.complete(self._delivery(delivery_tag))
-        super().ack(delivery_tag)
+        """Complete a message; where that fails it comes again when its lease has run out."""
+        try:
+            self._broker.complete(self._delivery(delivery_tag))
+        finally:
+            super().ack(delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """Retry a message after the queue's backoff, or declare it dead."""
         delivery = self._delivery(delivery_tag)
-        if requeue:
-            self._broker.retry(delivery, "requeued by its consumer")
-        else:
-            self._broker.fail(delivery, "rejected by its consumer")
-        super().ack(delivery_tag)
+        try:
+            if requeue:
+                self._broker.retry(delivery, "requeued by its consumer")
+            else:
+                self._broker.fail(delivery, "rejected by its consumer")
+        finally:
+            super().ack(delivery_tag)
 
     def restore_unacked(self) -> list[Any]:
         """Give back what was not acknowledged; what cannot be comes when its lease runs out."""
