@@ -110,7 +110,7 @@ class Broker:
         self._engine = self._session.engine
         self._queue = Queue(self._session)
         self._declared: set[str] = set()
-        self._settings: dict[str, int] = {}
+        self._lease_settings: dict[str, int] = {}
         self._is_closed = False
         self._begin_empty()
         _brokers.add(self)
@@ -270,10 +270,10 @@ class Broker:
     def _lease_seconds(self, queue_name: str) -> int:
         if self.options.lease_seconds is not None:
             return self.options.lease_seconds
-        if queue_name not in self._settings:
+        if queue_name not in self._lease_settings:
             (stats,) = self._call(lambda: self._queue.queue_stats(queue_name, max_count=1))
-            self._settings[queue_name] = stats.lease_seconds
-        return self._settings[queue_name]
+            self._lease_settings[queue_name] = stats.lease_seconds
+        return self._lease_settings[queue_name]
 
     def _call(self, call: Callable[[], _T]) -> _T:
         """Make a call; what was refused for a reason that passes is a connection lost to Celery."""
