@@ -1,7 +1,9 @@
 """What kombu asks of its transport: rowq's calls, and what is not there is said."""
 
+import importlib
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -288,3 +290,11 @@ def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -
         message.ack()
         with pytest.raises(simple.Empty):
             simple.get_nowait()
+
+
+def test_without_kombu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("rowq.kombu")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kombu.transport", None)
+    with pytest.raises(rowq.PackageMissing, match=r"pip install 'rowq\[celery\]'"):
+        importlib.import_module("rowq.kombu")
