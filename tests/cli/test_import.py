@@ -235,6 +235,12 @@ def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> No
     assert "missing.csv" in done.err
 
 
+def test_the_password_of_the_other_database_is_not_shown(run: Run) -> None:
+    done = run("import", "--from", "pgmq", "--from-url", "postgresql://u:hid&den@127.0.0.1:1/x")
+    assert (done.code, "127.0.0.1" in done.err) == (ExitCode.NO_CONNECTION, True)
+    assert "hid&den" not in done.err
+
+
 @pytest.mark.parametrize(
     ("priorities", "wanted"),
     [

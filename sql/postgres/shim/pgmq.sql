@@ -1,7 +1,7 @@
--- This script lets an application that calls pgmq use rowq: it makes a schema pgmq, whose functions call rowq's routines
--- and nothing else. README.md in this folder says what differs. It needs psql, and rowq in the database; it may run
--- again where it has run. It is one transaction: all of it or nothing. "drop schema pgmq cascade" removes it again, and
--- no message.
+-- This script lets an application that calls pgmq use rowq: it makes a schema pgmq, whose functions
+-- call rowq's routines and nothing else. README.md in this folder says what differs. It needs psql,
+-- and rowq in the database; it may run again where it has run. It is one transaction: all of it or
+-- nothing. "drop schema pgmq cascade" removes it again, and no message.
 \set ON_ERROR_STOP on
 \encoding UTF8
 begin;
@@ -726,7 +726,9 @@ begin
 
     perform r.reaped from rowq.reap(queue_name) r;
     while cardinality(v_ids) < qty loop
-        select d.* into v_found
+        select d.claim_id, d.message_id, d.attempt, d.headers, d.body, d.body_binary,
+               d.enqueued_at, d.lease_until
+        into v_found
         from rowq.dequeue_fast(queue_name, 1, 'pgmq', least(greatest(vt, 1), 86400)) d;
         exit when not found;
 
@@ -784,7 +786,7 @@ declare
 begin
     while clock_timestamp() < v_stop_at loop
         return query
-        select r.*
+        select r.msg_id, r.read_ct, r.enqueued_at, r.last_read_at, r.vt, r.message, r.headers
         from pgmq.read(queue_name, vt, qty, conditional) r;
         exit when found;
         perform pg_sleep(poll_interval_ms / 1000.0);
@@ -821,7 +823,8 @@ begin
     while v_left > 0 loop
         v_claim_id := null;
         for v_found in
-            select d.*
+            select d.claim_id, d.message_id, d.attempt, d.headers, d.body, d.body_binary,
+                   d.enqueued_at
             from rowq.dequeue_fast(queue_name, least(v_left, 1000), 'pgmq') d
         loop
             v_message.msg_id := v_found.message_id;
@@ -867,7 +870,8 @@ begin
             using errcode = 'RQ711';
     end if;
     for v_found in
-        select g.*
+        select g.message_id, g.attempt, g.headers, g.body, g.body_binary, g.enqueued_at,
+               g.claim_id, g.lease_until
         from unnest(msg_ids) u (message_id)
         cross join lateral rowq.get_message(set_vt.queue_name, u.message_id) g
         where g.finished_at is null
@@ -908,7 +912,7 @@ as $$
 -- differs   PostgreSQL only
 begin
     return query
-    select s.*
+    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
     from pgmq.set_vt(queue_name, msg_ids, clock_timestamp() + make_interval(secs => vt)) s;
 end;
 $$;
@@ -933,7 +937,7 @@ as $$
 -- differs   PostgreSQL only
 begin
     return query
-    select s.*
+    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
     from pgmq.set_vt(queue_name, array[msg_id], vt) s;
 end;
 $$;
@@ -954,7 +958,7 @@ as $$
 -- differs   PostgreSQL only
 begin
     return query
-    select s.*
+    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
     from pgmq.set_vt(
         queue_name, array[msg_id], clock_timestamp() + make_interval(secs => vt)
     ) s;
@@ -1551,8 +1555,9 @@ begin
 end;
 $$;
 
--- Give all of it to the owner of schema rowq, whose rights the functions run with. Each role of rowq's may execute what is
--- like its own routines, and PUBLIC may do nothing at all. A role that is missing is left out.
+-- Give all of it to the owner of schema rowq, whose rights the functions run with. Each role of
+-- rowq's may execute what is like its own routines, and PUBLIC may do nothing at all. A role that
+-- is missing is left out.
 do $$
 declare
     v_change text;
