@@ -19,8 +19,16 @@ begin
     if to_regnamespace('pgmq') is null then
         create schema pgmq;
         comment on schema pgmq is 'rowq''s shim for applications that call pgmq';
-    elsif obj_description(to_regnamespace('pgmq'), 'pg_namespace')
-          is distinct from 'rowq''s shim for applications that call pgmq' then
+    elsif not exists (
+        -- What another owner has put there would run with the rights of rowq's.
+        select 1
+        from pg_catalog.pg_namespace n
+        join pg_catalog.pg_namespace r on r.nspowner = n.nspowner
+        where n.nspname = 'pgmq'
+          and r.nspname = 'rowq'
+          and pg_catalog.obj_description(n.oid, 'pg_namespace')
+              = 'rowq''s shim for applications that call pgmq'
+    ) then
         raise exception 'RQ802 foreign_schema: this database has a schema pgmq that is not the shim'
             using errcode = 'RQ802', hint = 'Move its messages to another database, or drop it.';
     end if;

@@ -284,6 +284,19 @@ def test_it_is_refused_where_pgmq_itself_is(server: Server, genuine: str) -> Non
     assert _functions(genuine) == before
 
 
+@pytest.mark.promise("P16")
+def test_it_is_refused_where_its_schema_is_another_role_s(shim: Connection) -> None:
+    shim.execute("create role rowq_test_meddler")
+    shim.execute("alter schema pgmq owner to rowq_test_meddler")
+    try:
+        with pytest.raises(psycopg.Error, match="a schema pgmq that is not the shim"):
+            shim.execute(text_of_shim())
+    finally:
+        shim.execute("rollback")
+        shim.execute("alter schema pgmq owner to rowq_owner")
+        shim.execute("drop role rowq_test_meddler")
+
+
 def test_psql_installs_it_without_a_word(server: Server, shim: Connection, shared: str) -> None:
     shim.execute("drop schema pgmq cascade")
     done = _installed_by_psql(server, shared)
