@@ -6,16 +6,21 @@ The other systems are tables of PostgreSQL: engine_only/postgres/test_import.py.
 import csv
 import hashlib
 import json
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from pgmq.install import get_embedded_install_sql
 
 import rowq
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.imports.ranks import ranks
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.cli.conftest import Run
+from tests.engines.base import Server
 
 NEXT_YEAR = datetime.now(UTC).year + 1
 COLUMNS = ["id", "body", "message_type", "priority", "run_at", "group_key", "headers"]
@@ -233,6 +238,34 @@ def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> No
     done = run("import", "--from", "csv", "missing.csv", "--into", made)
     assert (done.code, done.err.count("\n")) == (ExitCode.FAILED, 1)
     assert "missing.csv" in done.err
+
+
+def test_messages_of_another_database_s_queue_go_into_any_engine(
+    run: Run, queue: rowq.Queue, made: str, server: Server
+) -> None:
+    if server.engine == "postgres":
+        pytest.skip("engine_only/postgres does it; to run it: --engine mariadb")
+    with tempfile.TemporaryDirectory(prefix="rowq-test-") as room:
+        try:
+            local = LocalPostgres(Path(room), 18, {"fsync": "off"}).__enter__()
+        except LocalPostgresError as error:
+            pytest.skip(f"no private PostgreSQL: {error}; to run it: make install")
+        try:
+            with psycopg.connect(local.url, autocommit=True) as source:
+                source.execute(get_embedded_install_sql())
+                source.execute("select pgmq.create('mail')")
+                source.execute("select pgmq.send('mail', to_jsonb(n)) from generate_series(1, 7) n")
+                source.execute("select pgmq.send('mail', '\"ä🐘\"', '{\"a\": null}', 3600)")
+                options = ("--from", "pgmq", "--from-url", local.url, "--into", made, "--remove")
+                done = run("import", *options, "--batch-size", 3, "--json")
+                assert (done.code, done.row["enqueued"], done.row["removed"]) == (0, 8, 8), done.err
+                assert source.execute("select count(*) from pgmq.q_mail").fetchone() == (0,)
+        finally:
+            local.__exit__(None, None, None)
+    assert digest(waiting(queue, made)) == digest([str(n) for n in range(1, 8)])
+    later = queue.find_message(made, "pgmq:8")
+    assert later is not None
+    assert (later.state, later.body, later.headers) == ("delayed", '"ä🐘"', {"a": None})
 
 
 def test_the_password_of_the_other_database_is_not_shown(run: Run) -> None:
