@@ -35,6 +35,7 @@ LONG = (
     "tests/demo/",
     "tests/engine_only/mysql/test_looks.py::test_health_is_as_cheap_beside_an_old_view",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/engine_only/postgres/test_import.py::test_jobs_of_pg_boss",
     "tests/examples/test_pages.py",
     "tests/examples/test_programs.py::test_a_worker_beside",
     "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
