@@ -4,6 +4,8 @@
              servers that are given
     all      LONG too, on the newest version of each product, and VERSIONS on the older ones, and on
              a product that runs the SQL files of another one of the run
+    ci       as much of these as .ci/run has time for: on the newest PostgreSQL all but
+             CI_LEAVES_OUT, on the newest MariaDB short and CI_ON_MARIADB, CI_ELSEWHERE on others
     named    whatever the command line names, on every server that is chosen
 
 A run that names no tests is a short one, unless it is told to be another.
@@ -14,7 +16,7 @@ from collections.abc import Iterable
 
 import pytest
 
-SELECTIONS = ("short", "all", "named")
+SELECTIONS = ("short", "all", "ci", "named")
 
 AT_FIRST = ("postgres", "mariadb")
 """The products of a short run: they need no container."""
@@ -33,6 +35,7 @@ LONG = (
     "tests/demo/",
     "tests/engine_only/mysql/test_looks.py::test_health_is_as_cheap_beside_an_old_view",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/engine_only/postgres/test_import.py::test_jobs_of_pg_boss",
     "tests/examples/test_pages.py",
     "tests/examples/test_programs.py::test_a_worker_beside",
     "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
@@ -57,6 +60,28 @@ VERSIONS = (
     "tests/security/",
 )
 """Rooms whose tests may come out otherwise on an older version, or on a product of SAME_SQL."""
+
+CI_LEAVES_OUT = (
+    "tests/benchmarks/test_bench_mariadb.py::test_every_scenario",
+    "tests/benchmarks/test_bench_peers.py::test_",
+)
+"""What .ci/run does not try on PostgreSQL: benchmarks of other products."""
+
+CI_ON_MARIADB = (
+    "tests/chaos/test_server_killed.py",
+    "tests/concurrency/test_against_reference.py",
+)
+"""What .ci/run tries on MariaDB of what takes long."""
+
+CI_ELSEWHERE = {
+    "postgres": ("tests/engine_only/postgres/",),
+    "mariadb": ("tests/contract/",),
+    "mysql": ("tests/contract/",),
+}
+"""By product, what .ci/run tries on an older version of it, or on a product of SAME_SQL."""
+
+CI_ONCE = ("tests/contract/test_hostile_arguments.py",)
+"""What is left out of CI_ELSEWHERE: arguments that are drawn by chance for each routine."""
 
 
 def selection_of(config: pytest.Config) -> str:
@@ -93,7 +118,19 @@ def is_selected(selection: str, nodeid: str, server: str | None, favoured: set[s
             return is_favoured and not nodeid.startswith(LONG)
         case "all":
             return is_favoured or nodeid.startswith(VERSIONS)
+        case "ci":
+            return _is_in_ci(nodeid, server, is_favoured=is_favoured)
     return True
+
+
+def _is_in_ci(nodeid: str, server: str | None, *, is_favoured: bool) -> bool:
+    """Return whether a test is one of .ci/run's."""
+    product = product_of(server or "")
+    if not is_favoured:
+        return nodeid.startswith(CI_ELSEWHERE.get(product, ())) and not nodeid.startswith(CI_ONCE)
+    if product == "mariadb":
+        return not nodeid.startswith(LONG) or nodeid.startswith(CI_ON_MARIADB)
+    return not nodeid.startswith(CI_LEAVES_OUT)
 
 
 def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked: bool) -> set[str]:

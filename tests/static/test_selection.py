@@ -2,7 +2,17 @@
 
 import pytest
 
-from tests.run.selection import LONG, VERSIONS, favoured_by, is_selected, newest
+from tests.run.selection import (
+    CI_ELSEWHERE,
+    CI_LEAVES_OUT,
+    CI_ON_MARIADB,
+    CI_ONCE,
+    LONG,
+    VERSIONS,
+    favoured_by,
+    is_selected,
+    newest,
+)
 from tests.run.workers import FIRST
 from tests.static.sources import ROOT
 
@@ -62,7 +72,40 @@ def test_a_test_belongs_to_a_selection(
     assert is_selected(selection, nodeid, place, {"postgres18"}) is expected
 
 
-@pytest.mark.parametrize("begins", [*LONG, *VERSIONS])
+@pytest.mark.parametrize(
+    ("nodeid", "place", "expected"),
+    [
+        (STATIC, None, True),
+        (CHAOS, "postgres18", True),
+        (CLIENT, "mariadb11.8", True),
+        (CHAOS, "mariadb11.8", False),
+        ("tests/chaos/test_server_killed.py::test_x[mariadb11.8]", "mariadb11.8", True),
+        ("tests/engine_only/postgres/test_plans.py::test_x[postgres15]", "postgres15", True),
+        (CONTRACT, "postgres15", False),
+        (CONTRACT, "mysql9.7", True),
+        ("tests/contract/test_hostile_arguments.py::test_x[mysql9.7]", "mysql9.7", False),
+        (CLIENT, "mysql9.7", False),
+        (CLIENT, "sqlserver2022", False),
+    ],
+)
+def test_ci_has_everything_somewhere_and_on_other_servers_what_may_differ(
+    nodeid: str, place: str | None, expected: bool
+) -> None:
+    asked = favoured_by("ci", [*AT_HAND, "mysql9.7"], set(), is_asked=True)
+    assert is_selected("ci", nodeid, place, asked - {"sqlserver2022"}) is expected
+
+
+EVERY_LIST = [
+    *LONG,
+    *VERSIONS,
+    *CI_LEAVES_OUT,
+    *CI_ON_MARIADB,
+    *CI_ONCE,
+    *(begins for rooms in CI_ELSEWHERE.values() for begins in rooms),
+]
+
+
+@pytest.mark.parametrize("begins", EVERY_LIST)
 def test_what_is_listed_exists(begins: str) -> None:
     path, _, name = begins.partition("::")
     assert (ROOT / path).exists()
