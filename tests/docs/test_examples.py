@@ -36,6 +36,14 @@ def test_what_users_ask_for_is_there(server: Server, empty_database: str, tmp_pa
 
 
 @pytest.mark.requires("psql")
+def test_celery_s_page_prints_what_it_says(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    migrate(empty_database)
+    run_page("python_client/CELERY.md", server, empty_database, tmp_path)
+
+
+@pytest.mark.requires("psql")
 def test_the_page_on_coming_from_another_queue_prints_what_it_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ LONG = (
     "tests/examples/test_programs.py::test_a_worker_beside",
     "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
     "tests/metrics/test_scrape.py",
+    "tests/release/",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
