@@ -321,7 +321,8 @@ class OwnedSession(Session):
         """Raise ConnectionLost where the call must not be made again, or no longer."""
         if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
-                f"the connection broke during {routine}: whether it took effect is unknown"
+                f"the connection broke during {routine}: whether it took effect is unknown",
+                is_unknown=True,
             ) from error
         if is_too_late:
             raise ConnectionLost(
