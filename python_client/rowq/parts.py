@@ -117,6 +117,11 @@ def servers_of(urls: str | Mapping[str, str]) -> dict[str | None, str]:
     return servers
 
 
+def server_away(error: Exception) -> HealthCheck:
+    """Return the finding that a server does not answer."""
+    return HealthCheck("server_answers", None, "critical", None, str(error))
+
+
 def parts_of(
     queue_name: str, stripes: int | None, servers: Iterable[str | None]
 ) -> tuple[Part, ...]:

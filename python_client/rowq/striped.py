@@ -18,7 +18,6 @@ from rowq.backoff import Backoff
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.messages import (
-    HealthCheck,
     Lease,
     Maintained,
     Message,
@@ -39,6 +38,7 @@ from rowq.parts import (
     StripedMessage,
     number_of_key,
     parts_of,
+    server_away,
     servers_of,
 )
 from rowq.queue import Queue
@@ -240,7 +240,7 @@ class Striped:
             try:
                 checks = self._once(part, lambda queue, _: queue.health())
             except ConnectionLost as error:
-                checks = [HealthCheck("server_answers", None, "critical", None, str(error))]
+                checks = [server_away(error)]
             found += [ServerCheck(part.server, check) for check in checks]
         return found
 

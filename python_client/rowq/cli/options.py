@@ -4,9 +4,10 @@ import os
 from datetime import datetime
 from typing import Annotated, Any
 
+import click
 import typer
 
-from rowq.cli.database import remember_url
+from rowq.cli.database import is_named, remember_url, remember_urls
 from rowq.engines import EXAMPLE, engine_for_url, engines
 from rowq.errors import EngineUnknown
 
@@ -35,6 +36,36 @@ Url = Annotated[
         default_factory=_url_of_environment,
         callback=remember_url,
     ),
+]
+
+
+class _OneOrNamed(click.types.StringParamType):
+    """A URL, or NAME=URL; a variable of the environment may hold several of the latter."""
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """Return the URLs of a variable: words where the first one has a name, else its text."""
+        words = rv.split()
+        return words if words and is_named(words[0]) else [rv]
+
+
+Urls = Annotated[
+    list[str],
+    typer.Option(
+        "--url",
+        envvar="ROWQ_URL",
+        help=(
+            f"The database: {_SCHEMES}; DATABASE_URL when it is one of these. With --stripes also"
+            " NAME=URL, repeated for several servers."
+        ),
+        show_default=False,
+        default_factory=lambda: [_url_of_environment()],
+        callback=remember_urls,
+        click_type=_OneOrNamed(),
+    ),
+]
+Stripes = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="The queue is a striped one, with N parts on each server."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]

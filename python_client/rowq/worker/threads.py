@@ -66,14 +66,9 @@ class WorkerThreads:
             self._watch(consumers, on_progress, signals)
         finally:
             self._context.stop()
-            for thread in consumers:
-                thread.join()
-            for heartbeat in self._heartbeats.values():
-                heartbeat.end()
-            for maintenance in self._maintenances:
-                maintenance.end()
-            for thread in others:
-                thread.join()
+            _join(consumers)
+            self._end_helpers()
+            _join(others)
         if self._context.failure is not None:
             raise WorkerFailed(described(self._context.failure)) from self._context.failure
         return self._context.counter.snapshot()
@@ -93,6 +88,12 @@ class WorkerThreads:
         if self._context.settings.maintain_seconds > 0:
             helpers += [("maintenance", maintenance.run) for maintenance in self._maintenances]
         return helpers
+
+    def _end_helpers(self) -> None:
+        for heartbeat in self._heartbeats.values():
+            heartbeat.end()
+        for maintenance in self._maintenances:
+            maintenance.end()
 
     def _watch(
         self,
@@ -117,6 +118,11 @@ class WorkerThreads:
         thread = threading.Thread(target=guarded, name=f"rowq-{name}", daemon=True)
         thread.start()
         started.append(thread)
+
+
+def _join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()
 
 
 class Maintenance:
