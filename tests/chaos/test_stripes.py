@@ -25,6 +25,8 @@ LEASE_SECONDS = 5
 MESSAGES = times(300)
 """How many messages each of PRODUCERS hands over at least."""
 PRODUCERS, CONSUMERS = 3, 3
+A_CONNECTION = 25
+"""So many messages a producer hands over on one connection, which keeps to one part."""
 
 
 @dataclass
@@ -68,42 +70,50 @@ class Story:
         """Return a number of a message, or of a claim, that no other part has."""
         return own * 2 * STRIPES + part.number
 
-    def produce(self, name: str, orders: rowq.Striped) -> None:
+    def produce(self, name: str, striped: Striped) -> None:
         """Hand over MESSAGES, and more until the story has gone on enough."""
         count = 0
         while count < MESSAGES or not self.may_end.is_set():
-            count += 1
-            start = self.recorder.clock()
-            try:
-                sent = orders.enqueue(count)
-            except rowq.ConnectionLost as lost:
-                if not lost.is_unknown:
-                    raise
-                self.recorder.record(start, name, "enqueue", known=False)
-                continue
-            self.placed[sent.part.server] += 1
-            there = [(self.number(sent.part, sent.message_id), 5)]
-            self.recorder.record(start, name, "enqueue", results=there)
+            with striped.connect() as orders:
+                for _ in range(A_CONNECTION):
+                    count += 1
+                    self._put(name, orders, count)
 
-    def consume(self, name: str, orders: rowq.Striped) -> None:
+    def _put(self, name: str, orders: rowq.Striped, data: int) -> None:
+        start = self.recorder.clock()
+        try:
+            sent = orders.enqueue(data)
+        except rowq.ConnectionLost as lost:
+            if not lost.is_unknown:
+                raise
+            self.recorder.record(start, name, "enqueue", known=False)
+            return
+        self.placed[sent.part.server] += 1
+        there = [(self.number(sent.part, sent.message_id), 5)]
+        self.recorder.record(start, name, "enqueue", results=there)
+
+    def consume(self, name: str, striped: Striped) -> None:
         """Take and complete messages until the end."""
-        while not self.is_over.is_set():
-            start = self.recorder.clock()
-            messages = orders.dequeue_fast(10, lease_seconds=LEASE_SECONDS)
-            claims: dict[rowq.PartClaim, list[rowq.StripedMessage]] = {}
-            for message in messages:
-                claims.setdefault(message.claim, []).append(message)
-            for claim, members in claims.items():
-                self.recorder.record(
-                    start,
-                    name,
-                    "dequeue",
-                    self.number(claim.part, claim.claim_id),
-                    [(self.number(claim.part, one.message_id), one.attempt) for one in members],
-                    lease_seconds=LEASE_SECONDS,
-                )
-            for claim, members in claims.items():
-                self._complete(name, orders, claim, [one.message_id for one in members])
+        with striped.connect() as orders:
+            while not self.is_over.is_set():
+                self._take(name, orders)
+
+    def _take(self, name: str, orders: rowq.Striped) -> None:
+        start = self.recorder.clock()
+        claims: dict[rowq.PartClaim, list[rowq.StripedMessage]] = {}
+        for message in orders.dequeue_wait(10, lease_seconds=LEASE_SECONDS, wait_seconds=0.5):
+            claims.setdefault(message.claim, []).append(message)
+        for claim, members in claims.items():
+            self.recorder.record(
+                start,
+                name,
+                "dequeue",
+                self.number(claim.part, claim.claim_id),
+                [(self.number(claim.part, one.message_id), one.attempt) for one in members],
+                lease_seconds=LEASE_SECONDS,
+            )
+        for claim, members in claims.items():
+            self._complete(name, orders, claim, [one.message_id for one in members])
 
     def _complete(
         self, name: str, orders: rowq.Striped, claim: rowq.PartClaim, ids: list[int]
@@ -140,8 +150,7 @@ def acting(story: Story, striped: Striped, act: str, count: int) -> Iterator[Non
 
     def run(name: str) -> None:
         try:
-            with striped.connect() as orders:
-                getattr(story, act)(name, orders)
+            getattr(story, act)(name, striped)
         except BaseException as error:
             story.failures.append(error)
             story.is_over.set()

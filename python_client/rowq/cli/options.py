@@ -4,7 +4,6 @@ import os
 from datetime import datetime
 from typing import Annotated, Any
 
-import click
 import typer
 
 from rowq.cli.database import is_named, remember_url, remember_urls
@@ -39,28 +38,26 @@ Url = Annotated[
 ]
 
 
-class _OneOrNamed(click.types.StringParamType):
-    """A URL, or NAME=URL; a variable of the environment may hold several of the latter."""
-
-    def split_envvar_value(self, rv: str) -> list[str]:
-        """Return the URLs of a variable: words where the first one has a name, else its text."""
-        words = rv.split()
-        return words if words and is_named(words[0]) else [rv]
+def _urls_of_environment() -> list[str]:
+    """Return the URLs of ROWQ_URL: several where they have names, else one; or DATABASE_URL."""
+    given = os.environ.get("ROWQ_URL", "")
+    words = given.split()
+    if words and is_named(words[0]):
+        return words
+    return [given or _url_of_environment()]
 
 
 Urls = Annotated[
     list[str],
     typer.Option(
         "--url",
-        envvar="ROWQ_URL",
         help=(
-            f"The database: {_SCHEMES}; DATABASE_URL when it is one of these. With --stripes also"
-            " NAME=URL, repeated for several servers."
+            f"The database: {_SCHEMES}; else ROWQ_URL, or DATABASE_URL when it is one of these."
+            " For a striped queue also NAME=URL, repeated for several servers."
         ),
         show_default=False,
-        default_factory=lambda: [_url_of_environment()],
+        default_factory=_urls_of_environment,
         callback=remember_urls,
-        click_type=_OneOrNamed(),
     ),
 ]
 Stripes = Annotated[
