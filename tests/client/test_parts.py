@@ -12,17 +12,18 @@ from rowq.engines import engine_for_connection
 from rowq.messages import QueueStats
 from rowq.parts import Part, PartStats, Round, Standing, number_of_key, parts_of, servers_of
 from tests.engines.base import Connection
+from tests.static.sources import ROOT
 
 VECTORS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("keys_of_parts.json").read_text("utf-8")
 )
+PAGE = (ROOT / "python_client" / "README.md").read_text("utf-8")
 FORMULAS = {
     "postgres": (
-        "select mod((get_byte(h, 0)::bigint << 24) + (get_byte(h, 1) << 16)"
-        " + (get_byte(h, 2) << 8) + get_byte(h, 3), %s)"
-        " from (select sha256(convert_to(%s, 'UTF8')) as h) as hashed"
+        "('x' || left(encode(sha256(convert_to({key}, 'UTF8')), 'hex'), 8))::bit(32)::bigint"
+        " % {parts}"
     ),
-    "mysql": "select conv(left(sha2(convert(%s using utf8mb4), 256), 8), 16, 10) %% %s",
+    "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {parts}",
 }
 """The same number in SQL, by engine, as the client's page has it."""
 
@@ -83,9 +84,27 @@ def test_sql_finds_the_same_part(connection: Connection) -> None:
         pytest.skip("this engine's formula is on the client's page and has been run nowhere")
     for vector in VECTORS:
         for parts, number in vector["numbers"].items():
-            given = [int(parts), vector["key"]] if name == "postgres" else [vector["key"], parts]
-            ((found,),) = connection.execute(FORMULAS[name], given).fetchall()
+            formula = FORMULAS[name].format(key="'" + vector["key"] + "'", parts=parts)
+            ((found,),) = connection.execute(f"select {formula}").fetchall()
             assert int(found) == number, vector
+
+
+@pytest.mark.parametrize("engine", FORMULAS)
+def test_the_page_has_the_formulas_that_were_run(engine: str) -> None:
+    formula = FORMULAS[engine].format(key="key", parts=8).replace("|", r"\|")
+    assert f"`{formula}`" in PAGE
+
+
+def test_the_page_has_keys_with_their_parts() -> None:
+    known = {vector["key"]: vector["numbers"] for vector in VECTORS}
+    table = PAGE.partition("<!-- keys -->\n")[2].partition("<!-- end of keys")[0]
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
+    )
+    assert rows
+    for key, *numbers in rows:
+        shown = dict(zip((name.removeprefix("of ") for name in head[1:]), numbers, strict=True))
+        assert shown.items() <= {n: str(k) for n, k in known[key.strip("`")].items()}.items()
 
 
 def test_keys_spread_over_the_parts() -> None:
