@@ -27,7 +27,8 @@ def test_every_size_and_both_ways_to_connect_are_measured(home: Path) -> None:
     for size in data["sizes"]:
         assert size["maintained_queues"] == size["queues"]
         assert all(size[key] > 0 for key in size)
-    direct, pooled = data["connections"]
+    hot, direct, pooled = data["connections"]
+    assert hot["queues"] == 1 < direct["queues"]
     assert direct["sessions"] == direct["clients"] == 25
     assert pooled["sessions"] <= data["settings"]["pool"] < pooled["clients"]
     assert direct["messages"] == pooled["messages"] == 50
@@ -48,7 +49,7 @@ def test_the_page_says_of_buffers_what_the_figures_do() -> None:
     few, *between, many = FOUND["scale"]["sizes"]
     more = many | {"dequeue_buffers": few["dequeue_buffers"] + 3}
     page = render(FOUND["scale"] | {"sizes": [few, *between, more]})
-    assert "a dequeue of one of them reads 3 buffers more" in page
+    assert "a dequeue of one of them reads 3 buffers more than with" in page
 
 
 def test_a_node_is_reckoned_from_what_a_message_costs() -> None:

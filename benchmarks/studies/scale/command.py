@@ -6,7 +6,7 @@ from benchmarks.harness.results import write_results
 from benchmarks.studies.pages import RESULTS, SCALE
 from benchmarks.studies.scale.run import ScalePlan, run_scale
 
-_FULL = {"queues": (100, 10_000, 100_000), "calls": 300, "clients": 1_000, "messages": 20}
+_FULL = {"queues": (100, 10_000, 100_000), "calls": 50, "clients": 1_000, "messages": 20}
 _QUICK = {"queues": (10, 200), "calls": 10, "clients": 30, "messages": 2}
 
 

@@ -22,11 +22,12 @@ _POLLS = 10
 _HEAD = f"""\
 How far does it go, and what gives out first? Reckoned from measured processor time and log bytes a
 message ([RESULTS.md](RESULTS.md), [RESULTS-floor.md](RESULTS-floor.md),
-[RESULTS-mariadb.md](RESULTS-mariadb.md), [RESULTS-scale.md](RESULTS-scale.md)); nothing here
-was run at these rates. A message is enqueued, dequeued and completed, durably, with a body of 200
+[RESULTS-mariadb.md](RESULTS-mariadb.md), [RESULTS-scale.md](RESULTS-scale.md)); nothing here was
+run at these rates. A message is enqueued, dequeued and completed, durably, with a body of 200
 bytes. Those figures are of machines with 2 cores; that {CORES} cores do {CORES} times the work of
-one is an **assumption**, and it ends where cores wait for each other. A node here has {CORES},
-of which half are planned for: the rest is for peaks, and for what another node did that is away."""
+one is an **assumption**, and it ends where cores wait for each other. A node here has {CORES} cores
+and is planned to keep half of them busy: the rest is for peaks, and for what another node did that
+is away."""
 
 _NODES = """\
 Log is what each replica receives and each backup of the log keeps. Nodes are independent servers,
@@ -130,7 +131,7 @@ def _limits(scale: dict[str, Any], reckoned: list[Cost]) -> list[tuple[str, str,
     """Return what gives out, when, and what to do then."""
     single, batch = reckoned[:2]
     many = scale["sizes"][-1]
-    direct, pooled = scale["connections"]
+    hot, direct, pooled = scale["connections"]
     session = direct["sessions_mib"] / direct["sessions"]
     calls = math.ceil(many["queues"] / many["maintained_queues"])
     pollers = BUSY * CORES * 1e6 / (_POLLS * many["empty_dequeue_us"])
@@ -150,7 +151,7 @@ def _limits(scale: dict[str, Any], reckoned: list[Cost]) -> list[tuple[str, str,
         (
             "connections",
             f"a session is a process with {session:.1f} MiB: 1,000 of them are"
-            f" {session * 1000 / 1024:.1f} GiB, and they wait for each other's locks and snapshots",
+            f" {session * 1000 / 1024:.1f} GiB",
             f"PgBouncer in transaction mode: {pooled['clients']:,} clients through"
             f" {pooled['sessions']} sessions for {pooled['pooler_us']:.0f} µs of its CPU a message."
             " It has one thread: another one, on the same port, for each full core",
@@ -163,8 +164,10 @@ def _limits(scale: dict[str, Any], reckoned: list[Cost]) -> list[tuple[str, str,
         ),
         (
             "one hot queue",
-            "not before the node, on 2 cores: a queue in 2 to 8 parts did as much as in one. On"
-            " many cores sessions may wait for the last page of an index before that",
+            f"{hot['clients']} sessions took {hot['server_us']:.0f} µs of CPU a message at"
+            f" {hot['queues']} queue, and {direct['server_us']:.0f} at {direct['queues']}, on"
+            f" {scale['host']['cores']} cores. On many cores they may wait for the last page of an"
+            " index",
             "stripes on one server; then on several",
         ),
         (

@@ -11,14 +11,13 @@ one PostgreSQL server. What it means for a plan is in [SCALE.md](SCALE.md)."""
 _QUEUES = """\
 Queues are added to those that there are, and one of them is worked at by one session: messages of
 200 bytes, one at a time. CPU is that of the session's server process, so that other programs on the
-machine count little; buffers are those that `explain (analyze, buffers)` counts for one dequeue
+machine count little, and the least of ten rounds; buffers are those that `explain (analyze, buffers)` counts for one dequeue
 with all statements in it. All queues but this one are empty. A call of `maintain` without a name
-takes 1,000 queues, at random where there are more. Memory is what the session's process shares
-with no other: new, and after the calls above it in the table."""
+takes 1,000 queues, at random where there are more. Memory is the session
+process's own, without the server's buffers: new, and after the calls above it in the table."""
 
 _CONNECTIONS = """\
-Each client has one call of `enqueue` under way all the time, ten queues are enqueued into, and all
-wait for the disk. Direct clients have a session of the server each; PgBouncer, in transaction mode,
+Each client has one call of `enqueue` under way all the time, and all wait for the disk. Direct clients have a session of the server each; PgBouncer, in transaction mode,
 gives them {pool} sessions in turn. Statements are not prepared."""
 
 _COSTS = {
@@ -37,6 +36,7 @@ _COSTS = {
     "session_used_kib": "the same after these calls, KiB",
 }
 _CLIENTS = {
+    "queues": "queues enqueued into",
     "clients": "clients",
     "messages": "messages",
     "sessions": "sessions of the server",
@@ -60,7 +60,7 @@ def render(data: dict[str, Any]) -> str:
         _said(data),
         "## Queues",
         _QUEUES,
-        f"{data['settings']['calls']} calls of each kind.",
+        f"{data['settings']['calls']} calls of each kind in a round.",
         table(
             ["", *(f"{size['queues']:,} queues" for size in sizes)],
             ([title, *(_number(size[key]) for size in sizes)] for key, title in _COSTS.items()),
@@ -80,21 +80,23 @@ def render(data: dict[str, Any]) -> str:
 def _said(data: dict[str, Any]) -> str:
     """Return what the figures say, whatever they are."""
     few, many = data["sizes"][0], data["sizes"][-1]
-    direct, pooled = data["connections"]
+    hot, direct, pooled = data["connections"]
     buffers = many["dequeue_buffers"] - few["dequeue_buffers"]
     same = (
-        "as many buffers"
+        "as many buffers as"
         if not buffers
-        else f"{abs(buffers):g} buffers " + ("more" if buffers > 0 else "fewer")
+        else f"{abs(buffers):g} buffers " + ("more than" if buffers > 0 else "fewer than")
     )
     cpu = many["dequeue_us"] / few["dequeue_us"]
     sessions = direct["sessions_mib"] / direct["sessions"]
     return (
-        f"- With {many['queues']:,} queues a dequeue of one of them reads {same} as with"
+        f"- With {many['queues']:,} queues a dequeue of one of them reads {same} with"
         f" {few['queues']:,} ({many['dequeue_buffers']:g}), and takes {cpu:.2f} times the CPU.\n"
         f"- `maintain` without a name takes {many['maintained_queues']:,} of them in"
         f" {many['maintain_ms']:,.0f} ms of CPU; of one queue by its name"
         f" {many['maintain_one_ms']:.2f} ms.\n"
+        f"- {hot['clients']} sessions took {hot['server_us']:.0f} µs of CPU a message at"
+        f" {hot['queues']} queue, and {direct['server_us']:.0f} at {direct['queues']}.\n"
         f"- {pooled['clients']:,} clients have worked through {pooled['sessions']} sessions with"
         f" {pooled['sessions_mib']:,.0f} MiB; a session each, of {sessions:.1f} MiB, would be"
         f" {sessions * pooled['clients'] / 1024:.1f} GiB. PgBouncer took"
