@@ -127,13 +127,6 @@ class AsyncQueue:
     ) -> None:
         await self.close()
 
-    async def connect(self) -> None:
-        """Connect now and not by the first call, if the connection is this queue's own.
-
-        Raises CannotConnect.
-        """
-        await self._session.connection()
-
     async def close(self) -> None:
         """Close the connection if it is this queue's own; the caller's stays open.
 

@@ -77,15 +77,23 @@ async def connect_striped_async(
 
     Raises CannotConnect when no server can be reached.
     """
-    queues = {
-        name: AsyncQueue(AsyncOwnedSession(url, reconnect_seconds=0), default=default)
-        for name, url in servers_of(urls).items()
+    sessions = {
+        name: AsyncOwnedSession(url, reconnect_seconds=0) for name, url in servers_of(urls).items()
     }
+    queues = {name: AsyncQueue(session, default=default) for name, session in sessions.items()}
     striped = AsyncStriped(
         queue_name, stripes, queues, reconnect_seconds=reconnect_seconds, home=home
     )
-    await striped.connect()
-    return striped
+    lost: Exception | None = None
+    for name, session in sessions.items():
+        try:
+            await session.open()
+        except CannotConnect as error:
+            striped._standings[name].note_loss()
+            lost = error
+        else:
+            return striped
+    raise lost or InvalidArgument("there must be a server")
 
 
 class AsyncStriped:
@@ -148,23 +156,6 @@ class AsyncStriped:
         """Close the queue objects; see AsyncQueue.close."""
         for queue in self._queues.values():
             await queue.close()
-
-    async def connect(self) -> None:
-        """Connect to the first server that can be reached; raises CannotConnect where none can.
-
-        What is the caller's own connection is there already.
-        """
-        lost: Exception | None = None
-        for server in dict.fromkeys(part.server for part in self._own):
-            try:
-                await self._queues[server].connect()
-            except CannotConnect as error:
-                self._standings[server].note_loss()
-                lost = error
-            else:
-                return
-        if lost:
-            raise lost
 
     def queue_of(self, part: Part) -> AsyncQueue:
         """Return the queue object of a part's server, for what is not here: say get_message.

@@ -124,13 +124,6 @@ class Queue:
     ) -> None:
         self.close()
 
-    def connect(self) -> None:
-        """Connect now and not by the first call, if the connection is this queue's own.
-
-        Raises CannotConnect.
-        """
-        self._session.connection()
-
     def close(self) -> None:
         """Close the connection if it is this queue's own; the caller's stays open.
 

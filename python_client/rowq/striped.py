@@ -73,13 +73,21 @@ def connect_striped(
 
     Raises CannotConnect when no server can be reached.
     """
-    queues = {
-        name: Queue(OwnedSession(url, reconnect_seconds=0), default=default)
-        for name, url in servers_of(urls).items()
+    sessions = {
+        name: OwnedSession(url, reconnect_seconds=0) for name, url in servers_of(urls).items()
     }
+    queues = {name: Queue(session, default=default) for name, session in sessions.items()}
     striped = Striped(queue_name, stripes, queues, reconnect_seconds=reconnect_seconds, home=home)
-    striped.connect()
-    return striped
+    lost: Exception | None = None
+    for name, session in sessions.items():
+        try:
+            session.open()
+        except CannotConnect as error:
+            striped._standings[name].note_loss()
+            lost = error
+        else:
+            return striped
+    raise lost or InvalidArgument("there must be a server")
 
 
 class Striped:
@@ -142,23 +150,6 @@ class Striped:
         """Close the queue objects; see Queue.close."""
         for queue in self._queues.values():
             queue.close()
-
-    def connect(self) -> None:
-        """Connect to the first server that can be reached; raises CannotConnect where none can.
-
-        What is the caller's own connection is there already.
-        """
-        lost: Exception | None = None
-        for server in dict.fromkeys(part.server for part in self._own):
-            try:
-                self._queues[server].connect()
-            except CannotConnect as error:
-                self._standings[server].note_loss()
-                lost = error
-            else:
-                return
-        if lost:
-            raise lost
 
     def queue_of(self, part: Part) -> Queue:
         """Return the queue object of a part's server, for what is not here: say get_message.

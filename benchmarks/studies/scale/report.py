@@ -11,14 +11,15 @@ one PostgreSQL server. What it means for a plan is in [SCALE.md](SCALE.md)."""
 _QUEUES = """\
 Queues are added to those that there are, and one of them is worked at by one session: messages of
 200 bytes, one at a time. CPU is that of the session's server process, so that other programs on the
-machine count little, and the least of ten rounds; buffers are those that `explain (analyze, buffers)` counts for one dequeue
-with all statements in it. All queues but this one are empty. A call of `maintain` without a name
-takes 1,000 queues, at random where there are more. Memory is the session
-process's own, without the server's buffers: new, and after the calls above it in the table."""
+machine count little, and the least of ten rounds; buffers are those that `explain (analyze,
+buffers)` counts for one dequeue with all statements in it. All queues but this one are empty. A
+call of `maintain` without a name takes 1,000 queues, at random where there are more. Memory is the
+session process's own, without the server's buffers: new, and after the calls of the table."""
 
 _CONNECTIONS = """\
-Each client has one call of `enqueue` under way all the time, and all wait for the disk. Direct clients have a session of the server each; PgBouncer, in transaction mode,
-gives them {pool} sessions in turn. Statements are not prepared."""
+Each client has one call of `enqueue` under way all the time, and all wait for the disk. Direct
+clients have a session of the server each; PgBouncer, in transaction mode, gives them {pool}
+sessions in turn. Statements are not prepared."""
 
 _COSTS = {
     "create_us": "create a queue, CPU µs",
