@@ -17,8 +17,9 @@ from typing import Any, Self, TypeVar
 
 from rowq.arguments import Default, check_argument
 from rowq.async_queue import AsyncQueue
-from rowq.async_session import AsyncOwnedSession
+from rowq.async_session import LONGEST_WAIT_SECONDS, AsyncOwnedSession
 from rowq.backoff import Backoff
+from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.messages import (
@@ -302,6 +303,7 @@ class AsyncStriped:
 
         part: put all of them there; needed for messages with predecessors.
         """
+        check_batch(messages)
         given = list(messages)
         places: dict[Part | None, list[int]] = {}
         for number, message in enumerate(given):
@@ -330,9 +332,12 @@ class AsyncStriped:
         server that does not answer is passed over; where none does, ConnectionLost is raised after
         reconnect_seconds.
         """
+        size = check_argument("batch_size", "int32", batch_size)
+        if size is None:
+            raise InvalidArgument("batch_size must not be None")
 
         async def take() -> list[StripedMessage]:
-            return await self._take(batch_size, worker_name, lease_seconds)
+            return await self._take(size, worker_name, lease_seconds)
 
         return await self._persist(take)
 
@@ -350,7 +355,10 @@ class AsyncStriped:
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        until = time.monotonic() + wait_seconds
+        seconds_in_all = check_argument("wait_seconds", "float", wait_seconds)
+        if seconds_in_all is None or not 0 <= seconds_in_all <= LONGEST_WAIT_SECONDS:
+            raise InvalidArgument(f"wait_seconds must be 0 to {LONGEST_WAIT_SECONDS:g}")
+        until = time.monotonic() + seconds_in_all
         while True:
             found = await self.dequeue_fast(
                 batch_size, worker_name=worker_name, lease_seconds=lease_seconds

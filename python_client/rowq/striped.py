@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 
 from rowq.arguments import Default, check_argument
 from rowq.backoff import Backoff
+from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.messages import (
@@ -42,7 +43,7 @@ from rowq.parts import (
     servers_of,
 )
 from rowq.queue import Queue
-from rowq.session import OwnedSession
+from rowq.session import LONGEST_WAIT_SECONDS, OwnedSession
 
 _T = TypeVar("_T")
 _log = logging.getLogger("rowq")
@@ -296,6 +297,7 @@ class Striped:
 
         part: put all of them there; needed for messages with predecessors.
         """
+        check_batch(messages)
         given = list(messages)
         places: dict[Part | None, list[int]] = {}
         for number, message in enumerate(given):
@@ -324,9 +326,12 @@ class Striped:
         server that does not answer is passed over; where none does, ConnectionLost is raised after
         reconnect_seconds.
         """
+        size = check_argument("batch_size", "int32", batch_size)
+        if size is None:
+            raise InvalidArgument("batch_size must not be None")
 
         def take() -> list[StripedMessage]:
-            return self._take(batch_size, worker_name, lease_seconds)
+            return self._take(size, worker_name, lease_seconds)
 
         return self._persist(take)
 
@@ -344,7 +349,10 @@ class Striped:
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        until = time.monotonic() + wait_seconds
+        seconds_in_all = check_argument("wait_seconds", "float", wait_seconds)
+        if seconds_in_all is None or not 0 <= seconds_in_all <= LONGEST_WAIT_SECONDS:
+            raise InvalidArgument(f"wait_seconds must be 0 to {LONGEST_WAIT_SECONDS:g}")
+        until = time.monotonic() + seconds_in_all
         while True:
             found = self.dequeue_fast(
                 batch_size, worker_name=worker_name, lease_seconds=lease_seconds

@@ -196,6 +196,36 @@ def test_predecessors_are_messages_of_a_part(striped: rowq.Striped) -> None:
         striped.enqueue_batch([1, rowq.NewMessage(data=2, predecessor_positions=[1])])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda striped: striped.enqueue_batch({"id": 1}),
+        lambda striped: striped.enqueue_batch("text"),
+        lambda striped: striped.dequeue_fast(0),
+        lambda striped: striped.dequeue_fast("ten"),
+        lambda striped: striped.dequeue_fast(None),
+        lambda striped: striped.dequeue_wait(wait_seconds=-1),
+        lambda striped: striped.dequeue_wait(wait_seconds=float("nan")),
+        lambda striped: striped.enqueue(1, dedup_key=7),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    striped: rowq.Striped, call: Callable[[rowq.Striped], object]
+) -> None:
+    with pytest.raises(rowq.InvalidArgument):
+        call(striped)
+
+
+def test_a_batch_with_keys_is_whole_in_each_part_by_itself(striped: rowq.Striped) -> None:
+    (first, *_, last) = striped.parts
+    keys = {striped.part_of_key(str(key)): str(key) for key in range(64)}
+    good = rowq.NewMessage(data=1, dedup_key=keys[first])
+    bad = rowq.NewMessage(data=2, dedup_key=keys[last], priority=77)
+    with pytest.raises(rowq.InvalidArgument):
+        striped.enqueue_batch([good, bad])
+    assert [one.part for one in striped.undrained()] == [first]
+
+
 def test_it_waits_at_one_part_and_asks_the_others_in_between(
     database_url: str, queue_name: str, striped: rowq.Striped
 ) -> None:
