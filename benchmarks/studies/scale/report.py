@@ -88,11 +88,11 @@ def _said(data: dict[str, Any]) -> str:
         if not buffers
         else f"{abs(buffers):g} buffers " + ("more than" if buffers > 0 else "fewer than")
     )
-    cpu = many["dequeue_us"] / few["dequeue_us"]
     sessions = direct["sessions_mib"] / direct["sessions"]
     return (
         f"- With {many['queues']:,} queues a dequeue of one of them reads {same} with"
-        f" {few['queues']:,} ({many['dequeue_buffers']:g}), and takes {cpu:.2f} times the CPU.\n"
+        f" {few['queues']:,} ({many['dequeue_buffers']:g}), and takes"
+        f" {many['dequeue_us']:.0f} µs of CPU where it took {few['dequeue_us']:.0f}.\n"
         f"- `maintain` without a name takes {many['maintained_queues']:,} of them in"
         f" {many['maintain_ms']:,.0f} ms of CPU; of one queue by its name"
         f" {many['maintain_one_ms']:.2f} ms.\n"
