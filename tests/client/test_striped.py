@@ -137,6 +137,7 @@ def test_a_striped_queue_is_paused_and_resumed_in_all_parts(striped: rowq.Stripe
     assert len(striped.dequeue_fast()) == 1
 
 
+@pytest.mark.requires("limits")
 @pytest.mark.promise("P28")
 def test_limits_are_those_of_each_part(striped: rowq.Striped) -> None:
     striped.alter_queue(max_leased=2)
@@ -159,6 +160,61 @@ def test_in_the_callers_transaction_it_is_there_after_the_commit_only(
         striped.enqueue(4, dedup_key="b")
         own.execute("rollback")
         assert striped.undrained() == []
+
+
+@pytest.mark.promise("P09")
+def test_what_comes_back_is_in_front_of_its_part(striped: rowq.Striped) -> None:
+    first, second, *_ = striped.parts
+    sent = [striped.enqueue(number, part=first).message_id for number in range(3)]
+    striped.enqueue(3, part=second)
+    consumer = rowq.Striped(
+        first.queue_name.partition("/")[0], STRIPES, striped.queue_of(first), home=0
+    )
+    (message,) = consumer.dequeue_fast()
+    consumer.release(message.claim)
+    again = consumer.dequeue_fast(10)
+    assert [one.message_id for one in again if one.part == first] == sent
+
+
+@pytest.mark.requires("predecessors")
+@pytest.mark.promise("P25")
+def test_a_message_waits_for_predecessors_of_its_part(striped: rowq.Striped) -> None:
+    part = striped.parts[1]
+    placed = striped.enqueue_batch(
+        [1, rowq.NewMessage(data=2, predecessor_positions=[1])], part=part
+    )
+    last = striped.enqueue(3, predecessor_ids=[placed[1].message_id], part=part)
+    done = []
+    while found := striped.dequeue_fast(10):
+        for message in found:
+            assert message.part == part
+            done.append(message.message_id)
+            striped.complete(message.claim, [message.message_id])
+    assert done == [*(one.message_id for one in placed), last.message_id]
+
+
+@pytest.mark.requires("limits")
+@pytest.mark.promise("P29")
+def test_a_rate_is_that_of_each_part(striped: rowq.Striped) -> None:
+    striped.alter_queue(rate_limit=2, rate_seconds=3600)
+    for part in striped.parts:
+        striped.enqueue_batch(range(3), part=part)
+    assert len(striped.dequeue_fast(100)) == 2 * STRIPES
+    assert striped.dequeue_fast(100) == []
+
+
+@pytest.mark.requires("topics")
+@pytest.mark.promise("P30", "P35")
+def test_a_schedule_and_a_topic_are_of_one_part(striped: rowq.Striped, queue_name: str) -> None:
+    part = striped.parts[2]
+    queue = striped.queue_of(part)
+    topic = f"striped.{queue_name.translate({ord(one): '_' for one in ' /[].:'})}"
+    queue.bind_topic(part.queue_name, topic)
+    queue.create_schedule(part.queue_name, "nightly", 2, cron="0 3 * * *")
+    queue.run_schedule(part.queue_name, "nightly")
+    assert [one.queue_name for one in queue.publish(topic, 1)] == [part.queue_name]
+    found = striped.dequeue_fast(10)
+    assert [(one.part, one.data) for one in found] == [(part, 2), (part, 1)]
 
 
 def test_growing_is_safe_when_nothing_is_left_that_keys_are_about(striped: rowq.Striped) -> None:
