@@ -16,11 +16,12 @@ from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
 from benchmarks.studies.seeds import all_seeds
 
-_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements", "features")
+_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements", "features", "scale")
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs; "
-    "floor: what rows alone cost; statements: how many a call runs; features: what each costs"
+    "floor: what rows alone cost; statements: how many a call runs; features: what each costs; "
+    "scale: many queues, many connections"
 )
 _AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
@@ -41,6 +42,7 @@ def main(words: list[str] | None = None) -> None:
         "floor": _floor_set,
         "statements": _statements_set,
         "features": _features_set,
+        "scale": _scale_set,
     }
     if asked.set in others:
         others[asked.set](asked)
@@ -140,6 +142,21 @@ def _features_set(asked: argparse.Namespace) -> None:
         quick=asked.quick,
         to=asked.to or (SCRATCH if asked.quick else COMMITTED),
         home=SCRATCH / "features",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+
+
+def _scale_set(asked: argparse.Namespace) -> None:
+    """Measure many queues and many connections, which has its own page."""
+    # Import it here and not at the top, because it needs what the tests know of PgBouncer.
+    from benchmarks.studies.scale.command import scale_set
+
+    scale_set(
+        quick=asked.quick,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "scale",
         root=ROOT,
         command=_command(asked),
         note=asked.note,

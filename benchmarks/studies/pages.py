@@ -15,6 +15,8 @@ from benchmarks.studies.profile import report as profile_report
 from benchmarks.studies.queues import plots, report
 from benchmarks.studies.queues_mariadb import plots as mariadb_plots
 from benchmarks.studies.queues_mariadb import report as mariadb_report
+from benchmarks.studies.scale import paper as scale_paper
+from benchmarks.studies.scale import report as scale_report
 from benchmarks.studies.seeds import report as seeds_report
 from benchmarks.studies.statements import report as statements_report
 
@@ -71,4 +73,6 @@ SEEDS = Page(
     lambda found: seeds_report.render({_SEEDS[name]: data for name, data in found.items()}),
 )
 STATEMENTS = Page("README.md", tuple(statements_report.SOURCES), statements_report.render)
-PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, FEATURES, SEEDS, STATEMENTS)
+SCALE = Page("RESULTS-scale.md", ("scale",), lambda found: scale_report.render(found["scale"]))
+PAPER = Page("SCALE.md", scale_paper.SOURCES, scale_paper.render)
+PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, FEATURES, SEEDS, STATEMENTS, SCALE, PAPER)

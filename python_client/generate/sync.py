@@ -17,7 +17,7 @@ REPLACEMENTS = (
     (r"; Queue takes", "; async-Queue takes"),
     (r"if not self\._source\.is_async", "if self._source.is_async"),
     (r"import Awaitable, ", "import "),
-    (r"Awaitable\[None\]", "None"),
+    (r"Awaitable\[((?:[^\[\]]|\[[^\]]*\])+)\]", r"\1"),
     (r"import asyncio\n", "import threading\n"),
     (r"asyncio\.sleep", "time.sleep"),
     (r"asyncio\.Lock", "threading.Lock"),
@@ -27,10 +27,13 @@ REPLACEMENTS = (
     (r"\basync (def|with) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
-    (r"\b(connect|call|close|break_off|driver_connection|savepoint)_async\b", r"\1"),
-    (r"\basync_(session|queue)\b", r"\1"),
-    (r"\ban AsyncQueue\b", "a Queue"),
-    (r"\bAsync(Queue|Session|BorrowedSession|OwnedSession)\b", r"\1"),
+    (
+        r"\b(connect|connect_striped|call|close|break_off|driver_connection|savepoint)_async\b",
+        r"\1",
+    ),
+    (r"\basync_(session|queue|striped)\b", r"\1"),
+    (r"\ban Async(Queue|Striped)\b", r"a \1"),
+    (r"\bAsync(Queue|Striped|Session|BorrowedSession|OwnedSession)\b", r"\1"),
     (r"async-Queue", "AsyncQueue"),
     (r"async-(\w+\.py)", r"async_\1"),
 )
@@ -41,7 +44,7 @@ def synchronous(module: str) -> str:
     source = (PACKAGE / module).read_text(encoding="utf-8")
     for pattern, replacement in REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
-    sorted_imports = _ruff(source, "check", "--quiet", "--select", "I", "--fix")
+    sorted_imports = _ruff(source, "check", "--quiet", "--select", "I,F401", "--fix")
     return _ruff(sorted_imports, "format")
 
 

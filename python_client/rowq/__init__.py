@@ -8,6 +8,7 @@
 """
 
 from rowq.async_queue import AsyncQueue, connect_async
+from rowq.async_striped import AsyncStriped, connect_striped_async
 from rowq.errors import (
     CannotConnect,
     ConnectionLost,
@@ -63,7 +64,9 @@ from rowq.messages import (
     TopicBinding,
     TopicOutcome,
 )
+from rowq.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
 from rowq.queue import Queue, connect
+from rowq.striped import Striped, connect_striped
 from rowq.tracing import follow_environment, instrument, uninstrument
 from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
 
@@ -72,6 +75,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Archived",
     "AsyncQueue",
+    "AsyncStriped",
     "Attempt",
     "BatchEnqueued",
     "BatchPublished",
@@ -100,7 +104,11 @@ __all__ = [
     "NewMessage",
     "Outcome",
     "PackageMissing",
+    "Part",
+    "PartClaim",
+    "PartStats",
     "PeekedMessage",
+    "Placed",
     "Promoted",
     "Published",
     "PurgedArchive",
@@ -120,7 +128,10 @@ __all__ = [
     "Schedule",
     "ScheduleNotFound",
     "ScheduleOutcome",
+    "ServerCheck",
     "StaleClaim",
+    "Striped",
+    "StripedMessage",
     "TopicBinding",
     "TopicOutcome",
     "UnreadableHeaders",
@@ -131,6 +142,8 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "connect_striped",
+    "connect_striped_async",
     "instrument",
     "uninstrument",
 ]

@@ -49,8 +49,9 @@ _log = logging.getLogger("rowq")
 SLICE_SECONDS = 5.0
 """How long a server is asked to wait at a time; so long it may go on for a client that is gone."""
 
-# This is the longest wait that the contract allows; the routine itself refuses a longer one.
-_LONGEST_WAIT_SECONDS = 3600.0
+LONGEST_WAIT_SECONDS = 3600.0
+"""The longest wait that the contract allows; the routine itself refuses a longer one."""
+
 # After each slice a wait leaves the connection alone for so long, so that another caller gets it:
 # a lock of Python's threads does not go to the thread that has waited for it longest.
 _TURN_SECONDS = 0.001
@@ -100,7 +101,7 @@ class AsyncSession(ABC):
         The server never waits for long, as it does not notice a client that is gone.
         """
         seconds = check_argument("wait_seconds", "float", wait_seconds)
-        if seconds is None or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
+        if seconds is None or not 0 < seconds <= LONGEST_WAIT_SECONDS:
             return await self.call(routine, {**arguments, "wait_seconds": seconds})
         until = time.monotonic() + seconds
         while True:
@@ -322,12 +323,13 @@ class AsyncOwnedSession(AsyncSession):
         """Raise ConnectionLost where the call must not be made again, or no longer."""
         if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
-                f"the connection broke during {routine}: whether it took effect is unknown"
+                f"the connection broke during {routine}: whether it took effect is unknown",
+                is_unknown=True,
             ) from error
         if is_too_late:
-            raise ConnectionLost(
-                f"no connection for {routine} within {self._reconnect_seconds:g} s: {error}"
-            ) from error
+            seconds = self._reconnect_seconds
+            within = f" within {seconds:g} s" if seconds else ""
+            raise ConnectionLost(f"no connection for {routine}{within}: {error}") from error
 
 
 def _left(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:

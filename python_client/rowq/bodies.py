@@ -47,7 +47,13 @@ def plain_results(results: Sequence[Any] | None, default: Default | None) -> Seq
 
 
 def batch_entries(messages: Iterable[Any], default: Default | None = None) -> list[dict[str, Any]]:
-    """Return messages as the objects of a batch's JSON array; raises InvalidArgument.
+    """Return messages as the objects of a batch's JSON array; raises InvalidArgument."""
+    check_batch(messages)
+    return [_batch_entry(place, message, default) for place, message in enumerate(messages)]
+
+
+def check_batch(messages: Iterable[Any]) -> None:
+    """Refuse what is no list of messages; raises InvalidArgument.
 
     A mapping, a text or bytes may be iterated over, and are hardly meant as many messages.
     """
@@ -58,7 +64,6 @@ def batch_entries(messages: Iterable[Any], default: Default | None = None) -> li
             f"messages must be a list, of values or of rowq.NewMessage, and is a"
             f" {type(messages).__name__}"
         )
-    return [_batch_entry(place, message, default) for place, message in enumerate(messages)]
 
 
 def _batch_entry(place: int, given: Any, default: Default | None) -> dict[str, Any]:

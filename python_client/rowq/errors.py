@@ -97,7 +97,15 @@ class CannotConnect(RowqError):
 
 
 class ConnectionLost(RowqError):
-    """The connection broke; the text says whether the call's effect is known."""
+    """The connection broke; the text says whether the call's effect is known.
+
+    is_unknown: whether the call may have taken effect; else it has not, or may be repeated.
+    """
+
+    def __init__(self, text: str = "", *, is_unknown: bool = False) -> None:
+        """Keep `text`, and whether the call may have taken effect."""
+        super().__init__(text)
+        self.is_unknown = is_unknown
 
 
 class QueueClosed(RowqError):

@@ -31,12 +31,15 @@ class KillableServer:
     """A private server, or a given one. Both deaths bring it back under the same URLs.
 
     crash: kills it as a power failure would. stop_at_once: stops it without letting anybody finish.
+    kill, restart: the two halves of crash, for a server that stays away for a while.
     can_die: whether it can be killed; tests that do so are marked `requires("restart")`.
     """
 
     server: Server
     crash: Callable[[], None]
     stop_at_once: Callable[[], None]
+    kill: Callable[[], None]
+    restart: Callable[[], None]
     can_die: bool = True
 
     @property
@@ -76,6 +79,8 @@ def killable_postgres(_version: str) -> Iterator[KillableServer]:
                 server,
                 crash=lambda: die(local.kill),
                 stop_at_once=lambda: die(lambda: os.kill(local.pid, signal.SIGQUIT)),
+                kill=local.kill,
+                restart=local.restart,
             )
     except LocalPostgresError as reason:
         raise Unavailable(str(reason)) from None
@@ -103,6 +108,8 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
             server,
             crash=lambda: die(signal.SIGKILL),
             stop_at_once=lambda: die(signal.SIGTERM),
+            kill=lambda: local.kill(signal.SIGKILL),
+            restart=local.restart,
         )
     finally:
         server.close()
@@ -110,7 +117,14 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
 
 def given(server: Server) -> KillableServer:
     """Return a server that runs already and is not killed."""
-    return KillableServer(server, crash=server.crash, stop_at_once=server.restart, can_die=False)
+    return KillableServer(
+        server,
+        crash=server.crash,
+        stop_at_once=server.restart,
+        kill=server.crash,
+        restart=server.restart,
+        can_die=False,
+    )
 
 
 @contextmanager
@@ -125,7 +139,13 @@ def in_container(
         server.restart()
 
     try:
-        yield KillableServer(server, crash=crash, stop_at_once=server.restart)
+        yield KillableServer(
+            server,
+            crash=crash,
+            stop_at_once=server.restart,
+            kill=server.crash,
+            restart=server.restart,
+        )
     finally:
         server.close()
 

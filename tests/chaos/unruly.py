@@ -87,7 +87,7 @@ def programs(url: str) -> None:
     new.replace(program)
     os.environ |= {unruly_program.WORKER: str(os.getpid()), "ROWQ_TEST_PYTHON": sys.executable}
     with Programs(grace_seconds=0.5) as running:
-        command = Command(QUEUE, (str(program),), running)
+        command = Command((str(program),), running)
         rowq.Worker(url, QUEUE, command, threads=4, **OPTIONS).run()
 
 

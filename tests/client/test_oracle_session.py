@@ -98,7 +98,8 @@ def test_a_call_that_did_nothing_is_made_again(
 def test_a_call_that_was_refused_for_a_reason_that_passes_is_made_again_for_a_worker_only(
     made: list[Made], answer: Callable[..., None], error: Exception
 ) -> None:
-    worker = rowq.Worker(URL, "q", print)._context.session()
+    context = rowq.Worker(URL, "q", print)._context
+    worker = context.session(context.servers[0])
     answer(error, error)
     assert worker.call("complete", {}) == [(7,)]
     answer(error)

@@ -214,7 +214,7 @@ def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
     noon = datetime.now().astimezone()
     row = (1, 2, 3, None, None, "", None, noon, noon, None)
     own = rowq.Worker("postgresql://host/db", "q", print)._context
-    claim = LiveClaim(own, [row], time.monotonic(), 30)
+    claim = LiveClaim(own, own.parts[0], [row], time.monotonic(), 30)
 
     def meanwhile() -> None:
         if handed_in:

@@ -1,8 +1,11 @@
 """Opens the database of a command, and hides the secrets of its URL."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
+
+import typer
 
 import rowq
 from rowq.engines import engine_for_url, is_driver_error, part_of
@@ -10,6 +13,9 @@ from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 from rowq.secrets import without_secrets
+from rowq.striped import Striped
+
+_NAMED = re.compile(r"([\w-]+)=(\w+://.*)", re.DOTALL)
 
 _seen_urls: set[str] = set()
 
@@ -23,6 +29,60 @@ def remember_url(url: str | None) -> str | None:
     if url:
         _seen_urls.add(url)
     return url
+
+
+def remember_urls(urls: list[str]) -> list[str]:
+    """Note several URLs, with names or without, as remember_url does."""
+    for url in urls:
+        named = _NAMED.fullmatch(url)
+        remember_url(named[2] if named else url)
+    return urls
+
+
+def is_named(url: str) -> bool:
+    """Whether a text is NAME=URL and no URL."""
+    return _NAMED.fullmatch(url) is not None
+
+
+def servers_in(urls: Sequence[str]) -> str | dict[str, str]:
+    """Return the URL that was given, or the URLs by their names; raises typer.BadParameter."""
+    named = [_NAMED.fullmatch(url) for url in urls]
+    if len(urls) == 1 and named[0] is None:
+        return urls[0]
+    found = {match[1]: match[2] for match in named if match}
+    if len(found) < len(urls):
+        raise typer.BadParameter(
+            "several servers are written NAME=URL, each with a name of its own",
+            param_hint="'--url'",
+        )
+    return found
+
+
+def only_url(urls: Sequence[str]) -> str:
+    """Return the URL of the only server; raises typer.BadParameter where there are several."""
+    found = servers_in(urls)
+    if not isinstance(found, str):
+        raise typer.BadParameter(
+            "servers with names are for a striped queue: give --stripes", param_hint="'--url'"
+        )
+    return found
+
+
+@contextmanager
+def open_striped(
+    urls: Sequence[str], queue_name: str, stripes: int, reconnect_seconds: float = 5.0
+) -> Iterator[Striped]:
+    """Connect to a striped queue for the length of a block, as open_queue does."""
+    servers = servers_in(urls)
+    try:
+        with rowq.connect_striped(
+            queue_name, stripes, servers, reconnect_seconds=reconnect_seconds
+        ) as striped:
+            yield striped
+    except Exception as error:
+        for url in [servers] if isinstance(servers, str) else servers.values():
+            check_installed(url, error)
+        raise
 
 
 @contextmanager

@@ -133,7 +133,6 @@ class Command:
     cannot run ends the worker, see CannotRun.
     """
 
-    queue_name: str
     arguments: tuple[str, ...]
     programs: Programs
     trial: Trial = field(default_factory=Trial)
@@ -177,7 +176,7 @@ class Command:
             body = files.enter_context(tempfile.TemporaryFile())
             body.write(_body(message))
             body.seek(0)
-            facts = facts_of(self.queue_name, message)
+            facts = facts_of(message.part.queue_name, message)
             file = files.enter_context(self.programs.new_file(as_json(facts)))
             program = self.programs.start(self.arguments, environment(facts, file), body, errors)
             return Run(program, errors, files.pop_all())

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rowq.cli.database import remember_url
+from rowq.cli.database import is_named, remember_url, remember_urls
 from rowq.engines import EXAMPLE, engine_for_url, engines
 from rowq.errors import EngineUnknown
 
@@ -35,6 +35,34 @@ Url = Annotated[
         default_factory=_url_of_environment,
         callback=remember_url,
     ),
+]
+
+
+def _urls_of_environment() -> list[str]:
+    """Return the URLs of ROWQ_URL: several where they have names, else one; or DATABASE_URL."""
+    given = os.environ.get("ROWQ_URL", "")
+    words = given.split()
+    if words and is_named(words[0]):
+        return words
+    return [given or _url_of_environment()]
+
+
+Urls = Annotated[
+    list[str],
+    typer.Option(
+        "--url",
+        help=(
+            f"The database: {_SCHEMES}; else ROWQ_URL, or DATABASE_URL when it is one of these."
+            " For a striped queue also NAME=URL, repeated for several servers."
+        ),
+        show_default=False,
+        default_factory=_urls_of_environment,
+        callback=remember_urls,
+    ),
+]
+Stripes = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="The queue is a striped one, with N parts on each server."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]

@@ -18,6 +18,7 @@ from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import printable
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Enqueued
+from rowq.parts import Part, Placed
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
@@ -89,8 +90,28 @@ def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
     if as_json:
         print_json(enqueued)
     else:
-        said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
-        typer.echo(f"{said[enqueued.outcome]} {enqueued.message_id}")
+        typer.echo(said_of(enqueued))
+
+
+def said_of(enqueued: Enqueued) -> str:
+    """Return in words what became of a message that was handed over."""
+    said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
+    return f"{said[enqueued.outcome]} {enqueued.message_id}"
+
+
+def print_placed(placed: Placed, as_json: bool) -> None:
+    """Print what became of a message of a striped queue, and where it is."""
+    sent = Enqueued(placed.message_id, placed.outcome)
+    if as_json:
+        print_json(place_of(placed.part) | record(sent))
+    else:
+        typer.echo(f"{said_of(sent)} in {placed.part}")
+
+
+def place_of(part: Part) -> dict[str, Any]:
+    """Return where a part is: its server, where there are several, and its queue."""
+    server = {} if part.server is None else {"server": part.server}
+    return server | {"queue_name": part.queue_name}
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rowq.cli.database import open_queue
+from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import BadInput
 from rowq.cli.options import (
     AsJson,
@@ -18,10 +18,12 @@ from rowq.cli.options import (
     Priority,
     QueueName,
     RunAt,
+    Stripes,
     Url,
+    Urls,
     message_options,
 )
-from rowq.cli.output import print_enqueued, print_rows
+from rowq.cli.output import print_enqueued, print_placed, print_rows
 from rowq.cli.streams import STANDARD_INPUT
 
 
@@ -56,7 +58,7 @@ Expire = Annotated[
 
 def enqueue(
     queue_name: QueueName,
-    url: Url,
+    url: Urls,
     body: Body = None,
     binary: Binary = None,
     no_body: NoBody = False,
@@ -77,6 +79,7 @@ def enqueue(
     message_type: MessageType = None,
     header: Headers = None,
     max_attempts: MessageMaxAttempts = None,
+    stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
     """Hand over one message; rowq load takes a whole file of them.
@@ -85,18 +88,22 @@ def enqueue(
     lines it has.
     """
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
-    content = _content(body, binary, no_body)
-    with open_queue(url) as queue:
-        enqueued = queue.enqueue(
-            queue_name,
-            **content,
-            **options,
-            dedup_key=dedup_key,
-            group_key=group,
-            predecessor_ids=after or None,
-            on_predecessor_dead=on_predecessor_dead,
-            expire_seconds=expire,
-        )
+    if stripes is not None and after:
+        raise typer.BadParameter("--after is for one queue: name the part, such as orders/3")
+    options |= _content(body, binary, no_body) | {
+        "dedup_key": dedup_key,
+        "group_key": group,
+        "predecessor_ids": after or None,
+        "on_predecessor_dead": on_predecessor_dead,
+        "expire_seconds": expire,
+    }
+    if stripes is not None:
+        with open_striped(url, queue_name, stripes) as striped:
+            placed = striped.enqueue(**options)
+        print_placed(placed, as_json)
+        return
+    with open_queue(only_url(url)) as queue:
+        enqueued = queue.enqueue(queue_name, **options)
     print_enqueued(enqueued, as_json)
 
 

@@ -1,15 +1,16 @@
-"""rowq queue ...: create, list, show, alter, pause, resume, purge, drop."""
+"""rowq queue ...: create, list, show, alter, pause, resume, purge, drop, drained."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import typer
 
-from rowq.cli.database import open_queue
+from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import CommandFailed
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import AsJson, QueueName, Url
-from rowq.cli.output import print_facts, print_json, print_rows, record
+from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls
+from rowq.cli.output import place_of, print_facts, print_json, print_rows, record
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
 from rowq.queue import Queue
 
@@ -19,6 +20,8 @@ _COUNTS = (
     "queue_name", "is_paused", "ready", "delayed", "leased", "dead", "blocked",
     "oldest_ready_seconds",
 )  # fmt: skip
+
+_LEFT = ("ready", "delayed", "leased", "blocked", "dead")
 
 LeaseSetting = Annotated[int | None, typer.Option(help="Length of a lease, 1 to 86400.")]
 MaxAttempts = Annotated[int | None, typer.Option(help="Leases before a message is dead.")]
@@ -65,7 +68,7 @@ HistoryDays = Annotated[
 @app.command()
 def create(
     queue_name: QueueName,
-    url: Url,
+    url: Urls,
     lease_seconds: LeaseSetting = None,
     max_attempts: MaxAttempts = None,
     backoff_base_seconds: BackoffBase = None,
@@ -82,6 +85,7 @@ def create(
     rate_seconds: RateSeconds = None,
     result_seconds: ResultSeconds = None,
     history_days: HistoryDays = None,
+    stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
@@ -103,14 +107,26 @@ def create(
         "result_seconds": result_seconds,
         "history_days": history_days,
     }
-    with open_queue(url) as queue:
-        outcome = queue.create_queue(queue_name, **settings)
-        others = _other_settings(queue, outcome, settings)
-    _print_outcome(outcome, as_json)
-    if others:
+    with ExitStack() as stack:
+        made: list[tuple[Queue, QueueOutcome]]
+        if stripes is None:
+            queue = stack.enter_context(open_queue(only_url(url)))
+            made = [(queue, queue.create_queue(queue_name, **settings))]
+        else:
+            striped = stack.enter_context(open_striped(url, queue_name, stripes))
+            outcomes = striped.create_queue(**settings)
+            made = list(zip(map(striped.queue_of, striped.parts), outcomes, strict=True))
+        others = {
+            outcome.queue_name: different
+            for queue, outcome in made
+            if (different := _other_settings(queue, outcome, settings))
+        }
+    for _, outcome in made:
+        _print_outcome(outcome, as_json)
+    for name, different in others.items():
         raise CommandFailed(
             ExitCode.INCOMPLETE,
-            f"{queue_name} exists, and its settings are as they were: {'; '.join(others)};"
+            f"{name} exists, and its settings are as they were: {'; '.join(different)};"
             " rowq queue alter changes them",
         )
 
@@ -118,7 +134,7 @@ def create(
 @app.command()
 def alter(
     queue_name: QueueName,
-    url: Url,
+    url: Urls,
     lease_seconds: LeaseSetting = None,
     max_attempts: MaxAttempts = None,
     backoff_base_seconds: BackoffBase = None,
@@ -135,30 +151,29 @@ def alter(
     rate_seconds: RateSeconds = None,
     result_seconds: ResultSeconds = None,
     history_days: HistoryDays = None,
+    stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
-    with open_queue(url) as queue:
-        outcome = queue.alter_queue(
-            queue_name,
-            lease_seconds=lease_seconds,
-            max_attempts=max_attempts,
-            backoff_base_seconds=backoff_base_seconds,
-            backoff_factor=backoff_factor,
-            backoff_cap_seconds=backoff_cap_seconds,
-            backoff_jitter=backoff_jitter,
-            archive_days=archive_days,
-            max_body_length=max_body_length,
-            group_limit=group_limit,
-            group_after_dead=group_after_dead,
-            group_pause_seconds=group_pause_seconds,
-            max_leased=max_leased,
-            rate_limit=rate_limit,
-            rate_seconds=rate_seconds,
-            result_seconds=result_seconds,
-            history_days=history_days,
-        )
-    _print_outcome(outcome, as_json)
+    settings: dict[str, Any] = {
+        "lease_seconds": lease_seconds,
+        "max_attempts": max_attempts,
+        "backoff_base_seconds": backoff_base_seconds,
+        "backoff_factor": backoff_factor,
+        "backoff_cap_seconds": backoff_cap_seconds,
+        "backoff_jitter": backoff_jitter,
+        "archive_days": archive_days,
+        "max_body_length": max_body_length,
+        "group_limit": group_limit,
+        "group_after_dead": group_after_dead,
+        "group_pause_seconds": group_pause_seconds,
+        "max_leased": max_leased,
+        "rate_limit": rate_limit,
+        "rate_seconds": rate_seconds,
+        "result_seconds": result_seconds,
+        "history_days": history_days,
+    }
+    _do(url, queue_name, stripes, "alter_queue", as_json, **settings)
 
 
 @app.command("list")
@@ -181,17 +196,19 @@ def show(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def pause(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
+def pause(
+    queue_name: QueueName, url: Urls, stripes: Stripes = None, as_json: AsJson = False
+) -> None:
     """Stop delivery; enqueue and finishing go on."""
-    with open_queue(url) as queue:
-        _print_outcome(queue.pause_queue(queue_name), as_json)
+    _do(url, queue_name, stripes, "pause_queue", as_json)
 
 
 @app.command()
-def resume(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
+def resume(
+    queue_name: QueueName, url: Urls, stripes: Stripes = None, as_json: AsJson = False
+) -> None:
     """Start delivery again."""
-    with open_queue(url) as queue:
-        _print_outcome(queue.resume_queue(queue_name), as_json)
+    _do(url, queue_name, stripes, "resume_queue", as_json)
 
 
 @app.command()
@@ -218,15 +235,60 @@ def purge(
 @app.command()
 def drop(
     queue_name: QueueName,
-    url: Url,
+    url: Urls,
     force: Annotated[
         bool, typer.Option("--force", help="With everything in it, archive included.")
     ] = False,
+    stripes: Stripes = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove an empty queue, or with --force any queue."""
-    with open_queue(url) as queue:
-        _print_outcome(queue.drop_queue(queue_name, force=force), as_json)
+    _do(url, queue_name, stripes, "drop_queue", as_json, force=force)
+
+
+@app.command()
+def drained(
+    queue_name: QueueName,
+    url: Urls,
+    stripes: Annotated[
+        int, typer.Option(metavar="N", help="How many parts it has had on each server.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Say if a striped queue may have another number of parts; exits with 4 when not yet.
+
+    First stop all that enqueue messages with keys. What is left in the parts is listed.
+    """
+    with open_striped(url, queue_name, stripes) as striped:
+        left = striped.undrained()
+    rows = [
+        place_of(one.part)
+        | {name: one.stats and getattr(one.stats, name) for name in _LEFT}
+        | {"error": one.error}
+        for one in left
+    ]
+    print_rows(rows, as_json, nothing="nothing is left")
+    if left:
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _do(
+    urls: list[str],
+    queue_name: str,
+    stripes: int | None,
+    method: str,
+    as_json: bool,
+    **arguments: Any,
+) -> None:
+    """Call a method for a queue, or for all parts of a striped one, and print the outcomes."""
+    if stripes is None:
+        with open_queue(only_url(urls)) as queue:
+            outcomes = [getattr(queue, method)(queue_name, **arguments)]
+    else:
+        with open_striped(urls, queue_name, stripes) as striped:
+            outcomes = getattr(striped, method)(**arguments)
+    for outcome in outcomes:
+        _print_outcome(outcome, as_json)
 
 
 def _other_settings(queue: Queue, made: QueueOutcome, asked: Mapping[str, Any]) -> list[str]:

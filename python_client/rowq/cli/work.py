@@ -8,11 +8,18 @@ from typing import Annotated
 
 import typer
 
-from rowq.cli.database import open_queue, require_queue, server_of
+from rowq.cli.database import (
+    only_url,
+    open_queue,
+    open_striped,
+    require_queue,
+    server_of,
+    servers_in,
+)
 from rowq.cli.errors import CommandFailed, one_line
 from rowq.cli.execute import CannotRun, Command, parse
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Url, WorkerName
+from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Stripes, Urls, WorkerName
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
 from rowq.cli.progress import progress_line, summary
@@ -29,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def work(
     queue_name: QueueName,
-    url: Url,
+    url: Urls,
     handler: Annotated[
         str | None,
         typer.Argument(
@@ -85,6 +92,15 @@ def work(
             show_default=False,
         ),
     ] = None,
+    stripes: Stripes = None,
+    home: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="With --stripes: the part to ask first, such as the number of this worker.",
+        ),
+    ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
     metrics_port: Annotated[
         int | None,
@@ -124,20 +140,27 @@ def work(
         raise typer.BadParameter("--shell is for --exec")
     arguments = _arguments(command, shell) if command is not None else ()
     function = _function(handler, 2 if transactional else 1) if handler is not None else None
-    with open_queue(url) as queue:
-        require_queue(queue, queue_name, "consumer")
+    servers = servers_in(url) if stripes is not None else only_url(url)
+    if stripes is not None:
+        _require_parts(url, queue_name, stripes)
+    else:
+        with open_queue(only_url(url)) as queue:
+            require_queue(queue, queue_name, "consumer")
     in_processes = function is not None and workers > 1
     with ExitStack() as stack:
         on_progress = None
         if sys.stderr.isatty() and not as_json:
             name = worker_name or default_name()
-            opening = f"working on {queue_name} as {name}, {server_of(url)}; Ctrl-C ends"
+            where = server_of(servers) if isinstance(servers, str) else ", ".join(servers)
+            opening = f"working on {queue_name} as {name}, {where}; Ctrl-C ends"
             on_progress = stack.enter_context(progress_line(opening))
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         worker = Worker(
-            url,
+            servers,
             queue_name,
-            function or Command(queue_name, arguments, stack.enter_context(Programs())),
+            function or Command(arguments, stack.enter_context(Programs())),
+            stripes=stripes,
+            home=home,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
             threads=1 if in_processes else workers,
@@ -155,6 +178,12 @@ def work(
     _print_stats(worker.stats, as_json)
     if failure is not None:
         raise failure
+
+
+def _require_parts(urls: list[str], queue_name: str, stripes: int) -> None:
+    """Raise QueueNotFound unless all parts are there, on the servers that answer."""
+    with open_striped(urls, queue_name, stripes) as striped:
+        striped.queue_stats(max_count=1)
 
 
 def _failure_of(worker: Worker) -> CommandFailed | None:

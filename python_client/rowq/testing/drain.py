@@ -10,6 +10,7 @@ from typing import Any
 
 from rowq.engines import part_of
 from rowq.messages import Message
+from rowq.parts import Part
 from rowq.queue import Queue
 from rowq.session import BorrowedSession
 from rowq.testing.memory import MemorySession
@@ -87,7 +88,8 @@ class _Drain:
     def _handle(self, messages: Sequence[Message]) -> WorkerStats:
         (message,) = messages
         asked_at, stopping = time.monotonic(), threading.Event()
-        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping)
+        part = Part(0, None, self._name)
+        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, part)
         result = self._call(HeldMessage.of(_row(message), lease))
         stats = WorkerStats()
         for _, outcomes in hand_in(

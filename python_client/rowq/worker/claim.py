@@ -14,6 +14,7 @@ from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Lease, Message, Outcome
+from rowq.parts import Part
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
@@ -134,10 +135,11 @@ class LiveLease:
     """
 
     def __init__(
-        self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event
+        self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event, part: Part
     ) -> None:
         """Note a lease of so many seconds, from a call that was made at `asked_at`."""
         self.claim_id = claim_id
+        self.part = part
         self.stopping = stopping
         self.seconds = seconds
         self.lost = False
@@ -195,6 +197,11 @@ class HeldMessage(Message):
         """
         return self.message_id in self._lease.cancelled
 
+    @property
+    def part(self) -> Part:
+        """The queue that delivered it, which claim_id and message_id belong to."""
+        return self._lease.part
+
     def keep_result(self, value: Any) -> None:
         """Keep a JSON value as the message's result, for who waits for it.
 
@@ -224,15 +231,16 @@ class LiveClaim:
     """
 
     def __init__(
-        self, context: Context, rows: Sequence[Row], asked_at: float, lease_seconds: int
+        self, context: Context, part: Part, rows: Sequence[Row], asked_at: float, lease_seconds: int
     ) -> None:
         """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`."""
         self._context = context
-        self._name = context.settings.queue_name
+        self.part = part
+        self._name = part.queue_name
         self.asked_at = asked_at
         # The claim's id is the first column, and the same in every row.
         self.claim_id: int = rows[0][0]
-        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)
+        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping, part)
         messages = [HeldMessage.of(row, self.lease) for row in rows]
         # The handler is given what can be read; a message that cannot be read never will be.
         unreadable = {
@@ -416,14 +424,14 @@ class LiveClaim:
 class ClaimRequest:
     """One dequeue of a worker, made just before the call: the lease is reckoned from then on."""
 
-    def __init__(self, context: Context, worker_name: str, lease_seconds: int) -> None:
-        """Ask for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
-        settings = context.settings
+    def __init__(self, context: Context, part: Part, worker_name: str, lease_seconds: int) -> None:
+        """Ask a part for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
+        self._part = part
         self._lease_seconds = lease_seconds
         self._asked_at = time.monotonic()
         self.arguments: Mapping[str, Any] = dequeue_arguments(
-            settings.queue_name, settings.batch_size, worker_name, lease_seconds
+            part.queue_name, context.settings.batch_size, worker_name, lease_seconds
         )
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
@@ -433,10 +441,9 @@ class ClaimRequest:
             if meter:
                 meter.note_empty()
             return None
-        claim = LiveClaim(self._context, rows, self._asked_at, self._lease_seconds)
+        claim = LiveClaim(self._context, self._part, rows, self._asked_at, self._lease_seconds)
         if traces := tracing.active:
-            name = self._context.settings.queue_name
-            traces.note_received(name, claim.messages, self._asked_at)
+            traces.note_received(self._part.queue_name, claim.messages, self._asked_at)
         if meter:
             meter.note_found(_waits(claim.messages, self._lease_seconds))
         return claim

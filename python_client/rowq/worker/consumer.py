@@ -1,15 +1,23 @@
-"""One thread's loop: dequeue a claim, work on it, wait with the others when there is nothing."""
+"""One thread's loop: dequeue a claim, work on it, wait with the others when there is nothing.
+
+It has a desk at each server: the connection there, and what works on the claims from there. Where
+there are several servers, one that does not answer holds nobody up who can work elsewhere: it is
+left alone for a while, and so is a claim from there whose lease is over.
+"""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from rowq.engines.base import Engine, PipeliningEngine
+from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import Outcome
+from rowq.parts import Part, Round
 from rowq.queue import Queue
 from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
-from rowq.worker.context import Context, log
+from rowq.worker.context import Context, Server, log
 from rowq.worker.handlers import Handler
-from rowq.worker.handling import PlainWork, caller_for
+from rowq.worker.handling import HandlerCaller, PlainWork, caller_for
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.polling import PollingTurn
 from rowq.worker.transactional import TransactionalWork
@@ -22,19 +30,56 @@ _SETTING_SECONDS = 60.0
 _APART_SECONDS = 10.0
 
 
+class Desk:
+    """One thread's connection to a server, and what works on the claims that it has from there.
+
+    claim: the one that is worked on, None while another is asked for.
+    """
+
+    def __init__(self, context: Context, server: Server, turn: PollingTurn) -> None:
+        """Prepare for the worker of `context`, and connect to nothing."""
+        self._context = context
+        self.server = server
+        self.claim: LiveClaim | None = None
+        self.session = context.session(server, turn.pass_on, self._may_wait)
+        self.queue = Queue(self.session)
+
+    def open(self, stack: ExitStack, caller: HandlerCaller) -> None:
+        """Make ready for work; all is closed by `stack`."""
+        stack.enter_context(self.queue)
+        self.work: PlainWork | TransactionalWork = PlainWork(self._context, caller, self.queue)
+        if self._context.settings.transactional:
+            session = self._context.session(self.server, may_wait=self._may_wait)
+            stack.callback(session.close)
+            self.work = TransactionalWork(
+                self._context, caller, self.queue, session, self._may_wait
+            )
+
+    def _may_wait(self) -> bool:
+        """Whether to wait for the server where it does not answer, and not to work elsewhere."""
+        if not self._context.has_several_servers:
+            return True
+        return self.claim is not None and not self.claim.lease.is_over
+
+
 class Consumer:
-    """The loop of one thread, with its own connection, until stopped or drained."""
+    """The loop of one thread, with its own connections, until stopped or drained."""
 
     def __init__(
-        self, context: Context, handler: Handler, heartbeat: Heartbeat, number: int
+        self,
+        context: Context,
+        handler: Handler,
+        heartbeats: Mapping[str | None, Heartbeat],
+        number: int,
     ) -> None:
-        """Prepare thread `number`, counted from 1."""
+        """Prepare thread `number`, counted from 1; heartbeats are by the names of servers."""
         self._context = context
         self._handler = handler
-        self._heartbeat = heartbeat
+        self._heartbeats = heartbeats
         self._turn = PollingTurn(context.polling)
-        self._queue_lease_seconds = 0
-        self._look_again_at = 0.0
+        home = None if context.first_home is None else context.first_home + number - 1
+        self._round = Round(context.parts, home)
+        self._lease_seconds: dict[Part, tuple[int, float]] = {}
         self._exchange_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
 
@@ -42,47 +87,93 @@ class Consumer:
         """Work until stopped or, with drain, until nothing is left."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
-            self._session = self._context.session(on_pause=self._turn.pass_on)
-            self._queue = stack.enter_context(Queue(self._session))
+            self._desks = {
+                server.name: Desk(self._context, server, self._turn)
+                for server in self._context.servers
+            }
             self._connect()
             self._pipelining = _pipelining(self._context.engine)
-            work = self._work(stack)
+            caller = caller_for(self._context, self._handler)
+            stack.callback(caller.close)
+            for desk in self._desks.values():
+                desk.open(stack, caller)
             claim = self._next()
             while claim:
-                is_answered, following = self._finish(work, claim)
+                is_answered, following = self._finish(claim)
                 # Let go of the finished claim, with its messages, before this thread is idle.
                 claim = following
                 claim = claim or (self._poll() if is_answered else self._next())
 
     def _connect(self) -> None:
-        """Connect for the first time; only a restarted worker waits for a database that is away."""
-        if self._context.is_patient:
-            self._context.persist(self._session.connection)
-        else:
-            self._session.open()
+        """Connect for the first time; only a restarted worker waits for a database that is away.
 
-    def _finish(
-        self, work: PlainWork | TransactionalWork, claim: LiveClaim
-    ) -> tuple[bool, LiveClaim | None]:
+        Of several servers one is enough to begin with.
+        """
+        if self._context.has_several_servers:
+            self._connect_to_any()
+        else:
+            (desk,) = self._desks.values()
+            if self._context.is_patient:
+                self._context.persist(desk.session.connection)
+            else:
+                desk.session.open()
+
+    def _connect_to_any(self) -> None:
+        lost: Exception | None = None
+        for desk in self._desks.values():
+            try:
+                desk.session.open()
+            except CannotConnect as error:
+                log.warning("%s: %s", desk.server.name, error)
+                desk.server.standing.note_loss()
+                lost = error
+            else:
+                return
+        if lost and not self._context.is_patient:
+            raise lost
+
+    def _finish(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Work on a claim and hand it in; return as `_exchange` does.
 
         An error that ends this thread costs an attempt of the message it is about, and of no other.
         """
-        with self._heartbeat.watching(claim):
+        desk = self._desks[claim.part.server]
+        desk.claim = claim
+        with self._heartbeats[claim.part.server].watching(claim):
             try:
-                work.do(claim)
-                return self._exchange(claim)
+                desk.work.do(claim)
+                return self._exchange(desk, claim)
             except BaseException as error:
+                if isinstance(error, ConnectionLost) and self._may_leave(claim):
+                    self._give_up(desk, claim)
+                    return False, None
                 # The worker ends now, which limits how long the next calls are tried.
                 self._context.fail(error)
-                self._leave(claim)
+                self._leave(desk, claim)
                 raise
+            finally:
+                desk.claim = None
 
-    def _leave(self, claim: LiveClaim) -> None:
+    def _may_leave(self, claim: LiveClaim) -> bool:
+        """Whether a claim that cannot be handed in is left, as there is work on other servers."""
+        is_over = claim.lost or claim.lease.is_over
+        return self._context.has_several_servers and is_over and not self._context.stopping.is_set()
+
+    def _give_up(self, desk: Desk, claim: LiveClaim) -> None:
+        """Leave a claim to its server, where the lease runs out or has."""
+        claim.lease.lost = True
+        desk.server.standing.note_loss()
+        log.warning(
+            "claim %d of %s is left: its server does not answer, and its lease is over",
+            claim.claim_id,
+            claim.part,
+        )
+
+    def _leave(self, desk: Desk, claim: LiveClaim) -> None:
         """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
         for give in (claim.flush, claim.release_rest):
             try:
-                give(self._queue)
+                give(desk.queue)
             except Exception as error:
                 log.warning("claim %d is left as it is: %s", claim.claim_id, error)
 
@@ -113,24 +204,41 @@ class Consumer:
                     self._context.polling.end()
         return None
 
-    def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
-        caller = caller_for(self._context, self._handler)
-        stack.callback(caller.close)
-        if not self._context.settings.transactional:
-            return PlainWork(self._context, caller, self._queue)
-        session = self._context.session()
-        stack.callback(session.close)
-        return TransactionalWork(self._context, caller, self._queue, session)
-
     def _dequeue(self) -> LiveClaim | None:
-        request = self._request()
-        return request.claim(self._session.call("dequeue_fast", request.arguments))
+        """Ask the parts, once around, for a claim."""
+        for part in self._round.next():
+            if claim := self._ask(part):
+                self._round.note(part, is_full=self._is_full(claim))
+                return claim
+        return None
 
-    def _request(self) -> ClaimRequest:
-        lease_seconds = self._context.settings.lease_seconds or self._setting()
-        return ClaimRequest(self._context, self._worker_name, lease_seconds)
+    def _ask(self, part: Part) -> LiveClaim | None:
+        """Ask a part for a claim; of several servers one that does not answer has none."""
+        desk = self._desks[part.server]
+        if not self._context.has_several_servers:
+            return self._ask_at(desk, part)
+        if desk.server.standing.is_away:
+            return None
+        try:
+            claim = self._ask_at(desk, part)
+        except ConnectionLost as error:
+            if self._context.stopping.is_set():
+                raise
+            desk.server.standing.note_loss()
+            log.warning("%s is left alone for a while: %s", part, error)
+            return None
+        desk.server.standing.note_answer()
+        return claim
 
-    def _exchange(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
+    def _ask_at(self, desk: Desk, part: Part) -> LiveClaim | None:
+        request = self._request(desk, part)
+        return request.claim(desk.session.call("dequeue_fast", request.arguments))
+
+    def _request(self, desk: Desk, part: Part) -> ClaimRequest:
+        lease_seconds = self._context.settings.lease_seconds or self._setting(desk, part)
+        return ClaimRequest(self._context, part, self._worker_name, lease_seconds)
+
+    def _exchange(self, desk: Desk, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
 
         Nothing is dequeued where the claim had emptied the queue, and the worker would have been
@@ -138,80 +246,100 @@ class Consumer:
         """
         asked: list[LiveClaim | None] = []
         is_empty = self._has_emptied(claim)
-        if not is_empty and (engine := self._pipelining) and self._may_exchange():
-            claim.complete_all(lambda ids: self._complete_and_dequeue(engine, claim, ids, asked))
-        claim.flush(self._queue)
-        claim.release_rest(self._queue)
+        part = self._round.next()[0]
+        if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, part):
+            claim.complete_all(
+                lambda ids: self._complete_and_dequeue(engine, desk, claim, ids, part, asked)
+            )
+        claim.flush(desk.queue)
+        claim.release_rest(desk.queue)
         following = asked[0] if asked else None
-        if following and self._is_full(following):
-            self._context.polling.hurry()
-        return is_empty or bool(asked), following
+        if following:
+            self._round.note(part, is_full=self._is_full(following))
+            if self._is_full(following):
+                self._context.polling.hurry()
+        # What one part has answered says nothing of the others.
+        is_known = is_empty or (bool(asked) and len(self._context.parts) == 1)
+        return is_known, following
 
     def _has_emptied(self, claim: LiveClaim) -> bool:
         """Whether a claim was the last one, as far as the worker is told of messages."""
         return not self._is_full(claim) and self._context.polling.knows_of_all_since(claim.asked_at)
 
-    def _may_exchange(self) -> bool:
+    def _may_exchange(self, claim: LiveClaim, part: Part) -> bool:
         """Whether it is worth trying; completing must not wait for the lease's length."""
-        knows_lease = self._context.settings.lease_seconds or time.monotonic() < self._look_again_at
-        is_time = time.monotonic() >= self._exchange_again_at
-        return bool(knows_lease) and is_time and not self._context.stopping.is_set()
+        if claim.part.server != part.server or self._context.stopping.is_set():
+            return False
+        _, look_again_at = self._lease_seconds.get(part, (0, 0.0))
+        knows_lease = self._context.settings.lease_seconds or time.monotonic() < look_again_at
+        return bool(knows_lease) and time.monotonic() >= self._exchange_again_at
 
     def _complete_and_dequeue(
         self,
         engine: PipeliningEngine,
+        desk: Desk,
         claim: LiveClaim,
         ids: list[int],
+        part: Part,
         asked: list[LiveClaim | None],
     ) -> list[Outcome]:
-        """Complete messages and dequeue in one go; put the next claim, or None, into `asked`.
+        """Complete messages and ask `part` in one go; put the next claim, or None, into `asked`.
 
         Where that fails they are completed by a call of their own, and nothing is asked for.
         """
-        name = self._context.settings.queue_name
-        results = claim.lease.results
+        name, results = claim.part.queue_name, claim.lease.results
         completion = {
             "queue_name": name,
             "claim_id": claim.claim_id,
             "message_ids": ids,
             "results": results_of(ids, results),
         }
-        request = self._request()
+        request = self._request(desk, part)
         try:
             completed, dequeued = engine.call_all(
-                self._session.connection(),
+                desk.session.connection(),
                 [("complete", completion), ("dequeue_fast", request.arguments)],
             )
         except Exception as error:
             # Neither call took effect, or nobody knows; a dequeue that fails must not keep the
             # messages from being completed.
             log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
-            self._session.close()
+            desk.session.close()
             self._exchange_again_at = time.monotonic() + _APART_SECONDS
-            return complete(self._queue, name, claim.claim_id, ids, results)
+            return complete(desk.queue, name, claim.claim_id, ids, results)
         asked.append(request.claim(dequeued))
         return [Outcome(*row) for row in completed]
 
-    def _setting(self) -> int:
-        """Return the length of the queue's own leases, as of the last minute."""
-        if time.monotonic() >= self._look_again_at:
-            name = self._context.settings.queue_name
-            self._queue_lease_seconds = self._queue.queue_stats(name, max_count=1)[0].lease_seconds
-            self._look_again_at = time.monotonic() + _SETTING_SECONDS
-        return self._queue_lease_seconds
+    def _setting(self, desk: Desk, part: Part) -> int:
+        """Return the length of a part's own leases, as of the last minute."""
+        seconds, look_again_at = self._lease_seconds.get(part, (0, 0.0))
+        if time.monotonic() >= look_again_at:
+            (stats,) = desk.queue.queue_stats(part.queue_name, max_count=1)
+            seconds = stats.lease_seconds
+            self._lease_seconds[part] = seconds, time.monotonic() + _SETTING_SECONDS
+        return seconds
 
     def _is_drained(self) -> bool:
         """Whether nothing is ready, due or in any worker's hands, after a round of maintain.
 
-        Messages delayed to a later moment do not count.
+        Messages delayed to a later moment do not count. Nobody knows of a server that does not
+        answer.
         """
-        name = self._context.settings.queue_name
-        for result in self._queue.maintain(name):
+        try:
+            return all(self._is_part_drained(part) for part in self._context.parts)
+        except ConnectionLost:
+            if not self._context.has_several_servers or self._context.stopping.is_set():
+                raise
+            return False
+
+    def _is_part_drained(self, part: Part) -> bool:
+        queue = self._desks[part.server].queue
+        for result in queue.maintain(part.queue_name):
             if not result.elected or result.promoted or result.reaped:
                 return False
-        stats = self._queue.queue_stats(name, max_count=1)[0]
+        (stats,) = queue.queue_stats(part.queue_name, max_count=1)
         if stats.is_paused and not stats.leased:
-            log.warning("the queue is paused: draining ends with what is ready left in it")
+            log.warning("%s is paused: draining ends with what is ready left in it", part)
             return True
         return not (stats.ready or stats.leased)
 

@@ -3,11 +3,12 @@
 import logging
 import math
 import os
+import random
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from types import FrameType, TracebackType
@@ -16,7 +17,8 @@ from typing import Any, Literal, Self, TypeVar
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_url
 from rowq.engines.base import Engine, ListeningEngine
-from rowq.errors import ConnectionLost, InvalidArgument, RowqError
+from rowq.errors import ConnectionLost, EngineUnknown, InvalidArgument, RowqError
+from rowq.parts import Part, Standing, parts_of, servers_of
 from rowq.session import OwnedSession
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
@@ -43,9 +45,11 @@ def default_name() -> str:
 class Settings:
     """The arguments of Worker; worker.py describes them."""
 
-    url: str = field(repr=False)
+    url: str | Mapping[str, str] = field(repr=False)
     queue_name: str
     handler: Handler | str
+    stripes: int | None = None
+    home: int | None = None
     per: Literal["message", "batch"]
     batch_size: int
     lease_seconds: int | None
@@ -72,6 +76,7 @@ class Settings:
         for rule, holds in self._rules().items():
             if not holds:
                 raise InvalidArgument(rule)
+        self.parts()
 
     @property
     def arguments(self) -> int:
@@ -100,9 +105,27 @@ class Settings:
                 self.metrics_port is None or _is_whole(self.metrics_port, 0, 65535)
             ),
             "metrics_host must be an address": _is_text(self.metrics_host, 255, least=1),
+            "home must be a whole number, 0 or more": self.home is None or _is_whole(self.home, 0),
+            "listen is for one queue: workers of a striped one poll": not (
+                self.listen and self.stripes
+            ),
             "worker_name must be up to 200 characters, the numbers of process and thread among"
             " them": self.worker_name is None or _is_text(self._longest_name(), 200),
         }
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts of the queue; raises InvalidArgument."""
+        return parts_of(self.queue_name, self.stripes, servers_of(self.url))
+
+    def first_home(self) -> int | None:
+        """Return at which part the first thread is at home, and the next ones behind it.
+
+        None: there are fewer threads than parts, as far as anybody knows, so that they take turns.
+        """
+        parts = len(self.parts())
+        if self.home is not None or self.threads * max(self.processes, 1) < parts:
+            return self.home
+        return random.randrange(parts)  # noqa: S311 - no secret
 
     def _longest_name(self) -> Any:
         """Return what the last thread of the last process will be called."""
@@ -149,7 +172,10 @@ class Context:
         """
         self.settings = settings
         self.is_patient = is_patient
-        self.engine = engine_for_url(settings.url)
+        self.servers = [Server(name, url) for name, url in servers_of(settings.url).items()]
+        self.parts = settings.parts()
+        self.first_home = settings.first_home()
+        self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
         self.counter = Counter()
         self.meter = None if settings.metrics_port is None else Meter()
@@ -191,33 +217,49 @@ class Context:
                 shown(result),
             )
 
-    def session(self, on_pause: Callable[[], None] = lambda: None) -> OwnedSession:
+    @property
+    def has_several_servers(self) -> bool:
+        """Whether there is work elsewhere while a server does not answer."""
+        return len(self.servers) > 1
+
+    def session(
+        self,
+        server: "Server",
+        on_pause: Callable[[], None] = lambda: None,
+        may_wait: Callable[[], bool] = lambda: True,
+    ) -> OwnedSession:
         """Return a session, not yet open, that repeats its calls for as long as this worker lives.
 
-        `on_pause` is called before every pause between two attempts.
+        `on_pause` is called before every pause between two attempts; where `may_wait` says no, the
+        session gives up instead, with ConnectionLost.
         """
 
         def sleep(seconds: float) -> None:
             on_pause()
             self.note_trouble()
-            self.sleep_or_give_up(seconds)
+            self.sleep_or_give_up(seconds, may_wait)
 
         return OwnedSession(
-            self.settings.url,
+            server.url,
             reconnect_seconds=float("inf"),
             repeats_passing=True,
             sleep=sleep,
         )
 
-    def sleep_or_give_up(self, seconds: float) -> None:
-        """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long."""
+    def sleep_or_give_up(self, seconds: float, may_wait: Callable[[], bool] = lambda: True) -> None:
+        """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long.
+
+        It raises that at once where `may_wait` says no.
+        """
+        if not may_wait():
+            raise ConnectionLost("the server is left alone for a while")
         if not self.stopping.wait(seconds):
             return
         if time.monotonic() >= self._give_up_at:
             raise ConnectionLost("the worker stops without the database; leases will run out")
         time.sleep(min(seconds, 0.5))
 
-    def persist(self, call: Callable[[], _T]) -> _T:
+    def persist(self, call: Callable[[], _T], may_wait: Callable[[], bool] = lambda: True) -> _T:
         """Repeat a call that is none on a session, until it succeeds or fails for a lasting reason.
 
         The call must be safe to repeat. async_session.py says which layer repeats what.
@@ -232,7 +274,7 @@ class Context:
                 self.note_trouble()
                 delay = backoff.next()
                 log.warning("trying again in %.1f s: %s", delay, error)
-            self.sleep_or_give_up(delay)
+            self.sleep_or_give_up(delay, may_wait)
 
     def is_passing(self, error: Exception) -> bool:
         """Whether what failed with this error may succeed in a moment."""
@@ -241,8 +283,27 @@ class Context:
         return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of a worker, and whether it answers."""
+
+    name: str | None
+    url: str = field(repr=False)
+    standing: Standing = field(default_factory=Standing, compare=False)
+
+
+def _engine_of(servers: Sequence[Server]) -> Engine:
+    """Return the engine of all servers; raises EngineUnknown."""
+    engines = [engine_for_url(server.url) for server in servers]
+    if len({engine.name for engine in engines}) > 1:
+        raise EngineUnknown("the servers of a worker must be of one engine")
+    return engines[0]
+
+
 def _listening(engine: Engine, settings: Settings) -> ListeningEngine | None:
     """Return the engine if the worker is to listen, or to try to."""
+    if settings.stripes is not None:
+        return None
     is_wanted = not settings.drain if settings.listen is None else settings.listen
     if isinstance(engine, ListeningEngine):
         return engine if is_wanted else None

@@ -12,7 +12,7 @@ from rowq.engines.base import Row
 from rowq.queue import Queue
 from rowq.session import Session
 from rowq.worker.claim import LiveClaim
-from rowq.worker.context import Context, log
+from rowq.worker.context import Context, Server, log
 
 _TICK_SECONDS = 0.1
 
@@ -26,9 +26,10 @@ class Heartbeat:
     that they delay none of them. While its row is locked no claim is taken back.
     """
 
-    def __init__(self, context: Context) -> None:
-        """Prepare to watch claims of the worker of `context`."""
+    def __init__(self, context: Context, server: Server) -> None:
+        """Prepare to watch claims that the worker of `context` has on a server."""
         self._context = context
+        self._server = server
         self._claims: set[LiveClaim] = set()
         self._stuck: dict[LiveClaim, float] = {}
         self._lock = threading.Lock()
@@ -59,7 +60,7 @@ class Heartbeat:
 
     def run(self) -> None:
         """Look after all claims, again and again, until the end."""
-        session = _BriefSession(self._context)
+        session = _BriefSession(self._context, self._server)
         backoff = Backoff(first=0.1, cap=2.0)
         with Queue(session) as queue:
             while not self._ended.wait(_TICK_SECONDS):
@@ -123,9 +124,9 @@ class Heartbeat:
 class _BriefSession(Session):
     """A connection of the heartbeat's own, on which every call is made once."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, server: Server) -> None:
         self.engine = context.engine
-        self._url = context.settings.url
+        self._url = server.url
         self._connection: Any = None
 
     def connection(self) -> Any:

@@ -95,7 +95,7 @@ class Listener:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        connection = self._engine.connect(self._context.settings.url)
+        connection = self._engine.connect(self._context.servers[0].url)
         try:
             yield connection
         finally:

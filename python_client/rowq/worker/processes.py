@@ -46,13 +46,18 @@ class WorkerProcesses:
         self._start = WorkerStats()
         self._stopping = False
         context = multiprocessing.get_context("spawn")
-        name = settings.worker_name
+        name, first = settings.worker_name, settings.first_home()
         self._children = [
             WorkerProcess(
                 context,
-                replace(settings, processes=0, worker_name=name and f"{name}-{number}"),
+                replace(
+                    settings,
+                    processes=0,
+                    worker_name=name and f"{name}-{number + 1}",
+                    home=None if first is None else first + number * settings.threads,
+                ),
             )
-            for number in range(1, settings.processes + 1)
+            for number in range(settings.processes)
         ]
 
     def stop(self) -> None:

@@ -5,8 +5,10 @@ heartbeat may be, while handlers go on.
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
+from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.meter import Measures, Meter
@@ -19,15 +21,15 @@ _LEAST_SECONDS = 3.0
 class Pulse:
     """Looks at the threads of one process from outside; it waits for none of them."""
 
-    def __init__(self, context: Context, meter: Meter, heartbeat: Heartbeat) -> None:
+    def __init__(self, context: Context, meter: Meter, heartbeats: Iterable[Heartbeat]) -> None:
         """Look at the worker of `context`, which counts by `meter`."""
         self._context = context
         self._meter = meter
-        self._heartbeat = heartbeat
+        self._heartbeats = list(heartbeats)
 
     def measures(self) -> Measures:
         """Return what the worker has done so far, and how it is."""
-        claims = self._heartbeat.claims()
+        claims = self._claims()
         began_at = min((claim.asked_at for claim in claims), default=None)
         now, answered_at = time.monotonic(), self._meter.answered_at
         return replace(
@@ -53,16 +55,19 @@ class Pulse:
             return "no dequeue has been answered yet"
         return self._why_leases() or self._why_polls(self._meter.answered_at)
 
+    def _claims(self) -> list[LiveClaim]:
+        return [claim for heartbeat in self._heartbeats for claim in heartbeat.claims()]
+
     def _why_leases(self) -> str:
         now = time.monotonic()
-        for claim in self._heartbeat.claims():
+        for claim in self._claims():
             late_at = claim.lease.extend_at + claim.lease.seconds / 3
             if claim.held and (claim.lost or now >= late_at):
                 return f"the lease of claim {claim.claim_id} is not extended"
         return ""
 
     def _why_polls(self, answered_at: float) -> str:
-        if len(self._heartbeat.claims()) >= self._context.settings.threads:
+        if len(self._claims()) >= self._context.settings.threads:
             return ""
         seconds = time.monotonic() - max(answered_at, self._meter.free_at)
         pauses = _PAUSES * self._context.polling.longest_pause_seconds

@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from rowq.errors import RowqError, WorkerFailed
+from rowq.errors import ConnectionLost, RowqError, WorkerFailed
 from rowq.messages import Maintained
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.worker.consumer import Consumer
-from rowq.worker.context import Context, StopSignals
+from rowq.worker.context import Context, Server, StopSignals
 from rowq.worker.handlers import find_handler
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
@@ -39,11 +39,13 @@ class WorkerThreads:
         """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
         self._context = context
         handler = find_handler(context.settings.handler, context.settings.arguments)
-        self._heartbeat = Heartbeat(context)
-        self._pulse = Pulse(context, context.meter, self._heartbeat) if context.meter else None
-        self._maintenance = Maintenance(context)
+        self._heartbeats = {server.name: Heartbeat(context, server) for server in context.servers}
+        self._pulse = (
+            Pulse(context, context.meter, self._heartbeats.values()) if context.meter else None
+        )
+        self._maintenances = [Maintenance(context, server) for server in context.servers]
         self._consumers = [
-            Consumer(context, handler, self._heartbeat, number)
+            Consumer(context, handler, self._heartbeats, number)
             for number in range(1, context.settings.threads + 1)
         ]
 
@@ -55,7 +57,8 @@ class WorkerThreads:
         consumers: list[threading.Thread] = []
         others: list[threading.Thread] = []
         try:
-            self._start("heartbeat", self._heartbeat.run, others)
+            for heartbeat in self._heartbeats.values():
+                self._start("heartbeat", heartbeat.run, others)
             for name, run in self._helpers():
                 self._start(name, run, others)
             for consumer in self._consumers:
@@ -63,12 +66,9 @@ class WorkerThreads:
             self._watch(consumers, on_progress, signals)
         finally:
             self._context.stop()
-            for thread in consumers:
-                thread.join()
-            self._heartbeat.end()
-            self._maintenance.end()
-            for thread in others:
-                thread.join()
+            _join(consumers)
+            self._end_helpers()
+            _join(others)
         if self._context.failure is not None:
             raise WorkerFailed(described(self._context.failure)) from self._context.failure
         return self._context.counter.snapshot()
@@ -86,8 +86,14 @@ class WorkerThreads:
             listener = Listener(self._context, self._context.listening_engine)
             helpers.append(("listener", listener.run))
         if self._context.settings.maintain_seconds > 0:
-            helpers.append(("maintenance", self._maintenance.run))
+            helpers += [("maintenance", maintenance.run) for maintenance in self._maintenances]
         return helpers
+
+    def _end_helpers(self) -> None:
+        for heartbeat in self._heartbeats.values():
+            heartbeat.end()
+        for maintenance in self._maintenances:
+            maintenance.end()
 
     def _watch(
         self,
@@ -114,16 +120,23 @@ class WorkerThreads:
         started.append(thread)
 
 
+def _join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()
+
+
 class Maintenance:
-    """Calls maintain about once a second, at once again while there is a backlog.
+    """Calls maintain on a server about once a second, at once again while there is a backlog.
 
     It runs in a thread of its own, with its own connection, until `end` is called. While another
     process of the queue is elected for it, it calls maintain more seldom.
     """
 
-    def __init__(self, context: Context) -> None:
-        """Prepare for the worker of `context`."""
+    def __init__(self, context: Context, server: Server) -> None:
+        """Prepare for the parts that the worker of `context` has on a server."""
         self._context = context
+        self._server = server
+        self._names = [part.queue_name for part in context.parts if part.server == server.name]
         self._ended = threading.Event()
 
     def end(self) -> None:
@@ -132,12 +145,27 @@ class Maintenance:
 
     def run(self) -> None:
         """Call maintain until the end; every call is a transaction of its own."""
-        name = self._context.settings.queue_name
-        with Queue(self._context.session()) as queue:
+        with Queue(self._context.session(self._server, may_wait=self._may_wait)) as queue:
             while not self._ended.is_set():
-                results = queue.maintain(name, _MAINTAIN_BATCH_SIZE)
-                if not any(_is_full(result) for result in results):
+                if not self._go_round(queue):
                     self._wait()
+
+    def _go_round(self, queue: Queue) -> bool:
+        """Call maintain for each part; return whether there is more to do."""
+        has_more = False
+        for name in self._names:
+            try:
+                results = queue.maintain(name, _MAINTAIN_BATCH_SIZE)
+            except ConnectionLost:
+                if self._may_wait():
+                    raise
+                return False
+            has_more = any(_is_full(result) for result in results) or has_more
+        return has_more
+
+    def _may_wait(self) -> bool:
+        """Whether to wait for the server: not at the end, when the others need nothing of it."""
+        return not (self._context.has_several_servers and self._context.stopping.is_set())
 
     def _wait(self) -> None:
         """Wait for the next call; the election may be over before a long pause is."""

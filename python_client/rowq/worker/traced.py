@@ -30,7 +30,7 @@ class TracedCaller(HandlerCaller):
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
         """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
-        with self._traces.processing(self._context.settings.queue_name, messages) as span:
+        with self._traces.processing(messages[0].part.queue_name, messages) as span:
             result = super().call(messages, *connection)
             _note_verdicts(span, result.verdicts)
         return result
@@ -44,7 +44,7 @@ class TracedCaller(HandlerCaller):
             results.append(result)
 
         try:
-            with self._traces.processing(self._context.settings.queue_name, [message]) as span:
+            with self._traces.processing(message.part.queue_name, [message]) as span:
                 await super()._noted(message, keep)
                 _note_verdicts(span, results[0].verdicts)
         finally:

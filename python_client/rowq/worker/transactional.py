@@ -9,7 +9,7 @@ handler has managed to commit it, what the others had done is in effect, and the
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowq.engines.base import TransactionEnded, WorkTransaction
@@ -61,10 +61,19 @@ class TransactionalWork:
     """Gives messages and a connection to the handler; commits once per claim if all goes well."""
 
     def __init__(
-        self, context: Context, caller: HandlerCaller, queue: Queue, session: OwnedSession
+        self,
+        context: Context,
+        caller: HandlerCaller,
+        queue: Queue,
+        session: OwnedSession,
+        may_wait: Callable[[], bool],
     ) -> None:
-        """Work on the connection of `session`; `queue` is for calls outside the transaction."""
+        """Work on the connection of `session`; `queue` is for calls outside the transaction.
+
+        may_wait: whether to wait for a server that does not answer.
+        """
         self._context = context
+        self._may_wait = may_wait
         self._caller = caller
         self._queue = queue
         self._session = session
@@ -101,7 +110,7 @@ class TransactionalWork:
 
     def _transaction(self, attempt: _Attempt) -> None:
         """Handle messages in a transaction, hand in their verdicts in it, and commit it."""
-        connection = self._context.persist(self._session.connection)
+        connection = self._context.persist(self._session.connection, self._may_wait)
         transaction = self._context.engine.work_transaction(connection)
         try:
             transaction.begin()
@@ -149,7 +158,7 @@ class TransactionalWork:
         claim, verdicts = attempt.claim, attempt.verdicts
         if claim.lost:
             raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
-        name, total = self._context.settings.queue_name, WorkerStats()
+        name, total = claim.part.queue_name, WorkerStats()
         with claim.handing_in(verdicts):
             attempt.is_ending = True
             results = claim.lease.results
@@ -191,7 +200,7 @@ class TransactionalWork:
             return self._after_failed_end(attempt, error)
         if not attempt.last:
             # The transaction failed before any handler ran, so no message is to blame.
-            self._context.sleep_or_give_up(_pause())
+            self._context.sleep_or_give_up(_pause(), self._may_wait)
             return [attempt.messages]
         verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
         if self._context.is_passing(error):
@@ -205,7 +214,9 @@ class TransactionalWork:
         A message that was alone already made the transaction fail, so that it gets its verdict.
         """
         claim = attempt.claim
-        held = self._context.persist(lambda: self._held(claim, list(attempt.verdicts)))
+        held = self._context.persist(
+            lambda: self._held(claim, list(attempt.verdicts)), self._may_wait
+        )
         gone = attempt.verdicts.keys() - held
         claim.note_outcomes(gone, WorkerStats(stale=len(gone)))
         left = [message for message in attempt.messages if message.message_id in held]
@@ -237,7 +248,7 @@ class TransactionalWork:
         """Return which messages a claim still holds: those that could be completed."""
         connection = self._session.connection()
         transaction = self._context.engine.work_transaction(connection)
-        name = self._context.settings.queue_name
+        name = claim.part.queue_name
         transaction.begin()
         try:
             outcomes = Queue(connection).complete(name, claim.claim_id, message_ids)

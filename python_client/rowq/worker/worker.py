@@ -1,7 +1,7 @@
 """Runs a handler for every message of a queue."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -52,10 +52,12 @@ class Worker:
 
     def __init__(
         self,
-        url: str,
+        url: str | Mapping[str, str],
         queue_name: str,
         handler: Handler | str,
         *,
+        stripes: int | None = None,
+        home: int | None = None,
         per: Literal["message", "batch"] = "message",
         batch_size: int = 10,
         lease_seconds: int | None = None,
@@ -77,6 +79,11 @@ class Worker:
 
         handler             a callable, or "module:function"; with processes it must be importable.
                             One that cannot be called so, or not imported, is refused
+        url                 of the server; for a striped queue also a mapping of names to URLs of
+                            several servers. One that does not answer is left alone for a while
+        stripes             how many parts the queue has on each server, where it is a striped one
+        home                the part where its first thread asks first, the next ones at the parts
+                            behind it; None: drawn, or with fewer threads than parts they take turns
         batch_size          most messages per claim
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call
@@ -97,7 +104,8 @@ class Worker:
         listen              be told of new messages while idle: milliseconds instead of that pause,
                             for one more connection and a notification with each producer's commit;
                             PostgreSQL only. None: where that works and without `drain`, else the
-                            worker polls, and a warning in the log says why. True: an error says it
+                            worker polls, and a warning in the log says why. True: an error says it.
+                            Workers of a striped queue poll
         maintain_seconds    how often housekeeping is called; 0: never. While it listens, every 7
                             seconds where another process of the queue keeps house
         on_progress         called several times a second with the WorkerStats so far
@@ -113,6 +121,8 @@ class Worker:
             url=url,
             queue_name=queue_name,
             handler=handler,
+            stripes=stripes,
+            home=home,
             per=per,
             batch_size=batch_size,
             lease_seconds=lease_seconds,

@@ -1,98 +1,30 @@
 """rowq works behind PgBouncer, where each transaction may run in another session."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 import rowq
 from rowq.worker import listener
-from tests.engines.base import free_port, wait_until
+from tests.engines.base import wait_until
+from tests.engines.postgres.pgbouncer import PROGRAM, TO_RUN, pooled
 from tests.helpers.workers import running
 
-PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 SESSIONS_OF_THE_POOL = 2
 CLIENTS = 8
 MESSAGES = 40
 
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no pgbouncer; to run it: apt-get install pgbouncer"
-)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=TO_RUN)
 
 
 @pytest.fixture
 def pooled_url(database_url: str) -> Iterator[str]:
     """Return a URL of the same database through a pool of two sessions."""
-    with _pooled(database_url) as url:
+    with pooled(database_url, SESSIONS_OF_THE_POOL) as (url, _):
         yield url
-
-
-@contextmanager
-def _pooled(database_url: str) -> Iterator[str]:
-    there = conninfo_to_dict(database_url)
-    target = " ".join(
-        f"{name}={there[name]}"
-        for name in ("host", "port", "dbname", "user", "password")
-        if there.get(name)
-    )
-    port = free_port()
-    user = _account(Path(str(there["host"])))
-    with tempfile.TemporaryDirectory() as room:
-        settings = Path(room, "pgbouncer.ini")
-        settings.write_text(_SETTINGS.format(target=target, port=port))
-        for path in (Path(room), settings):
-            os.chown(path, user, -1)
-        with _running([str(PROGRAM), "-q", str(settings)], user):
-            url = f"postgresql://anybody@127.0.0.1:{port}/pooled"
-            wait_until(lambda: _answers(url), "pgbouncer answers")
-            yield f"{url}?prepare_threshold=none"
-
-
-_SETTINGS = f"""
-[databases]
-pooled = {{target}}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {{port}}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = {SESSIONS_OF_THE_POOL}
-"""
-
-
-def _account(host: Path) -> int:
-    """Return the user id that may open the server's socket; PgBouncer refuses to run as root."""
-    return host.stat().st_uid if host.is_absolute() else os.getuid()
-
-
-@contextmanager
-def _running(command: list[str], user: int) -> Iterator[None]:
-    """Run the pooler as a user; as root, it runs in a namespace where root has another number."""
-    if user == 0:
-        command = ["unshare", "--user", "--map-user=1000", *command]
-    as_user: int | None = user if os.getuid() == 0 and user else None
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, user=as_user) as process:
-        try:
-            yield
-        finally:
-            process.kill()
-
-
-def _answers(url: str) -> bool:
-    try:
-        psycopg.connect(url, connect_timeout=2).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 @pytest.mark.promise("P03", "P04")
@@ -178,7 +110,7 @@ def test_a_transactional_workers_heartbeat_leaves_no_setting_in_the_sessions_of_
 def test_a_worker_polls_through_the_pool_says_so_once_and_leaves_nothing_behind(
     notifying_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with _pooled(notifying_url) as url, rowq.connect(url) as queue:
+    with pooled(notifying_url, SESSIONS_OF_THE_POOL) as (url, _), rowq.connect(url) as queue:
         queue.create_queue(queue_name)
         with running(rowq.Worker(url, queue_name, print, threads=2)) as worker:
             wait_until(lambda: bool(caplog.records), "it has said that it polls")
@@ -200,7 +132,7 @@ def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(
     notifying_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_FIRST_SECONDS", 1.0)
-    with _pooled(notifying_url) as url:
+    with pooled(notifying_url, SESSIONS_OF_THE_POOL) as (url, _):
         with rowq.connect(url) as queue:
             queue.create_queue(queue_name)
         with pytest.raises(rowq.WorkerFailed, match="pooler in transaction mode"):

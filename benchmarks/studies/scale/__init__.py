@@ -1,0 +1,1 @@
+"""Many queues on one server, and many connections before it."""

@@ -1,0 +1,288 @@
+"""One of a striped queue's two servers is killed: producers and workers go on with the other."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+import rowq
+from rowq.migrate import migrate
+from tests.chaos.killable import WAYS, KillableServer
+from tests.concurrency.checker import check
+from tests.concurrency.history import Recorder
+from tests.dice import limit, times
+from tests.engines.base import wait_until
+from tests.helpers.workers import running
+
+pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
+
+STRIPES = 2
+LEASE_SECONDS = 5
+MESSAGES = times(300)
+"""How many messages each of PRODUCERS hands over at least."""
+PRODUCERS, CONSUMERS = 3, 3
+A_CONNECTION = 25
+"""So many messages a producer hands over on one connection, which keeps to one part."""
+
+
+@dataclass
+class Striped:
+    """A striped queue on two servers, of which `mortal` is named "a"."""
+
+    urls: dict[str, str]
+    mortal: KillableServer
+
+    def connect(self) -> rowq.Striped:
+        """Return one more client."""
+        return rowq.connect_striped("orders", STRIPES, self.urls)
+
+
+@pytest.fixture
+def striped(killable: KillableServer, url: str) -> Iterator[Striped]:
+    """Return a striped queue on the server of this directory and on another one like it."""
+    product = killable.name.rstrip("0123456789.")
+    with ExitStack() as stack:
+        other = stack.enter_context(WAYS[product](killable.name.removeprefix(product)))
+        second = other.server.fresh_database()
+        migrate(second)
+        found = Striped({"a": second, "b": url}, other)
+        with found.connect() as orders:
+            orders.create_queue(backoff_base_seconds=0)
+        yield found
+
+
+@dataclass
+class Story:
+    """What several clients have done; ids of all parts are told apart by the part's number."""
+
+    recorder: Recorder = field(default_factory=Recorder)
+    may_end: threading.Event = field(default_factory=threading.Event)
+    is_over: threading.Event = field(default_factory=threading.Event)
+    placed: Counter[str | None] = field(default_factory=Counter)
+    completed: Counter[str | None] = field(default_factory=Counter)
+    failures: list[BaseException] = field(default_factory=list)
+
+    def number(self, part: rowq.Part, own: int) -> int:
+        """Return a number of a message, or of a claim, that no other part has."""
+        return own * 2 * STRIPES + part.number
+
+    def produce(self, name: str, striped: Striped) -> None:
+        """Hand over MESSAGES, and more until the story has gone on enough."""
+        count = 0
+        while count < MESSAGES or not self.may_end.is_set():
+            with striped.connect() as orders:
+                for _ in range(A_CONNECTION):
+                    count += 1
+                    self._put(name, orders, count)
+
+    def _put(self, name: str, orders: rowq.Striped, data: int) -> None:
+        start = self.recorder.clock()
+        try:
+            sent = orders.enqueue(data)
+        except rowq.ConnectionLost as lost:
+            if not lost.is_unknown:
+                raise
+            self.recorder.record(start, name, "enqueue", known=False)
+            return
+        self.placed[sent.part.server] += 1
+        there = [(self.number(sent.part, sent.message_id), 5)]
+        self.recorder.record(start, name, "enqueue", results=there)
+
+    def consume(self, name: str, striped: Striped) -> None:
+        """Take and complete messages until the end."""
+        with striped.connect() as orders:
+            while not self.is_over.is_set():
+                self._take(name, orders)
+
+    def _take(self, name: str, orders: rowq.Striped) -> None:
+        start = self.recorder.clock()
+        claims: dict[rowq.PartClaim, list[rowq.StripedMessage]] = {}
+        for message in orders.dequeue_wait(10, lease_seconds=LEASE_SECONDS, wait_seconds=0.5):
+            claims.setdefault(message.claim, []).append(message)
+        for claim, members in claims.items():
+            self.recorder.record(
+                start,
+                name,
+                "dequeue",
+                self.number(claim.part, claim.claim_id),
+                [(self.number(claim.part, one.message_id), one.attempt) for one in members],
+                lease_seconds=LEASE_SECONDS,
+            )
+        for claim, members in claims.items():
+            self._complete(name, orders, claim, [one.message_id for one in members])
+
+    def _complete(
+        self, name: str, orders: rowq.Striped, claim: rowq.PartClaim, ids: list[int]
+    ) -> None:
+        start = self.recorder.clock()
+        try:
+            outcomes = dict.fromkeys(ids, "stale")
+            outcomes |= {one.message_id: one.outcome for one in orders.complete(claim, ids)}
+        except rowq.StaleClaim:
+            pass
+        done = [one for one, outcome in outcomes.items() if outcome == "completed"]
+        self.completed[claim.part.server] += len(done)
+        # A call that was made again after its answer was lost finds nothing left to complete.
+        for known, some in ((True, done), (False, [one for one in ids if one not in done])):
+            if some:
+                self.recorder.record(
+                    start,
+                    name,
+                    "complete",
+                    self.number(claim.part, claim.claim_id),
+                    [(self.number(claim.part, one), "completed") for one in some],
+                    known=known,
+                )
+
+    def note_death(self) -> None:
+        """Note that each consumer may have lost the answer to a dequeue."""
+        for _ in range(CONSUMERS):
+            self.recorder.record(self.recorder.clock(), "unknown", "dequeue", known=False)
+
+
+@contextmanager
+def acting(story: Story, striped: Striped, act: str, count: int) -> Iterator[None]:
+    """Let so many clients produce or consume, each in a thread of its own."""
+
+    def run(name: str) -> None:
+        try:
+            getattr(story, act)(name, striped)
+        except BaseException as error:
+            story.failures.append(error)
+            story.is_over.set()
+            story.may_end.set()
+
+    threads = [
+        threading.Thread(target=run, args=(f"{act} {number}",), daemon=True)
+        for number in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        story.may_end.set()
+        for thread in threads:
+            thread.join(limit(120))
+
+
+@pytest.mark.timeout(limit(600))
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
+def test_nothing_is_lost_and_nothing_done_twice_when_one_of_two_servers_is_away_for_a_while(
+    striped: Striped,
+) -> None:
+    story = Story()
+
+    def goes_on(server: str, counter: Counter[str | None], by: int) -> None:
+        before = counter[server]
+        what = f"{by} more on {server}"
+        wait_until(
+            lambda: bool(story.failures) or counter[server] >= before + by, what, seconds=limit(120)
+        )
+        assert not story.failures
+
+    with striped.connect() as judge:
+        with acting(story, striped, "consume", CONSUMERS):
+            with acting(story, striped, "produce", PRODUCERS):
+                goes_on("a", story.completed, MESSAGES // 10)
+                striped.mortal.kill()
+                story.note_death()
+                for counter in (story.placed, story.completed):
+                    goes_on("b", counter, MESSAGES // 2)
+                striped.mortal.restart()
+                for counter in (story.placed, story.completed):
+                    goes_on("a", counter, MESSAGES // 10)
+            wait_until(lambda: is_done(judge), "all is done", seconds=limit(180))
+            story.is_over.set()
+        assert not story.failures
+        for _ in range(3):
+            start = story.recorder.clock()
+            judge.maintain()
+            story.recorder.record(start, "judge", "maintain")
+        start = story.recorder.clock()
+        assert judge.undrained() == []
+        story.recorder.record(start, "judge", "census")
+    assert check(story.recorder.history()) == []
+
+
+def is_done(judge: rowq.Striped) -> bool:
+    """Keep house, and return whether nothing is left anywhere."""
+    judge.maintain()
+    return judge.undrained() == []
+
+
+@pytest.mark.timeout(limit(600))
+@pytest.mark.promise("P02")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
+    striped: Striped, transactional: bool
+) -> None:
+    done: Counter[tuple[int, int]] = Counter()
+    lock = threading.Lock()
+
+    def handle(message: rowq.HeldMessage, *_: object) -> None:
+        with lock:
+            done[message.part.number, message.message_id] += 1
+
+    def on(server: str) -> int:
+        with lock:
+            return sum(part % 2 == ("a", "b").index(server) for part, _ in done)
+
+    sent: set[tuple[int, int]] = set()
+
+    def send(orders: rowq.Striped, count: int) -> None:
+        for number in range(count):
+            placed = orders.enqueue(number, part=orders.parts[number % len(orders.parts)])
+            sent.add((placed.part.number, placed.message_id))
+
+    worker = rowq.Worker(
+        striped.urls,
+        "orders",
+        handle,
+        stripes=STRIPES,
+        threads=2,
+        lease_seconds=LEASE_SECONDS,
+        transactional=transactional,
+    )
+    with striped.connect() as orders, running(worker):
+        send(orders, 40)
+        wait_until(lambda: on("a") >= 20, "the worker serves both", seconds=limit(60))
+        striped.mortal.kill()
+        before = on("b")
+        for number in range(40):
+            placed = orders.enqueue(number)
+            assert placed.part.server == "b"
+            sent.add((placed.part.number, placed.message_id))
+        wait_until(lambda: on("b") >= before + 40, "it goes on", seconds=limit(60))
+        critical = [one for one in orders.health() if one.check.check_name == "server_answers"]
+        assert [(one.server, one.check.status) for one in critical] == [("a", "critical")]
+        away = [part for part in orders.queue_stats() if part.error]
+        assert {part.part.server for part in away} == {"a"}
+        striped.mortal.restart()
+        send(orders, 40)
+        wait_until(lambda: done.keys() >= sent, "it has come back", seconds=limit(120))
+        wait_until(lambda: orders.undrained() == [], "all is handed in", seconds=limit(60))
+
+
+@pytest.mark.timeout(limit(300))
+@pytest.mark.promise("P12", "P21")
+def test_a_message_with_a_key_waits_for_its_server(striped: Striped) -> None:
+    with striped.connect() as orders:
+        key = next(
+            str(number) for number in range(100) if orders.part_of_key(str(number)).server == "a"
+        )
+        first = orders.enqueue(0, dedup_key=key)
+        striped.mortal.kill()
+        again: list[rowq.Placed] = []
+        waiting = threading.Thread(target=lambda: again.append(orders.enqueue(1, dedup_key=key)))
+        waiting.start()
+        time.sleep(0.2)
+        striped.mortal.restart()
+        waiting.join(limit(60))
+        assert [(one.part, one.message_id, one.outcome) for one in again] == [
+            (first.part, first.message_id, "duplicate")
+        ]

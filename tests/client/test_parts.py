@@ -1,0 +1,199 @@
+"""The parts of a striped queue: their names and numbers, where keys go, and who asks which."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_connection
+from rowq.messages import QueueStats
+from rowq.parts import Part, PartStats, Round, Standing, number_of_key, parts_of, servers_of
+from tests.engines.base import Connection
+from tests.static.sources import ROOT
+
+VECTORS: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("keys_of_parts.json").read_text("utf-8")
+)
+PAGE = (ROOT / "python_client" / "README.md").read_text("utf-8")
+FORMULAS = {
+    "postgres": (
+        "('x' || left(encode(sha256(convert_to({key}, 'UTF8')), 'hex'), 8))::bit(32)::bigint"
+        " % {parts}"
+    ),
+    "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {parts}",
+}
+"""The same number in SQL, by engine, as the client's page has it."""
+
+
+def test_parts_are_numbered_across_servers_and_none_moves_when_there_are_more() -> None:
+    parts = parts_of("orders", 2, ["b", "a"])
+    assert [(part.number, part.server, part.queue_name) for part in parts] == [
+        (0, "a", "orders/0"),
+        (1, "b", "orders/0"),
+        (2, "a", "orders/1"),
+        (3, "b", "orders/1"),
+    ]
+    places = {(part.server, part.queue_name) for part in parts}
+    for more in (parts_of("orders", 3, ["a", "b"]), parts_of("orders", 2, ["a", "b", "c"])):
+        assert places < {(part.server, part.queue_name) for part in more}
+    assert str(parts[3]) == "orders/1 on b"
+
+
+def test_a_queue_that_is_not_striped_is_its_only_part() -> None:
+    (part,) = parts_of("orders", None, servers_of("postgresql://host/db"))
+    assert (part.number, part.server, part.queue_name) == (0, None, "orders")
+
+
+@pytest.mark.parametrize("stripes", [0, -1, 1001, True, 1.5, "8"])
+def test_a_number_of_stripes_that_cannot_be_is_refused(stripes: Any) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="RQ711 invalid_argument: stripes must be"):
+        parts_of("orders", stripes, [None])
+
+
+def test_a_name_that_is_too_long_for_its_last_part_is_refused() -> None:
+    assert parts_of("q" * 97, 11, [None])[-1].queue_name == "q" * 97 + "/10"
+    for name in ("q" * 98, ""):
+        with pytest.raises(rowq.InvalidArgument, match="queue_name must be"):
+            parts_of(name, 11, [None])
+
+
+def test_several_servers_are_for_a_striped_queue() -> None:
+    with pytest.raises(rowq.InvalidArgument, match="give stripes"):
+        rowq.Worker({"a": "postgresql://host/db"}, "orders", print)
+    urls = {"a": "postgresql://host/db", "b": "mariadb://host"}
+    with pytest.raises(rowq.EngineUnknown, match="of one engine"):
+        rowq.Worker(urls, "orders", print, stripes=1)
+    with pytest.raises(rowq.InvalidArgument, match="striped one poll"):
+        rowq.Worker("postgresql://host/db", "orders", print, stripes=2, listen=True)
+    with pytest.raises(rowq.InvalidArgument, match="home must be"):
+        rowq.Worker("postgresql://host/db", "orders", print, stripes=2, home=-1)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: ascii(vector["key"]))
+def test_a_key_goes_to_the_part_that_is_documented(vector: dict[str, Any]) -> None:
+    for parts, number in vector["numbers"].items():
+        assert number_of_key(vector["key"], int(parts)) == number
+
+
+def test_sql_finds_the_same_part(connection: Connection) -> None:
+    name = engine_for_connection(connection).name
+    if name not in FORMULAS:
+        pytest.skip(
+            "this engine's formula was run nowhere; to run it: put it into FORMULAS, and have a"
+            " server at a URL"
+        )
+    for vector in VECTORS:
+        for parts, number in vector["numbers"].items():
+            formula = FORMULAS[name].format(key="'" + vector["key"] + "'", parts=parts)
+            ((found,),) = connection.execute(f"select {formula}").fetchall()
+            assert int(found) == number, vector
+
+
+@pytest.mark.parametrize("engine", FORMULAS)
+def test_the_page_has_the_formulas_that_were_run(engine: str) -> None:
+    formula = FORMULAS[engine].format(key="key", parts=8).replace("|", r"\|")
+    assert f"`{formula}`" in PAGE
+
+
+def test_the_page_has_keys_with_their_parts() -> None:
+    known = {vector["key"]: vector["numbers"] for vector in VECTORS}
+    table = PAGE.partition("<!-- keys -->\n")[2].partition("<!-- end of keys")[0]
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
+    )
+    assert rows
+    for key, *numbers in rows:
+        shown = dict(zip((name.removeprefix("of ") for name in head[1:]), numbers, strict=True))
+        assert shown.items() <= {n: str(k) for n, k in known[key.strip("`")].items()}.items()
+
+
+def test_keys_spread_over_the_parts() -> None:
+    found = Counter(number_of_key(f"order-{number}", 8) for number in range(8000))
+    assert set(found) == set(range(8))
+    assert max(found.values()) < 1.15 * 1000
+
+
+def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_part_that_gave_too_little() -> (
+    None
+):
+    parts = parts_of("q", 4, [None])
+    consumer = Round(parts, home=6)
+    numbers = [part.number for part in consumer.next()]
+    assert numbers == [2, 3, 0, 1]
+    consumer.note(parts[2], is_full=True)
+    assert consumer.next()[0].number == 2
+    consumer.note(parts[2], is_full=False)
+    assert consumer.next()[0].number == 3
+    consumer.note(parts[3], is_full=True)
+    assert consumer.next()[0].number == 2
+
+
+def test_a_consumer_without_a_home_takes_turns() -> None:
+    parts = parts_of("q", 4, [None])
+    consumer = Round(parts, home=None)
+    asked = []
+    for _ in range(8):
+        part = consumer.next()[0]
+        asked.append(part.number)
+        consumer.note(part, is_full=True)
+    assert asked[4:] == asked[:4]
+    assert sorted(asked[:4]) == [0, 1, 2, 3]
+
+
+def test_each_tenth_call_starts_anywhere() -> None:
+    parts = parts_of("q", 8, [None])
+    consumer = Round(parts, home=0)
+    starts = [consumer.next()[0].number for _ in range(1000)]
+    assert set(starts[9::10]) == set(range(8))
+    assert {start for number, start in enumerate(starts, 1) if number % 10} == {0}
+
+
+def test_the_threads_of_a_worker_are_at_home_at_one_part_after_the_other() -> None:
+    def homes(**options: Any) -> int | None:
+        worker = rowq.Worker("postgresql://host/db", "q", print, stripes=4, **options)
+        return worker._context.first_home
+
+    assert homes() is None
+    assert homes(threads=3) is None
+    assert homes(threads=4) in range(4)
+    assert homes(home=7) == 7
+    spread = rowq.Worker("postgresql://host/db", "q", len, stripes=4, processes=2, threads=2)
+    assert spread._processes is not None
+    first, second = (child._settings.home for child in spread._processes._children)
+    assert first is not None
+    assert second == first + 2
+
+
+def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
+    standing = Standing()
+    seen = [standing.is_away]
+    standing.note_loss()
+    seen.append(standing.is_away)
+    standing.note_answer()
+    seen.append(standing.is_away)
+    assert seen == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_drained"),
+    [
+        ({}, True),
+        ({"ready": 1}, False),
+        ({"delayed": 1}, False),
+        ({"leased": 1}, False),
+        ({"blocked": 1}, False),
+        ({"dead": 1, "group_after_dead": "continue"}, True),
+        ({"dead": 1, "group_after_dead": "hold"}, False),
+    ],
+)
+def test_a_part_is_drained_when_no_key_counts_there_any_more(
+    counts: dict[str, Any], is_drained: bool
+) -> None:
+    none = dict.fromkeys(QueueStats.__dataclass_fields__, 0)
+    stats = QueueStats(**(none | counts))
+    part = Part(0, None, "q/0")
+    assert PartStats(part, stats, None).is_drained is is_drained
+    assert not PartStats(part, None, "no connection").is_drained
