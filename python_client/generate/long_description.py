@@ -14,7 +14,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 REPOSITORY = "Repository"
 
-_LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s]+)\)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s]+)\)")
 
 
 class LongDescription(MetadataHookInterface):
@@ -37,12 +37,18 @@ def repository_of(root: Path) -> str | None:
 
 
 def with_absolute_links(page: str, repository: str, version: str) -> str:
-    """Return a page whose links to files lead to those of a version's tag.
+    """Return a page whose links and pictures lead to the files of a version's tag.
 
     Args:
         page: Markdown.
-        repository: the address, as of GitHub or GitLab, which have a file below blob/TAG.
+        repository: the address, as of GitHub or GitLab, which show a file below blob/TAG, and have
+            it as it is, as a picture must be, below raw/TAG.
         version: of the package; its tag is v and the version.
     """
-    base = f"{repository.rstrip('/')}/blob/v{version}/"
-    return _LINK.sub(lambda link: f"]({base}{link[1]})", page)
+    address = repository.rstrip("/")
+
+    def absolute(link: re.Match[str]) -> str:
+        mark, text, path = link.groups()
+        return f"{mark}[{text}]({address}/{'raw' if mark else 'blob'}/v{version}/{path})"
+
+    return _LINK.sub(absolute, page)

@@ -1,11 +1,17 @@
-"""Says which role an account lacks, as a note on the driver's error."""
+"""Says which role an account lacks, as a note on the driver's error, and what it may call."""
 
 from typing import Any
 
-from rowq.contract import load_contract
+from rowq.arguments import plain_arguments
+from rowq.contract import Routine, load_contract
+from rowq.engines import engine_for_connection, is_driver_error
 from rowq.engines.base import Engine
+from rowq.errors import Refused
 
 _NEEDS = "needs role "
+_NOWHERE = "rowq doctor: there is no such queue"
+_NO_NAME = "rowq doctor\n"
+"""A name that no queue may have, for what would make one."""
 
 
 def explain_denial(engine: Engine, connection: Any, routine: str, error: Exception) -> None:
@@ -27,3 +33,19 @@ def remedy_of(error: BaseException | None) -> str:
                 return str(note)
         error = error.__cause__
     return ""
+
+
+def may_call(connection: Any, routine: Routine) -> bool:
+    """Return whether this account may call a routine, without an effect."""
+    queue_name = _NO_NAME if routine.name == "create_queue" else _NOWHERE
+    inputs = dict.fromkeys(one.name for one in routine.parameters if one.direction == "in")
+    arguments = inputs | plain_arguments(routine, queue_name)
+    try:
+        engine_for_connection(connection).call(connection, routine.name, arguments)
+    except Refused:
+        return True
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        return False
+    return True

@@ -31,6 +31,7 @@ TOOLS = (
         "rowq.postgres.asyncpg_engine",
     ),
     *("pytest", "rowq.testing", "django", "rowq.django", "fastapi", "rowq.fastapi"),
+    *("starlette", "jinja2", "uvicorn", "rowq.web"),
 )
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

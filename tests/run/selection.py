@@ -46,6 +46,8 @@ LONG = (
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
+    "tests/web/test_in_browser.py::test_long",
+    "tests/web/test_live.py::test_a_lost_database",
 )
 """Beginnings of the node ids of tests that take long, or kill what they can.
 

@@ -44,7 +44,7 @@ def test_links_lead_to_the_files_of_the_version() -> None:
     page = "[a](sql/README.md#b) [c](#d) [e](https://f/g) ![h](i.svg) [j](mailto:k@l)"
     assert with_absolute_links(page, "https://host/rowq/", "1.2") == (
         "[a](https://host/rowq/blob/v1.2/sql/README.md#b) [c](#d) [e](https://f/g)"
-        " ![h](https://host/rowq/blob/v1.2/i.svg) [j](mailto:k@l)"
+        " ![h](https://host/rowq/raw/v1.2/i.svg) [j](mailto:k@l)"
     )
 
 

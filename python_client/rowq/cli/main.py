@@ -22,6 +22,7 @@ from rowq.cli import (
     schedules,
     top,
     topics,
+    web,
     work,
 )
 from rowq.cli.errors import Guarded, one_line, say_error
@@ -87,6 +88,7 @@ work.register(app)
 operation.register(app)
 top.register(app)
 metrics.register(app)
+web.register(app)
 app.command(rich_help_panel="Operation")(version)
 
 

@@ -3,15 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rowq.arguments import plain_arguments
-from rowq.contract import Routine, load_contract
+from rowq.contract import load_contract
 from rowq.doctor.check import Check, Status
-from rowq.engines import engine_for_connection, is_driver_error
-from rowq.errors import Refused
-
-_NOWHERE = "rowq doctor: there is no such queue"
-_NO_NAME = "rowq doctor\n"
-"""A name that no queue may have, for what would make one."""
+from rowq.engines import engine_for_connection
+from rowq.rights import may_call
 
 
 def rights(connection: Any) -> Iterator[Check]:
@@ -35,19 +30,3 @@ def rights(connection: Any) -> Iterator[Check]:
     else:
         word = "has no role of rowq's: grant it rowq_producer, rowq_consumer or another"
         yield Check("rights", Status.FAILED, word)
-
-
-def may_call(connection: Any, routine: Routine) -> bool:
-    """Return whether this account may call a routine, without an effect."""
-    queue_name = _NO_NAME if routine.name == "create_queue" else _NOWHERE
-    inputs = dict.fromkeys(one.name for one in routine.parameters if one.direction == "in")
-    arguments = inputs | plain_arguments(routine, queue_name)
-    try:
-        engine_for_connection(connection).call(connection, routine.name, arguments)
-    except Refused:
-        return True
-    except Exception as error:
-        if not is_driver_error(error):
-            raise
-        return False
-    return True

@@ -9,8 +9,8 @@ import pytest
 import rowq
 from rowq import migrate
 from rowq.contract import load_contract
-from rowq.doctor.rights import may_call
 from rowq.oracle.status import Look
+from rowq.rights import may_call
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer

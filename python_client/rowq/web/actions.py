@@ -1,0 +1,233 @@
+"""What answers a POST: one routine, one line in the log, and the way back to a page."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from rowq.queue import Queue
+from rowq.web.databases import is_foreseen
+from rowq.web.pages.queue import ALTERED
+from rowq.web.view import View
+
+LOG = logging.getLogger("rowq.web")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an action did, for its user and the log, and the page that shows it."""
+
+    said: str
+    path: str
+    query: Mapping[str, Any]
+
+
+Action = Callable[[View, Queue], Done]
+
+
+def act(routine: str, work: Action) -> Callable[[View], Any]:
+    """Return what answers a form: `work` for whoever may call the routine."""
+
+    async def answer(view: View) -> Response:
+        await view.read_form()
+        require(view, routine)
+        what = f"{routine} {described(view)}"
+        done = await logged(view, what, lambda queue: work(view, queue), lambda done: done.said)
+        return view.back(done.path, done.said, **done.query)
+
+    return answer
+
+
+def require(view: View, routine: str) -> None:
+    """Raise HTTPException unless the user and the account may call a routine."""
+    if not view.can(routine):
+        raise HTTPException(
+            HTTPStatus.FORBIDDEN, f"the account of this page may not call {routine}"
+        )
+
+
+def described(view: View) -> str:
+    """Return what a form is about: no text of a message is in it."""
+    names = ("queue", "schedule", "topic", "id")
+    return " ".join(repr(view.given(name)) for name in names if view.given(name)) or "all queues"
+
+
+async def logged(
+    view: View, what: str, work: Callable[[Queue], Any], said: Callable[[Any], str]
+) -> Any:
+    """Return what `work` returns, and log it as a line; raises what it raises, and logs that."""
+    who = f"{view.user!r} on {view.database.name}"
+    try:
+        result = await view.run(work)
+    except Exception as error:
+        if is_foreseen(error):
+            LOG.warning("%s: %s: %s", who, what, view.database.described(error))
+        raise
+    finally:
+        view.sampler.expire()
+    LOG.info("%s: %s: %s", who, what, said(result))
+    return result
+
+
+def _create_queue(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    made = queue.create_queue(name)
+    return Done(f"{name}: {made.outcome}", "/queue", {"name": name})
+
+
+def _pause(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    return Done(f"{name}: {queue.pause_queue(name).outcome}", *_back(view))
+
+
+def _resume(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    return Done(f"{name}: {queue.resume_queue(name).outcome}", *_back(view))
+
+
+def _back(view: View) -> tuple[str, dict[str, str]]:
+    """Return the page that a button was on."""
+    if view.given("from") == "overview":
+        return "/", {}
+    return "/queue", {"name": view.given("queue")}
+
+
+def _alter(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    settings: dict[str, Any] = {}
+    for setting, kind in ALTERED.items():
+        text = view.given(setting).strip()
+        if text and text != view.given(f"was_{setting}"):
+            try:
+                settings[setting] = kind(text)
+            except ValueError:
+                raise HTTPException(
+                    HTTPStatus.BAD_REQUEST, f"{setting} must be a number, got {text[:50]!r}"
+                ) from None
+    if not settings:
+        return Done(f"{name}: nothing was changed", "/queue", {"name": name})
+    queue.alter_queue(name, **settings)
+    changed = ", ".join(f"{setting} {value}" for setting, value in settings.items())
+    return Done(f"{name}: altered: {changed}", "/queue", {"name": name})
+
+
+def _drop(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    check_typed(view)
+    queue.drop_queue(name, force=bool(view.given("force")))
+    return Done(f"{name}: dropped", "/", {})
+
+
+def check_typed(view: View) -> None:
+    """Raise HTTPException unless the name of the queue was typed."""
+    if view.given("typed") != view.given("queue"):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "type the name of the queue as it is")
+
+
+def _enqueue(view: View, queue: Queue) -> Done:
+    name = view.given("queue")
+    # A browser sends each end of a line as two characters.
+    text = view.given("body").replace("\r\n", "\n")
+    delay = view.given("delay").strip()
+    try:
+        seconds = float(delay) if delay else None
+        priority = int(view.given("priority") or 5)
+    except ValueError:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "priority and delay must be numbers") from None
+    sent = queue.enqueue(
+        name,
+        text=text or None,
+        message_type=view.given("type") or None,
+        priority=priority,
+        delay_seconds=seconds,
+    )
+    return Done(f"message {sent.message_id}: {sent.outcome}", "/queue", {"name": name})
+
+
+def _message_id(view: View) -> int:
+    text = view.given("id")
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be the number of a message")
+    return int(text)
+
+
+def _cancel(view: View, queue: Queue) -> Done:
+    name, number = view.given("queue"), _message_id(view)
+    # Not every engine reaches a message in a worker's hands.
+    leased = bool(view.given("leased"))
+    (outcome,) = queue.cancel(name, [number], leased=leased)
+    return _about_message(name, number, outcome.outcome)
+
+
+def _reset(view: View, queue: Queue) -> Done:
+    name, number = view.given("queue"), _message_id(view)
+    (outcome,) = queue.reset(name, [number])
+    return _about_message(name, number, outcome.outcome)
+
+
+def _about_message(name: str, number: int, outcome: str) -> Done:
+    said = f"message {number}: {outcome.replace('_', ' ')}"
+    return Done(said, "/message", {"queue": name, "id": number})
+
+
+def _pause_schedule(view: View, queue: Queue) -> Done:
+    altered = queue.alter_schedule(view.given("queue"), view.given("schedule"), is_paused=True)
+    return _about_schedule(view, altered.outcome)
+
+
+def _resume_schedule(view: View, queue: Queue) -> Done:
+    altered = queue.alter_schedule(view.given("queue"), view.given("schedule"), is_paused=False)
+    return _about_schedule(view, altered.outcome)
+
+
+def _run_schedule(view: View, queue: Queue) -> Done:
+    made = queue.run_schedule(view.given("queue"), view.given("schedule"))
+    return _about_schedule(view, f"message {made.message_id}: {made.outcome}")
+
+
+def _about_schedule(view: View, outcome: str) -> Done:
+    name = view.given("schedule")
+    return Done(f"{name}: {outcome}", "/schedule", {"queue": view.given("queue"), "name": name})
+
+
+def _bind(view: View, queue: Queue) -> Done:
+    bound = queue.bind_topic(view.given("queue"), view.given("topic"))
+    return Done(f"{bound.topic_pattern}: {bound.outcome}", "/topics", {})
+
+
+def _unbind(view: View, queue: Queue) -> Done:
+    unbound = queue.unbind_topic(view.given("queue"), view.given("topic"))
+    return Done(f"{unbound.topic_pattern}: {unbound.outcome}", "/topics", {})
+
+
+def _maintain(view: View, queue: Queue) -> Done:
+    del view
+    done = queue.maintain()
+    elected = sum(one.elected for one in done)
+    moved = sum(one.promoted + one.reaped for one in done)
+    return Done(f"maintained {elected} queues: {moved} messages became ready", "/health", {})
+
+
+ACTIONS: Mapping[str, Callable[[View], Any]] = {
+    path: act(routine, work)
+    for path, routine, work in (
+        ("/queue/create", "create_queue", _create_queue),
+        ("/queue/pause", "pause_queue", _pause),
+        ("/queue/resume", "resume_queue", _resume),
+        ("/queue/alter", "alter_queue", _alter),
+        ("/queue/drop", "drop_queue", _drop),
+        ("/queue/enqueue", "enqueue", _enqueue),
+        ("/message/cancel", "cancel", _cancel),
+        ("/message/reset", "reset", _reset),
+        ("/schedule/pause", "alter_schedule", _pause_schedule),
+        ("/schedule/resume", "alter_schedule", _resume_schedule),
+        ("/schedule/run", "run_schedule", _run_schedule),
+        ("/topics/bind", "bind_topic", _bind),
+        ("/topics/unbind", "unbind_topic", _unbind),
+        ("/health/maintain", "maintain", _maintain),
+    )
+}

@@ -1,0 +1,238 @@
+"""Puts the page together: what is asked for at which address, and what an error looks like."""
+
+import logging
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rowq.errors import InvalidArgument
+from rowq.web.access import Guard, Signer
+from rowq.web.actions import ACTIONS
+from rowq.web.batches import batch
+from rowq.web.databases import Database, is_foreseen, status_of
+from rowq.web.formats import FILTERS
+from rowq.web.pages import dead, machines, message, others, overview, queue
+from rowq.web.sampler import Sampler
+from rowq.web.settings import Authorize, Settings
+from rowq.web.view import View
+
+_log = logging.getLogger("rowq.web")
+_HERE = Path(__file__).parent
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+Page = Callable[[View], Awaitable[Response]]
+
+_PAGES: Mapping[str, Page] = {
+    "/": overview.overview,
+    "/queue": queue.queue,
+    "/queue/points": queue.points,
+    "/queue/find": queue.find,
+    "/dead": dead.dead,
+    "/message": message.message,
+    "/message/body": message.body_file,
+    "/workers": others.workers,
+    "/schedules": others.schedules,
+    "/schedule": others.schedule,
+    "/topics": others.topics,
+    "/health": others.health,
+    "/parts/queues": overview.queues_part,
+    "/parts/health": others.health_part,
+    "/parts/queue": queue.queue_part,
+    "/parts/lists": queue.lists_part,
+    "/parts/workers": others.workers_part,
+    "/events": machines.events,
+    "/metrics": machines.metrics,
+}
+
+
+class Site:
+    """What all requests share."""
+
+    def __init__(self, urls: Mapping[str, str], settings: Settings) -> None:
+        """Prepare, and connect to nothing; raises EngineUnknown."""
+        self.settings = settings
+        self.databases = {name: Database(name, url) for name, url in urls.items()}
+        self.samplers = {
+            name: Sampler(database, settings.interval) for name, database in self.databases.items()
+        }
+        self.signer = Signer(settings.key)
+        self.templates = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.templates.filters.update(FILTERS)
+        self._registries: dict[str, Any] = {}
+
+    def end(self) -> None:
+        """End the streams, so that the server that serves them can end."""
+        for sampler in self.samplers.values():
+            sampler.end()
+        for database in self.databases.values():
+            database.close()
+
+    def registry(self, database: Database) -> Any:
+        """Return a registry of prometheus_client; raises PackageMissing without that."""
+        from rowq.metrics import Collector
+        from rowq.metrics.library import load_library
+
+        if database.name not in self._registries:
+            registry = load_library().CollectorRegistry()
+            registry.register(Collector(database.url))
+            self._registries[database.name] = registry
+        return self._registries[database.name]
+
+
+def create_app(
+    url: str | Mapping[str, str],
+    *,
+    authorize: Authorize,
+    title: str = "rowq",
+    interval: float = 2.0,
+    read_only: bool = False,
+    hide_errors: bool = False,
+    hide_bodies: bool = False,
+    allow_hosts: Collection[str] | None = None,
+    key: bytes | None = None,
+) -> Starlette:
+    """Return the page as an application of Starlette's, to be mounted in another one.
+
+    What it shows, and the buttons that it has, are what the account of the URL may: a member of
+    rowq_monitor sees no body, header or key of a message, and changes nothing; one of rowq_admin
+    does both. It connects when it is first asked.
+
+    Args:
+        url: the database's URL, or several by the names that the page calls them: letters, digits,
+            "_", "-" and ".".
+        authorize: what the sender of a request may do: called with the request, it returns "no",
+            "look" (what rowq_monitor may) or "act" (all that the account may), or raises an
+            HTTPException of Starlette's. A plain function is called in a thread. Who acts is
+            logged by the name that `scope["user"]` has.
+        title: stands at the head of each page, such as prod.
+        interval: seconds between two looks at the database while somebody looks at a page.
+        read_only: whether every POST is refused, and no button shown.
+        hide_errors: whether of an error its type alone is shown: its text may quote a message.
+        hide_bodies: whether bodies, headers, keys and results are hidden from everybody.
+        allow_hosts: names that the page may be called by, without a port; None, where the
+            application sees to that, is any.
+        key: what forms are signed with, random unless given: several processes that answer for the
+            same address need the same.
+
+    Raises:
+        EngineUnknown: a URL is none of rowq's.
+        InvalidArgument: a name or the interval is not as it should be.
+    """
+    urls = {"database": url} if isinstance(url, str) else dict(url)
+    if not urls or not all(map(_NAME.fullmatch, urls)):
+        raise InvalidArgument("a database's name is letters, digits, _, - and ., as in prod=URL")
+    if not interval > 0:
+        raise InvalidArgument(f"interval must be more than 0 seconds, got {interval:g}")
+    settings = Settings(
+        authorize=authorize,
+        title=title,
+        interval=interval,
+        read_only=read_only,
+        hide_errors=hide_errors,
+        hide_bodies=hide_bodies,
+        allow_hosts=None if allow_hosts is None else {name.lower() for name in allow_hosts},
+        key=secrets.token_bytes(32) if key is None else key,
+    )
+    site = Site(urls, settings)
+    app = Starlette(
+        routes=[
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+            Route("/live", machines.live),
+            Route("/ready", _ready(site)),
+            *_databases(site),
+        ],
+        middleware=[Middleware(Guard, settings=settings)],
+        exception_handlers={HTTPException: _refused(site)},
+    )
+    app.state.site = site
+    return app
+
+
+def _databases(site: Site) -> list[BaseRoute]:
+    """Return what there is of each database: at the root where there is one only."""
+    databases = list(site.databases.values())
+    if len(databases) == 1:
+        return _routes(site, databases[0])
+    below = [
+        Mount(f"/db/{database.name}", routes=_routes(site, database)) for database in databases
+    ]
+    return [Route("/", _index(site)), *below]
+
+
+def _routes(site: Site, database: Database) -> list[BaseRoute]:
+    looks = [Route(path, _answer(site, database, page)) for path, page in _PAGES.items()]
+    acts = [
+        Route(path, _answer(site, database, page), methods=["POST"])
+        for path, page in {**ACTIONS, "/batch": batch}.items()
+    ]
+    return [*looks, *acts]
+
+
+def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], Any]:
+    """Return what answers a request with a page; an error of the database is a page, too."""
+
+    async def answer(request: Request) -> Response:
+        view = View(request, site, database)
+        try:
+            await view.prepare()
+            return await page(view)
+        except HTTPException as error:
+            return view.page("error.html", error.status_code, text=error.detail)
+        except Exception as error:
+            if not is_foreseen(error):
+                _log.exception("%s cannot be shown", request.url.path)
+                return view.page("error.html", 500, text="failed; the log says why")
+            status = status_of(error)
+            if status == HTTPStatus.FORBIDDEN:
+                database.forget_rights()
+            return view.page("error.html", status, text=database.described(error))
+
+    return answer
+
+
+def _index(site: Site) -> Callable[[Request], Any]:
+    """Return what shows all databases."""
+
+    async def answer(request: Request) -> Response:
+        views = [View(request, site, database) for database in site.databases.values()]
+        found = [(view.database.name, await view.sample()) for view in views]
+        return views[0].page("index.html", databases=found)
+
+    return answer
+
+
+def _ready(site: Site) -> Callable[[Request], Any]:
+    async def answer(_: Request) -> Response:
+        return await machines.ready(site)
+
+    return answer
+
+
+def _refused(site: Site) -> Callable[[Request, Exception], Response]:
+    """Return what answers where no page is."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", HTTPStatus.INTERNAL_SERVER_ERROR)
+        found = site.templates.get_template("lost.html")
+        del request
+        return HTMLResponse(found.render(text=HTTPStatus(status).phrase), status)
+
+    return answer

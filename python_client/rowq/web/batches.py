@@ -1,0 +1,145 @@
+"""Actions on many messages: a thousand at a time, each by a request of its own.
+
+The browser asks for the next step when it has shown the one before. So the page shows how far it
+is, an end of the page is an end of the work, and this server has nothing to remember: where to go
+on stands in the form. Without script there is a button for the next step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from rowq.queue import Queue
+from rowq.web.actions import check_typed, logged, require
+from rowq.web.causes import ids_of
+from rowq.web.pages.dead import LAST_ID
+from rowq.web.view import View
+
+BATCH = 1_000
+
+_ROUTINES: Mapping[str, str] = {
+    "reset": "reset", "discard": "discard_dead", "purge": "purge_queue"
+}  # fmt: skip
+WORDS: Mapping[str, str] = {"reset": "reset", "discard": "discarded", "purge": "purged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did, and what is left.
+
+    done: messages of all steps so far. after: the last message that was looked at. until: the last
+    one that is meant: what dies meanwhile is not. total: about how many there are.
+    """
+
+    done: int
+    after: int
+    until: int
+    total: int
+    is_last: bool
+
+
+async def batch(view: View) -> Response:
+    """Do the next step of what a form asks for."""
+    await view.read_form()
+    what = view.given("do")
+    if what not in _ROUTINES:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "reset, discard or purge?")
+    require(view, _ROUTINES[what])
+    name, scope = view.given("queue"), view.given("scope")
+    if what == "purge":
+        check_typed(view)
+    step = await logged(
+        view,
+        f"{_ROUTINES[what]} {name!r} {_scope_of(view)}",
+        lambda queue: _next(view, queue, what),
+        lambda step: f"{step.done - _number(view, 'done')} {WORDS[what]}",
+    )
+    if step.is_last:
+        said = f"{step.done:,} messages {WORDS[what]}"
+        path, query = ("/queue", {"name": name}) if what == "purge" else ("/dead", {"queue": name})
+        if view.request.headers.get("HX-Request"):
+            return Response(
+                status_code=HTTPStatus.NO_CONTENT,
+                headers={
+                    "HX-Redirect": view.link(path, **query, said=view.site.signer.sealed(said))
+                },
+            )
+        return view.back(path, said, **query)
+    template = "parts/steps.html" if view.request.headers.get("HX-Request") else "steps.html"
+    return view.page(template, name=name, do=what, scope=scope, step=step, words=WORDS[what])
+
+
+def _next(view: View, queue: Queue, what: str) -> Step:
+    name = view.given("queue")
+    if what == "purge":
+        return _purge(view, queue, name)
+    if view.given("scope") == "chosen":
+        ids = _chosen(view)
+        return Step(_apply(queue, what, name, ids), 0, 0, len(ids), is_last=True)
+    return _in_order(view, queue, what, name)
+
+
+def _in_order(view: View, queue: Queue, what: str, name: str) -> Step:
+    """Take the next of the dead messages by their ids: each is met once, whatever comes of it."""
+    key = view.given("cause") if view.given("scope") == "group" else ""
+    if view.given("scope") not in {"group", "all"} or (view.given("scope") == "group" and not key):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "chosen ones, a group, or all?")
+    after, until = _number(view, "after"), _number(view, "until")
+    if not until:
+        newest = queue.list_dead(name, max_messages=1, before_message_id=LAST_ID)
+        until = newest[0].message_id if newest else 0
+    page = queue.list_dead(name, after_message_id=after, max_messages=BATCH)
+    meant = [message for message in page if message.message_id <= until]
+    done = _number(view, "done") + _apply(queue, what, name, ids_of(meant, key))
+    is_last = len(meant) < BATCH or meant[-1].message_id >= until
+    after = meant[-1].message_id if meant else until
+    return Step(done, after, until, max(_number(view, "total"), done), is_last)
+
+
+def _purge(view: View, queue: Queue, name: str) -> Step:
+    """Purge no more than there was at the beginning: producers may go on."""
+    total, done = _number(view, "total"), _number(view, "done")
+    if not total:
+        (stats,) = queue.queue_stats(name, max_count=100_000_000)
+        total = stats.ready + stats.delayed + (stats.blocked or 0)
+    removed = queue.purge_queue(name, max_messages=BATCH).removed
+    done += removed
+    return Step(done, 0, 0, total, is_last=removed < BATCH or done >= total)
+
+
+def _apply(queue: Queue, what: str, name: str, ids: list[int]) -> int:
+    """Return how many messages were reset or discarded."""
+    if not ids:
+        return 0
+    if what == "discard":
+        return queue.discard_dead(name, ids).removed
+    return sum(outcome.outcome == "reset" for outcome in queue.reset(name, ids))
+
+
+def _chosen(view: View) -> list[int]:
+    texts = view.form.get("id", [])
+    if not texts or len(texts) > BATCH:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "choose 1 to 1,000 messages")
+    if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in texts):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "id must be the number of a message")
+    return [int(text) for text in texts]
+
+
+def _number(view: View, field: str) -> int:
+    text = view.given(field)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+
+
+def _scope_of(view: View) -> str:
+    """Return which messages are meant, for the log."""
+    match view.given("scope"):
+        case "chosen":
+            ids = view.form.get("id", [])
+            return " ".join(ids[:20]) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
+        case "group":
+            return f"group {view.given('cause')[:30]!r} after {_number(view, 'after')}"
+        case _:
+            return f"all after {_number(view, 'after')}"

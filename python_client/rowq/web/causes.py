@@ -1,0 +1,92 @@
+"""Groups dead messages by what went wrong."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rowq.messages import DeadMessage
+
+_TRACEBACK = re.compile(r'^Traceback \(most recent call last\)|^ +File "', re.MULTILINE)
+_NUMBERS = re.compile(
+    r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b|\d+", re.IGNORECASE
+)
+_KIND = re.compile(r"[^\W\d][\w.]*(?=:|$)")
+# With more causes than this, those that differ by numbers alone are taken together.
+_MANY = 20
+_LONGEST = 300
+
+NO_ERROR = "no error was given"
+HIDDEN = "an error that is not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Dead messages of one type and cause; `key` names it in an address."""
+
+    key: str
+    message_type: str | None
+    cause: str
+    size: int
+    newest: DeadMessage
+
+
+def cause_of(error: str | None) -> str:
+    """Return the line of an error that says what went wrong: of a traceback the last one."""
+    lines = [line.strip() for line in (error or "").splitlines() if line.strip()]
+    if not lines:
+        return NO_ERROR
+    is_traceback = _TRACEBACK.search(error or "") is not None
+    return (lines[-1] if is_traceback else lines[0])[:_LONGEST]
+
+
+def without_numbers(cause: str) -> str:
+    """Return a cause with # for each number in it."""
+    return _NUMBERS.sub("#", cause)
+
+
+def kind_of(error: str | None) -> str:
+    """Return the type of an error alone: nothing of what it says."""
+    cause = cause_of(error)
+    if cause == NO_ERROR:
+        return cause
+    kind = _KIND.match(cause)
+    return kind[0] if kind else HIDDEN
+
+
+def group_dead(messages: Sequence[DeadMessage]) -> list[Group]:
+    """Return the groups of messages, given the newest first; the largest group comes first."""
+    how = "e"
+    if len({_place(message, "e") for message in messages}) > _MANY:
+        how = "n"
+    sizes = Counter(_place(message, how) for message in messages)
+    newest = {_place(message, how): message for message in reversed(messages)}
+    groups = [
+        Group(_key(how, place), *place, size=size, newest=newest[place])
+        for place, size in sizes.items()
+    ]
+    return sorted(groups, key=lambda group: -group.size)
+
+
+def in_group(key: str) -> Callable[[DeadMessage], bool]:
+    """Return whether a message is of the group with a key."""
+    how = key[:1]
+    return lambda message: _key(how, _place(message, how)) == key
+
+
+def ids_of(messages: Iterable[DeadMessage], key: str) -> list[int]:
+    """Return the ids of the messages of a group; an empty key is all of them."""
+    matches = in_group(key)
+    return [message.message_id for message in messages if not key or matches(message)]
+
+
+def _place(message: DeadMessage, how: str) -> tuple[str | None, str]:
+    cause = cause_of(message.last_error)
+    return message.message_type, without_numbers(cause) if how == "n" else cause
+
+
+def _key(how: str, place: tuple[str | None, str]) -> str:
+    """Return a short name of a group: the error itself may be long, and is nothing for a log."""
+    text = "\0".join((how, place[0] or "", place[1]))
+    return how + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]

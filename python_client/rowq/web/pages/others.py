@@ -1,0 +1,111 @@
+"""Workers, schedules, topics and health."""
+
+from itertools import groupby
+from typing import Any
+
+from starlette.responses import Response
+
+from rowq.engines import is_driver_error
+from rowq.errors import ScheduleNotFound
+from rowq.messages import Claim
+from rowq.web.databases import in_thread
+from rowq.web.sampler import MAX_CLAIMS
+from rowq.web.view import View
+
+
+async def workers(view: View) -> Response:
+    """Show who is at work on what."""
+    return await _workers(view, "workers.html")
+
+
+async def workers_part(view: View) -> Response:
+    """Show what of that changes."""
+    return await _workers(view, "parts/workers.html")
+
+
+async def _workers(view: View, template: str) -> Response:
+    sample = await view.sample(claims=True)
+    held = sorted(sample.claims, key=_worker)
+    leases = {stats.queue_name: stats.lease_seconds for stats in sample.queues}
+    return view.page(
+        template,
+        sample=sample,
+        workers=[(name, list(claims)) for name, claims in groupby(held, key=_worker)],
+        leases=leases,
+        is_cut=len(sample.claims) >= MAX_CLAIMS,
+    )
+
+
+def _worker(claim: Claim) -> str:
+    return claim.worker_name or ""
+
+
+async def schedules(view: View) -> Response:
+    """Show all schedules, or those of a queue."""
+    name = view.asked("queue") or None
+    found = await view.run(lambda calls: calls.list_schedules(name))
+    return view.page("schedules.html", name=name, schedules=found)
+
+
+async def schedule(view: View) -> Response:
+    """Show a schedule, and when it runs next; raises ScheduleNotFound."""
+    queue_name, name = view.asked("queue"), view.asked("name")
+    listed = await view.run(lambda calls: calls.list_schedules(queue_name))
+    found = next((one for one in listed if one.schedule_name == name), None)
+    if found is None:
+        raise ScheduleNotFound("the queue has no such schedule")
+    one = found
+    ticks: list[Any] = []
+    if not one.is_paused and one.next_run_at is not None:
+        ticks = await view.run(
+            lambda calls: calls.next_ticks(
+                one.cron, interval_seconds=one.interval_seconds, time_zone=one.time_zone
+            )
+        )
+    if one.interval_seconds is not None:
+        # The ticks of an interval are counted from the schedule's own beginning.
+        ticks = []
+    return view.page("schedule.html", schedule=one, ticks=ticks)
+
+
+async def topics(view: View) -> Response:
+    """Show which queue gets what is published under which topics."""
+    found = await view.run(lambda calls: calls.list_topics(None))
+    queues = [stats.queue_name for stats in (await view.sample()).queues]
+    return view.page("topics.html", bindings=found, queues=queues)
+
+
+async def health(view: View) -> Response:
+    """Show what needs attention; with `examine`, what rowq doctor finds, too."""
+    checks = await view.run(lambda calls: calls.health())
+    version = await view.run(lambda calls: calls.version())
+    found: list[Any] = []
+    why_not = ""
+    if view.asked("examine"):
+        found, why_not = await in_thread(lambda: _examined(view.database.url))
+    return view.page(
+        "health.html",
+        checks=checks,
+        version=version,
+        found=found,
+        why_not=why_not and view.database.described(RuntimeError(why_not)),
+    )
+
+
+async def health_part(view: View) -> Response:
+    """Show what needs attention, as the overview does."""
+    return view.page("parts/health.html", sample=await view.sample())
+
+
+def _examined(url: str) -> tuple[list[Any], str]:
+    """Return what rowq doctor finds, or why it cannot be asked."""
+    try:
+        from rowq.doctor import examine
+
+        return list(examine(url)), ""
+    except ImportError:
+        return [], "rowq doctor needs the extra tools: pip install 'rowq[tools]'"
+    except Exception as error:
+        if not (is_driver_error(error) or type(error).__module__.startswith("rowq.")):
+            raise
+        return [], " ".join(str(error).split())

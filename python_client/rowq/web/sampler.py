@@ -1,0 +1,320 @@
+"""Looks at a database for everybody who looks, and only while somebody does.
+
+A thread makes a sample every few seconds while there are viewers, tells them what has changed, and
+ends with the last of them. A page that nobody follows takes the last sample while it is fresh.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from rowq.engines.patience import TookTooLongError
+from rowq.messages import Claim, DelayedMessage, HealthCheck, PeekedMessage, QueueStats
+from rowq.queue import Queue
+from rowq.web.databases import PATIENCE_SECONDS, Database, is_foreseen
+
+MAX_COUNT = 10_000
+"""Counting stops here, so that a look at a huge queue stays cheap."""
+MAX_CLAIMS = 1_000
+END = "end"
+"""What viewers are told instead of a change when nothing comes any more."""
+# With the usual interval of two seconds, health is asked every ten and claims every four.
+_HEALTH_EVERY = 5
+_CLAIMS_EVERY = 2
+# This bounds the memory of all series together; a queue has an hour of it at most.
+_MOST_POINTS = 200_000
+_LONGEST_SERIES = 1_800
+_MOST_VIEWERS = 500
+# A peek brings bodies along, which are not shown.
+_READY = 5
+_DELAYED = 10
+# What comes next is asked again when counts have changed, or after so many seconds.
+_FOLLOWING_SECONDS = 30.0
+_MOST_FOLLOWED = 200
+
+Point = tuple[float, int, int, int, int, float]
+"""A moment in seconds since 1970; messages ready, delayed, leased, dead; the oldest one's age."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was found: parts of it may be older than the rest.
+
+    at: when. claims_at: when the claims were, None for never. error: why the last look failed;
+    everything else is then what the one before has found.
+    """
+
+    at: datetime
+    queues: tuple[QueueStats, ...] = ()
+    checks: tuple[HealthCheck, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    claims_at: datetime | None = None
+    error: str | None = None
+
+    def queue(self, name: str) -> QueueStats | None:
+        """Return what was found of a queue."""
+        return next((stats for stats in self.queues if stats.queue_name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What comes next in a queue; ready is empty for who may not see it."""
+
+    ready: tuple[PeekedMessage, ...]
+    delayed: tuple[DelayedMessage, ...]
+
+
+class Viewer:
+    """Somebody who is told what has changed, in an event loop."""
+
+    def __init__(self, *, wants_claims: bool) -> None:
+        """Begin in the running event loop; nothing has changed yet."""
+        self.wants_claims = wants_claims
+        self._loop = asyncio.get_running_loop()
+        self._something = asyncio.Event()
+        self._changed: set[str] = set()
+
+    def tell(self, changed: set[str]) -> None:
+        """Note changes; called in any thread."""
+        self._loop.call_soon_threadsafe(self._note, changed)
+
+    async def changes(self, seconds: float) -> set[str]:
+        """Return what has changed: queues, health, claims; an empty set when the time is up."""
+        try:
+            await asyncio.wait_for(self._something.wait(), seconds)
+        except TimeoutError:
+            return set()
+        self._something.clear()
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def _note(self, changed: set[str]) -> None:
+        self._changed |= changed
+        self._something.set()
+
+
+@dataclass(slots=True)
+class _State:
+    """What the thread and the pages share, under one lock."""
+
+    last: Sample | None = None
+    made_at: float = float("-inf")
+    claims_made_at: float = float("-inf")
+    count: int = 0
+    series: dict[str, deque[Point]] = field(default_factory=dict)
+    following: dict[tuple[str, bool], tuple[tuple[int, int], float, Following]] = field(
+        default_factory=dict
+    )
+
+
+class Sampler:
+    """The samples of one database."""
+
+    def __init__(self, database: Database, interval: float) -> None:
+        """Prepare, and look at nothing.
+
+        interval: seconds between two samples.
+        """
+        self._database = database
+        self._interval = interval
+        self._state = _State()
+        # One sample is made at a time, and the state changes under the same lock.
+        self._sampling = threading.Lock()
+        # The series are read also while a sample takes long.
+        self._drawing = threading.Lock()
+        self._viewers: set[Viewer] = set()
+        self._viewing = threading.Lock()
+        self._told: Sample | None = None
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+
+    def sample(self, *, claims: bool = False) -> Sample:
+        """Return the last sample while it is fresh, else a new one.
+
+        claims: whether those must be fresh, too. Raises TookTooLongError while another look hangs.
+        """
+        if not self._sampling.acquire(timeout=2 * PATIENCE_SECONDS):
+            raise TookTooLongError("the last look at the database has not ended yet")
+        try:
+            state, oldest = self._state, time.monotonic() - self._interval
+            are_old = claims and state.claims_made_at < oldest
+            if state.last is None or state.made_at < oldest or are_old:
+                return self._make(health=state.last is None, claims=claims)
+            return state.last
+        finally:
+            self._sampling.release()
+
+    def following(self, queue_name: str, *, has_ready: bool) -> Following:
+        """Return what comes next in a queue, asked anew when its counts have changed.
+
+        has_ready: whether what is ready is asked for, too.
+        """
+        stats = self.sample().queue(queue_name)
+        counts = (stats.ready, stats.delayed) if stats else (0, 0)
+        kept, place = self._state.following, (queue_name, has_ready)
+        known = kept.get(place)
+        now = time.monotonic()
+        if known and known[0] == counts and now - known[1] < _FOLLOWING_SECONDS:
+            return known[2]
+        found = self._database.call(lambda queue: _next_in(queue, queue_name, has_ready))
+        if len(kept) >= _MOST_FOLLOWED:
+            kept.clear()
+        kept[place] = (counts, now, found)
+        return found
+
+    def expire(self) -> None:
+        """Have the next sample made at once: something was done."""
+        self._state.following.clear()
+        self._state.made_at = self._state.claims_made_at = float("-inf")
+        self._wake.set()
+
+    def end(self) -> None:
+        """Tell the viewers that nothing comes any more."""
+        with self._viewing:
+            viewers = list(self._viewers)
+        self._tell(viewers, {END})
+
+    def points(self, queue_name: str, after: float) -> list[Point]:
+        """Return what is known of a queue's last hour, after a moment in seconds since 1970."""
+        with self._drawing:
+            return [point for point in self._state.series.get(queue_name, ()) if point[0] > after]
+
+    def trend(self, count: int) -> Mapping[str, list[int]]:
+        """Return how many messages were ready in each queue's last samples, the oldest first."""
+        with self._drawing:
+            return {
+                name: [point[1] for point in list(series)[-count:]]
+                for name, series in self._state.series.items()
+            }
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many viewers as there may be."""
+        return len(self._viewers) >= _MOST_VIEWERS
+
+    @contextmanager
+    def viewing(self, *, wants_claims: bool) -> Iterator[Viewer]:
+        """Be a viewer for the length of a block."""
+        viewer = Viewer(wants_claims=wants_claims)
+        with self._viewing:
+            self._viewers.add(viewer)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="rowq-web", daemon=True)
+                self._thread.start()
+        try:
+            yield viewer
+        finally:
+            with self._viewing:
+                self._viewers.discard(viewer)
+                self._wake.set()
+
+    def _watch(self) -> None:
+        """Make samples until nobody looks."""
+        while True:
+            self._wake.wait(self._interval)
+            self._wake.clear()
+            with self._viewing:
+                viewers = list(self._viewers)
+                if not viewers:
+                    self._thread = None
+                    return
+            changed = self._next(claims=any(viewer.wants_claims for viewer in viewers))
+            if changed:
+                self._tell(viewers, changed)
+
+    def _next(self, *, claims: bool) -> set[str]:
+        """Make the next sample unless a page has just done so; return what has changed."""
+        with self._sampling:
+            state = self._state
+            if time.monotonic() - state.made_at >= self._interval / 2:
+                state.count += 1
+                self._make(
+                    health=state.count % _HEALTH_EVERY == 0,
+                    claims=claims and state.count % _CLAIMS_EVERY == 0,
+                )
+            return _changes(self._told, state.last)
+
+    def _tell(self, viewers: list[Viewer], changed: set[str]) -> None:
+        self._told = self._state.last
+        for viewer in viewers:
+            try:
+                viewer.tell(changed)
+            except RuntimeError:  # Its event loop has ended, and with it the viewer.
+                with self._viewing:
+                    self._viewers.discard(viewer)
+
+    def _make(self, *, health: bool, claims: bool) -> Sample:
+        state = self._state
+        last = state.last or Sample(datetime.now(UTC))
+        try:
+            found = self._database.call(lambda queue: _look(queue, last, health, claims))
+        except Exception as error:
+            if not is_foreseen(error):
+                raise
+            found = replace(last, error=self._database.described(error))
+        state.last, state.made_at = found, time.monotonic()
+        if claims:
+            state.claims_made_at = state.made_at
+        if found.error is None:
+            with self._drawing:
+                self._remember(found)
+        return found
+
+    def _remember(self, sample: Sample) -> None:
+        room = min(_LONGEST_SERIES, max(_MOST_POINTS // max(len(sample.queues), 1), 2))
+        names = {stats.queue_name for stats in sample.queues}
+        series = {name: old for name, old in self._state.series.items() if name in names}
+        for stats in sample.queues:
+            points = series.get(stats.queue_name)
+            if points is None or points.maxlen != room:
+                points = series[stats.queue_name] = deque(points or (), maxlen=room)
+            points.append(
+                (
+                    sample.at.timestamp(),
+                    stats.ready,
+                    stats.delayed,
+                    stats.leased,
+                    stats.dead,
+                    stats.oldest_ready_seconds or 0.0,
+                )
+            )
+        self._state.series = series
+
+
+def _look(queue: Queue, last: Sample, health: bool, claims: bool) -> Sample:
+    found = Sample(
+        at=datetime.now(UTC),
+        queues=tuple(queue.queue_stats(max_count=MAX_COUNT)),
+        checks=tuple(queue.health()) if health else last.checks,
+        claims=last.claims,
+        claims_at=last.claims_at,
+    )
+    if not claims:
+        return found
+    held = tuple(queue.list_claims(max_claims=MAX_CLAIMS))
+    return replace(found, claims=held, claims_at=datetime.now(UTC))
+
+
+def _next_in(queue: Queue, name: str, has_ready: bool) -> Following:
+    ready = queue.peek(name, _READY) if has_ready else ()
+    return Following(tuple(ready), tuple(queue.list_delayed(name, max_messages=_DELAYED)))
+
+
+def _changes(before: Sample | None, now: Sample | None) -> set[str]:
+    if before is None or now is None:
+        return {"queues", "health", "claims"}
+    return {
+        region
+        for region, changed in (
+            ("queues", (before.queues, before.error) != (now.queues, now.error)),
+            ("health", before.checks != now.checks),
+            # What is left of a lease changes with each look.
+            ("claims", before.claims != now.claims),
+        )
+        if changed
+    }

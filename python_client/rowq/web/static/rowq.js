@@ -1,0 +1,106 @@
+// What the pages do by themselves: they follow changes, draw charts, and ask before they discard.
+"use strict";
+
+// A page that nobody sees is told nothing.
+const address = document.body.dataset.events;
+const state = document.getElementById("state");
+let source = null;
+
+function follow() {
+  if (!address || source || document.hidden) return;
+  source = new EventSource(address);
+  for (const region of ["queues", "health", "claims"]) {
+    source.addEventListener(region, () => document.body.dispatchEvent(new CustomEvent(region)));
+  }
+  source.onopen = () => { state.textContent = ""; };
+  source.onerror = () => { state.textContent = "not connected"; };
+}
+
+function leave() {
+  if (source) source.close();
+  source = null;
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+window.addEventListener("pagehide", leave);
+window.addEventListener("pageshow", follow);
+follow();
+
+// Forms ask before they discard, and a box in the head of a table chooses all of its rows.
+document.addEventListener("submit", (event) => {
+  const question = event.submitter?.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+}, true);
+
+document.body.addEventListener("htmx:responseError", () => { state.textContent = "not done, try again"; });
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) state.textContent = "";
+});
+
+document.addEventListener("change", (event) => {
+  const name = event.target.dataset.all;
+  if (!name) return;
+  for (const box of event.target.form.querySelectorAll(`input[name="${name}"]`)) {
+    box.checked = event.target.checked;
+  }
+});
+
+// Of the points of a chart the first line is the time, the last one the age of the oldest message.
+const LINES = [["ready", "--ready"], ["delayed", "--delayed"], ["leased", "--leased"], ["dead", "--dead"]];
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function options(element, series) {
+  const clock = (time) => (time == null ? "-" : new Date(time * 1000).toISOString().slice(11, 19));
+  const axis = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 } };
+  return {
+    title: element.dataset.title,
+    width: element.clientWidth,
+    height: 200,
+    series: [{ value: (_, time) => clock(time) }, ...series.map(([label, name]) => (
+      { label, stroke: () => colour(name), width: 1.5, spanGaps: false }
+    ))],
+    axes: [{ ...axis, values: (_, times) => times.map(clock), space: 80 }, { ...axis, size: 60 }],
+    scales: { y: { range: (_, least, most) => [0, Math.max(most, 1)] } },
+    cursor: { points: { size: 6 } },
+  };
+}
+
+async function draw() {
+  const counts = document.querySelector('.chart[data-what="counts"]');
+  const age = document.querySelector('.chart[data-what="age"]');
+  if (!counts) return;
+  let points = [[], [], [], [], [], []];
+  const charts = [
+    [new uPlot(options(counts, LINES), points.slice(0, 5), counts), (all) => all.slice(0, 5)],
+    [new uPlot(options(age, [["oldest", "--ready"]]), [[], []], age), (all) => [all[0], all[5]]],
+  ];
+
+  async function update() {
+    const last = points[0].at(-1) ?? 0;
+    const url = new URL(counts.dataset.points, location.href);
+    url.searchParams.set("after", last);
+    const answer = await fetch(url);
+    if (!answer.ok) return;
+    const more = await answer.json();
+    if (more.length === 0) return;
+    points = points.map((line, n) => [...line, ...more[n]].slice(-1800));
+    for (const [chart, part] of charts) chart.setData(part(points));
+  }
+
+  await update();
+  document.body.addEventListener("queues", update);
+  window.addEventListener("resize", () => {
+    for (const [chart] of charts) {
+      const width = chart.root.parentElement.clientWidth;
+      chart.setSize({ width, height: 200 });
+    }
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const [chart] of charts) chart.redraw();
+  });
+}
+
+draw();

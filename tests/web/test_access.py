@@ -1,0 +1,256 @@
+"""Who is let in, what another site may not do, and what a browser is told to refuse."""
+
+import base64
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.authentication import SimpleUser
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+import rowq
+import rowq.web
+from rowq.web import passwords
+from rowq.web.passwords import BadPasswordFile, Passwords, ProxyUser, write_password
+from tests.helpers.worker_queue import MakeQueue
+from tests.web.browsing import OWN, Browser, browsing
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "http://testserver", "Sec-Fetch-Site": "none"}, 200),
+        ({}, 200),
+        ({"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://testserver:81"}, 403),
+        ({"Origin": "http://testserver.evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Origin": "http://testserver", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": ""}, 403),
+    ],
+)
+def test_a_form_of_another_site_is_refused(
+    browser: Browser, made: str, connection: Any, headers: dict[str, str], status: int
+) -> None:
+    assert browser.post("/queue/pause", headers=headers, queue=made).status_code == status
+    assert rowq.Queue(connection).queue_stats(made)[0].is_paused is (status == 200)
+
+
+@pytest.mark.parametrize("token", ["", "x", "é" * 64, None])
+def test_a_form_without_this_start_s_token_is_refused(
+    browser: Browser, made: str, connection: Any, token: str | None
+) -> None:
+    other = rowq.web.create_app(NOWHERE, authorize=lambda _: "act").state.site.signer.token
+    answer = browser.post("/queue/pause", token=other if token is None else token, queue=made)
+    assert answer.status_code == 403
+    assert not rowq.Queue(connection).queue_stats(made)[0].is_paused
+
+
+def test_nothing_changes_by_get_or_by_another_method(browser: Browser, made: str) -> None:
+    for path in ("/queue/pause", "/queue/drop", "/batch", "/message/reset", "/health/maintain"):
+        assert browser.get(path, queue=made, token=browser.token()).status_code in {404, 405}
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert browser.client.request(method, "/queue/pause").status_code == 405
+
+
+def test_a_form_that_is_too_large_or_no_text_is_refused(browser: Browser) -> None:
+    assert browser.client.post("/queue/pause", content=b"%ff=1", headers=OWN).status_code == 400
+    assert browser.client.post("/queue/pause", content=b"\xff", headers=OWN).status_code == 400
+    large = b"a=" + b"b" * (17 * 1024 * 1024)
+    assert browser.client.post("/queue/pause", content=large, headers=OWN).status_code == 413
+
+
+def test_every_answer_keeps_a_browser_strict(browser: Browser) -> None:
+    answers = [
+        browser.get(path)
+        for path in ("/", "/nowhere", "/static/rowq.js", "/message", "/metrics", "/live", "/ready")
+    ]
+    answers.append(browser.post("/queue/pause", headers={"Origin": "http://evil.example"}))
+    for answer in answers:
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'self';")
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_name_that_leads_here_from_elsewhere_is_refused() -> None:
+    app = rowq.web.create_app(
+        NOWHERE, authorize=lambda _: "act", allow_hosts=["localhost", "Queues.example", "::1"]
+    )
+    client = TestClient(app)
+    for host, status in (
+        ("localhost", 200), ("localhost:8700", 200), ("queues.EXAMPLE:1", 200), ("[::1]:8700", 200),
+        ("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("[::1", 421),
+    ):  # fmt: skip
+        answer = client.get("/static/rowq.css", headers={"Host": host})
+        assert answer.status_code == status, host
+    assert client.get("/live", headers={"Host": "10.0.0.7:8700"}).status_code == 200
+
+
+def test_who_may_not_look_sees_nothing_and_who_looks_sees_no_message(
+    database_url: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    number = queue.enqueue({"is": "xyzzySECRETxyzzy"}).message_id
+    with browsing(database_url, level="no") as nobody:
+        for path in ("/", "/metrics", "/events", "/static/rowq.css"):
+            assert nobody.get(path).status_code == 403
+        assert nobody.get("/live").status_code == 200
+    with browsing(database_url, level="look") as looker:
+        assert queue.name in looker.page("/")
+        assert '<form method="post"' not in looker.page("/queue", name=queue.name)
+        assert looker.get("/message", queue=queue.name, id=number).status_code == 403
+        assert looker.get("/message/body", queue=queue.name, id=number).status_code == 403
+        assert looker.post("/queue/pause", queue=queue.name).status_code == 403
+    with browsing(database_url, level="anything else") as nobody:
+        assert nobody.get("/").status_code == 403
+
+
+def test_bodies_and_errors_may_be_hidden_from_an_admin(
+    database_url: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue(history_days=1)
+    word = "xyzzySECRETxyzzy"
+    number = queue.enqueue({"is": word}, headers={"h": word}, dedup_key=word).message_id
+    (message,) = queue.dequeue_fast()
+    error = f'Traceback (most recent call last):\n  File "x", line 1\nshop.NoStock: {word}'
+    queue.fail_now(message.claim_id, error=error)
+    with browsing(database_url, hide_bodies=True, hide_errors=True) as browser:
+        pages = [
+            browser.page("/message", queue=queue.name, id=number),
+            browser.page("/dead", queue=queue.name),
+            browser.page("/queue", name=queue.name),
+        ]
+        assert all(word not in page for page in pages)
+        assert all("shop.NoStock" in page for page in pages[:2])
+        assert browser.get("/message/body", queue=queue.name, id=number).status_code == 403
+        found = browser.client.get(
+            f"/queue/find?name={queue.name}&key={word}", follow_redirects=False
+        )
+        assert found.headers["Location"].endswith("id=0")
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {encoded}"}
+
+
+def test_a_file_of_passwords_lets_its_users_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "_COST", 2)
+    file = tmp_path / "passwords"
+    write_password(file, "anna", "wrong")
+    write_password(file, "bert", "b:é")
+    write_password(file, "anna", "right")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "right" not in file.read_text()
+    assert len(file.read_text().splitlines()) == 2
+    app = rowq.web.create_app(NOWHERE, authorize=Passwords(file))
+    client = TestClient(app)
+    for headers in (basic("anna", "right"), basic("bert", "b:é"), basic("anna", "right")):
+        assert client.get("/static/rowq.css", headers=headers).status_code == 200
+    for headers in (
+        {}, basic("anna", "wrong"), basic("carl", "right"), basic("", ""),
+        {"Authorization": "Basic"}, {"Authorization": "Basic !"}, {"Authorization": "Bearer x"},
+        {"Authorization": "Basic " + "a" * 5000}, {"Authorization": "Basic /w=="},
+    ):  # fmt: skip
+        answer = client.get("/static/rowq.css", headers=headers)
+        assert answer.status_code == 401, headers
+        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    for bad in ("", "anna:plain\n", "anna:scrypt$00$00\n"):
+        file.write_text(bad)
+        with pytest.raises(BadPasswordFile):
+            Passwords(file)
+    with pytest.raises(BadPasswordFile):
+        write_password(file, "a b", "x")
+
+
+def test_a_proxy_names_the_user() -> None:
+    client = TestClient(rowq.web.create_app(NOWHERE, authorize=ProxyUser("X-User")))
+    assert client.get("/static/rowq.css", headers={"X-User": "anna"}).status_code == 200
+    for names in ([], [("X-User", "")], [("X-User", "anna"), ("X-User", "root")]):
+        assert client.get("/static/rowq.css", headers=names).status_code == 403
+
+
+def test_it_is_mounted_with_the_application_s_own_login(
+    database_url: str, made: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def authorize(request: Request) -> Any:
+        if request.headers.get("X-Key") != "open":
+            raise HTTPException(401, "log in first")
+        request.scope["user"] = SimpleUser("anna\nforged line")
+        return "act"
+
+    page = rowq.web.create_app(database_url, authorize=authorize, title="<prod>")
+    with TestClient(Starlette(routes=[Mount("/a b/rowq", page)])) as client:
+        answer = client.get("/a b/rowq/")
+        assert (answer.status_code, answer.text) == (401, "log in first\n")
+        client.headers["X-Key"] = "open"
+        text = client.get("/a b/rowq/").text
+        assert "&lt;prod&gt;" in text
+        assert 'href="/a%20b/rowq/static/rowq.css"' in text
+        assert f'href="/a%20b/rowq/queue?name={made}"' in text
+        assert client.get("/a b/rowq/static/rowq.css").status_code == 200
+        browser = Browser(client)
+        with caplog.at_level("INFO", "rowq.web"):
+            done = client.post(
+                "/a b/rowq/queue/pause",
+                data={"token": page.state.site.signer.token, "queue": made},
+                headers=OWN,
+            )
+        assert done.url.path == "/a b/rowq/queue"
+        assert f"{made}: paused" in done.text
+        del browser
+    (line,) = [one.getMessage() for one in caplog.records if one.name == "rowq.web"]
+    assert line == f"'anna\\nforged line' on database: pause_queue '{made}': {made}: paused"
+    page.state.site.end()
+
+
+def test_several_databases_have_pages_of_their_own(database_url: str, made: str) -> None:
+    with browsing({"prod": database_url, "test.2": database_url}) as browser:
+        index = browser.page("/")
+        assert 'href="/db/prod/"' in index
+        assert f"/db/test.2/queue?name={made}" in browser.page("/db/test.2/")
+        page = browser.page("/db/prod/queue", name=made)
+        assert 'data-events="/db/prod/events?claims=1"' in page
+        assert "paused" in browser.send(page, "/queue/pause").text
+        assert browser.get("/queue", name=made).status_code == 404
+    for wrong in ({}, {"a/b": database_url}, {"..": database_url}):
+        with pytest.raises(rowq.InvalidArgument):
+            rowq.web.create_app(wrong, authorize=lambda _: "act")
+    with pytest.raises(rowq.InvalidArgument):
+        rowq.web.create_app(database_url, authorize=lambda _: "act", interval=0)
+    with pytest.raises(rowq.EngineUnknown):
+        rowq.web.create_app("nothing://here", authorize=lambda _: "act")
+
+
+def test_a_notice_is_the_page_s_own(browser: Browser) -> None:
+    assert 'class="said"' not in browser.page("/", said="e.vil")
+    assert 'class="said"' not in browser.page("/", said="!")
+    sealed = browser.client.app.state.site.signer.sealed("done <b>")  # type: ignore[attr-defined]
+    assert "done &lt;b&gt;" in browser.page("/", said=sealed)
+    assert 'class="said"' not in browser.page("/", said=f"x{sealed}")
+
+
+def test_without_a_database_pages_say_so_and_no_password() -> None:
+    url = "postgresql://nobody:xyzzySECRETxyzzy@127.0.0.1:1/nowhere"
+    with browsing(url) as browser:
+        answer = browser.get("/")
+        assert answer.status_code == 503
+        assert "xyzzySECRETxyzzy" not in answer.text
+        assert browser.get("/ready").status_code == 503
+        assert browser.get("/live").status_code == 200

@@ -1,0 +1,215 @@
+"""The page in a real browser: Debian's chromium. Nothing that its policy forbids may be tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import playwright.sync_api as play
+import pytest
+
+import rowq
+from tests.engines.base import Connection
+from tests.helpers.worker_queue import MakeQueue
+from tests.web.chromium import PROGRAM, chromium, window
+from tests.web.scenes import shop
+from tests.web.test_actions import make_dead
+from tests.web.test_live import served
+
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None,
+    reason="no chromium; to run it: apt-get install --no-install-recommends chromium",
+)
+
+PATIENCE = 30_000
+"""Milliseconds: a loaded machine may take long."""
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[play.Browser]:
+    play.expect.set_options(timeout=PATIENCE)
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def address(database_url: str) -> Iterator[str]:
+    with served(database_url, interval=0.2) as (found, _):
+        yield found
+
+
+def test_a_pause_is_seen_in_a_second_window(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    queue.fill(3)
+    with window(browser) as first, window(browser) as second:
+        for one in (first, second):
+            one.page.goto(f"{address}/queue?name={queue.name}")
+            play.expect(one.page.locator(".u-title").first).to_have_text("Messages")
+        second.page.get_by_text("Settings").click()
+        first.page.get_by_role("button", name=f"Pause {queue.name}").click()
+        play.expect(first.page.get_by_role("status").last).to_contain_text("paused")
+        play.expect(second.page.get_by_role("button", name=f"Resume {queue.name}")).to_be_visible()
+        play.expect(second.page.get_by_text("Nothing is delivered")).to_be_visible()
+        # What a person has opened stays open.
+        play.expect(second.page.get_by_label("max attempts")).to_be_visible()
+    assert queue.queue_stats()[0].is_paused
+
+
+def test_a_cause_is_found_and_its_group_reset_by_keyboard_alone(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    make_dead(queue, 3, "KeyError: 'sku'")
+    make_dead(queue, 2, "TimeoutError: no answer")
+    with window(browser) as one:
+        page = one.page
+        page.goto(address)
+        page.keyboard.press("Tab")
+        play.expect(page.get_by_text("Skip to the page")).to_be_focused()
+        tab_to(page, page.locator(f'a[href^="/dead?queue={queue.name}"]'))
+        page.keyboard.press("Enter")
+        play.expect(page.get_by_role("link", name="KeyError: 'sku'")).to_be_visible()
+        row = page.get_by_role("row").filter(has_text="TimeoutError: no answer").first
+        tab_to(page, row.get_by_role("button", name="Reset group"))
+        page.keyboard.press("Space")
+        play.expect(page.get_by_role("status").last).to_have_text("2 messages reset")
+        play.expect(page.get_by_text("TimeoutError")).to_have_count(0)
+    assert queue.counts() == (2, 0, 0, 3)
+
+
+def tab_to(page: play.Page, wanted: play.Locator) -> None:
+    """Press Tab until an element has the focus."""
+    wanted.wait_for(timeout=PATIENCE)
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError("not to be had by Tab")
+
+
+def test_long_pages_fit_a_phone_in_light_and_dark(
+    browser: play.Browser, address: str, connection: Connection, queue_name: str
+) -> None:
+    names = shop(rowq.Queue(connection), queue_name[-8:])
+    grounds = set()
+    for dark in (False, True):
+        with window(browser, width=360, height=640, dark=dark) as one:
+            for path in pages_of(rowq.Queue(connection), names):
+                one.page.goto(address + path)
+                assert one.page.evaluate(FITS), path
+            grounds.add(one.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+
+
+def pages_of(queue: rowq.Queue, names: dict[str, str]) -> list[str]:
+    """Return the addresses of a page of each kind."""
+    orders, reports = names["orders"], names["reports"]
+    (dead,) = queue.list_dead(orders, max_messages=1, before_message_id=2**63 - 1)
+    return [
+        "/", f"/queue?name={orders}", f"/dead?queue={orders}", "/workers", "/schedules",
+        f"/message?queue={orders}&id={dead.message_id}",
+        f"/schedule?queue={reports}&name=nightly", "/topics", "/health",
+    ]  # fmt: skip
+
+
+def test_long_five_thousand_dead_are_reset_with_progress(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    make_dead(queue, 5_000)
+    with window(browser) as one:
+        page = one.page
+        page.goto(f"{address}/dead?queue={queue.name}")
+        seen: list[str] = []
+        page.on("response", lambda answer: seen.append(answer.url))
+        page.get_by_role("button", name="Reset all 5,000").click()
+        play.expect(page.locator("progress")).to_be_visible()
+        play.expect(page.get_by_role("status").last).to_have_text("5,000 messages reset")
+        assert sum(url.endswith("/batch") for url in seen) == 5
+    assert queue.counts() == (5_000, 0, 0, 0)
+
+
+def test_long_discarding_is_asked_about(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    make_dead(queue, 4)
+    with window(browser) as one:
+        page = one.page
+        page.goto(f"{address}/dead?queue={queue.name}")
+        questions: list[str] = []
+
+        def answer(dialog: play.Dialog) -> None:
+            questions.append(dialog.message)
+            if len(questions) == 1:
+                dialog.dismiss()
+            else:
+                dialog.accept()
+
+        page.on("dialog", answer)
+        page.get_by_label("Choose message").first.check()
+        page.get_by_role("button", name="Discard chosen").click()
+        assert queue.counts()[3] == 4
+        page.get_by_role("button", name="Discard chosen").click()
+        play.expect(page.get_by_role("status").last).to_have_text("1 messages discarded")
+        page.get_by_label("Choose all that are shown").check()
+        page.get_by_role("button", name="Reset chosen").click()
+        play.expect(page.get_by_role("status").last).to_have_text("3 messages reset")
+        assert len(questions) == 2
+    assert queue.counts() == (3, 0, 0, 0)
+
+
+def test_long_everything_is_done_without_script_but_following(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    make_dead(queue, 1_200)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/dead?queue={queue.name}")
+    page.get_by_role("button", name="Reset all 1,200").click()
+    play.expect(page.get_by_role("status").last).to_contain_text("1,000 of about 1,200 reset")
+    page.get_by_role("button", name="Go on").click()
+    play.expect(page.get_by_role("status").last).to_have_text("1,200 messages reset")
+    page.goto(f"{address}/queue?name={queue.name}")
+    page.get_by_role("button", name="Pause").click()
+    play.expect(page.get_by_text("Nothing is delivered")).to_be_visible()
+    context.close()
+    assert queue.counts() == (1_200, 0, 0, 0)
+
+
+def test_long_a_page_that_is_hidden_or_frozen_is_told_nothing(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    with window(browser) as one:
+        asked: list[str] = []
+        one.page.on("request", lambda request: asked.append(request.url))
+        one.page.goto(f"{address}/queue?name={queue.name}")
+        one.page.get_by_role("link", name="Freeze").click()
+        play.expect(one.page.get_by_role("link", name="Follow changes")).to_be_visible()
+        asked.clear()
+        queue.fill(1)
+        one.page.wait_for_timeout(1_000)
+        assert not [url for url in asked if "/parts/" in url or "/events" in url]
+        one.page.get_by_role("link", name="Follow changes").click()
+        play.expect(one.page.locator(".counts dd").first).to_have_text("1")
+        queue.fill(1)
+        play.expect(one.page.locator(".counts dd").first).to_have_text("2")
+
+
+def test_long_a_message_that_would_run_as_script_does_not(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    script = "<script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+    number = queue.enqueue({script: script}, headers={script: script}).message_id
+    (message,) = queue.dequeue_fast(worker_name=script)
+    with window(browser) as one:
+        one.page.goto(f"{address}/workers")
+        queue.fail_now(message.claim_id, error=f"{script}\n{script}")
+        for path in (f"/message?queue={queue.name}&id={number}", f"/dead?queue={queue.name}", "/"):
+            one.page.goto(address + path)
+            assert one.page.evaluate("window.hit === undefined")

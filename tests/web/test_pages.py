@@ -1,0 +1,90 @@
+"""Every page, as an account that may do everything sees it, and as one that may look only."""
+
+import json
+import re
+from typing import Any
+
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
+from tests.web.browsing import Browser, forms
+
+PLANTED = "xyzzySECRETxyzzy"
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
+PAGES = (
+    "/", "/workers", "/schedules", "/topics", "/health", "/parts/queues", "/parts/health",
+    "/parts/workers",
+)  # fmt: skip
+OF_A_QUEUE = (
+    ("/queue", "name"), ("/dead", "queue"), ("/schedules", "queue"), ("/parts/queue", "name"),
+    ("/parts/lists", "name"), ("/queue/points", "name"),
+)  # fmt: skip
+
+
+def with_everything(make_queue: MakeQueue, word: str) -> tuple[WorkerQueue, int]:
+    """Return a queue whose messages, in each state, have a word in all that is not for monitors."""
+    queue = make_queue(history_days=1, lease_seconds=600)
+    more: dict[str, Any] = {"headers": {"secret": word, word: 1}, "dedup_key": word}
+    queue.enqueue({"is": word}, **more)
+    queue.enqueue({"is": word}, group_key=word)
+    queue.enqueue({"is": word}, group_key=word)
+    queue.enqueue({"is": word}, delay_seconds=900)
+    dead = queue.enqueue({"is": word}, headers={"secret": word}, priority=0).message_id
+    (message,) = queue.dequeue_fast(worker_name="host 1")
+    queue.fail_now(message.claim_id, error="ValueError: broken on purpose")
+    queue.dequeue_fast(worker_name="host 2")
+    queue.create_schedule("nightly", {"is": word}, cron="0 3 * * *", group_key=word)
+    return queue, dead
+
+
+def test_an_admin_sees_every_page_and_all_of_a_message(
+    browser: Browser, make_queue: MakeQueue
+) -> None:
+    queue, dead = with_everything(make_queue, PLANTED)
+    for path in PAGES:
+        browser.page(path)
+    for path, parameter in OF_A_QUEUE:
+        browser.page(path, **{parameter: queue.name})
+    overview = browser.page("/")
+    assert f"/queue?name={queue.name}" in overview
+    page = browser.page("/queue", name=queue.name)
+    assert "host 2" in page
+    assert PLANTED not in page
+    schedule = browser.page("/schedule", queue=queue.name, name="nightly")
+    assert len(re.findall(r'<li><time datetime="[^"]*T03:00:00', schedule)) == 5
+    message = browser.page("/message", queue=queue.name, id=dead)
+    assert message.count(PLANTED) >= 3
+    for words in ("broken on purpose", "host 1", "attempt 1", "dead"):
+        assert words in message
+    file = browser.get("/message/body", queue=queue.name, id=dead)
+    assert json.loads(file.content) == {"is": PLANTED}
+    assert file.headers["Content-Disposition"].startswith("attachment")
+    found = browser.page("/queue/find", name=queue.name, key=PLANTED)
+    assert PLANTED in found
+    assert "<h2>Examination</h2>" in browser.page("/health", examine=1)
+
+
+def test_a_monitor_sees_no_body_header_or_key_and_no_button(
+    monitor: Browser, make_queue: MakeQueue
+) -> None:
+    queue, dead = with_everything(make_queue, PLANTED)
+    answers = [monitor.get(path) for path in PAGES]
+    answers += [monitor.get(path, **{name: queue.name}) for path, name in OF_A_QUEUE]
+    answers += [
+        monitor.get("/schedule", queue=queue.name, name="nightly"),
+        monitor.get("/health", examine=1),
+        monitor.get("/metrics"),
+    ]
+    for answer in answers:
+        assert answer.status_code == 200, answer.text
+        assert forms(answer.text) == []
+    refused = [
+        monitor.get("/message", queue=queue.name, id=dead),
+        monitor.get("/message/body", queue=queue.name, id=dead),
+        monitor.get("/queue/find", name=queue.name, key=PLANTED),
+        monitor.post("/message/reset", queue=queue.name, id=dead),
+        monitor.post("/queue/pause", queue=queue.name),
+        monitor.post("/batch", queue=queue.name, do="reset", scope="all"),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * len(refused)
+    assert all(PLANTED not in answer.text for answer in [*answers, *refused])
+    assert "broken on purpose" in monitor.page("/dead", queue=queue.name)
+    assert queue.counts()[3] == 1
