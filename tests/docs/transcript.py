@@ -20,7 +20,8 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE = re.compile(r"(?:<\?php )?(?:#|//|--) (\w+\.(?:py|mjs|java|go|php|sql))\n")
-_TAB = re.compile(r"^:::\{tab-item\} (.+)\n(.*?)^:::\n", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
+_TAB = re.compile(r"^:::\{tab-item\} ([^\n]+)\n(.*?)^:::\n", re.MULTILINE | re.DOTALL)
 _WRITE = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2], encoding='utf-8')"
 
 
@@ -47,12 +48,14 @@ def examples(text: str) -> Iterator[Example]:
 
 def section(text: str, heading: str) -> str:
     """Return what stands below a heading of a page, such as "## Install", up to the next one."""
-    marks = heading.split()[0]
+    # What begins with "#" in a block is a comment.
+    bare = _FENCED.sub(lambda block: " " * len(block[0]), text)
+    level = len(heading.split()[0])
     found = re.search(
-        rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(marks)}}} |\Z)", text, re.MULTILINE | re.DOTALL
+        rf"^{re.escape(heading)}\n.*?(?=^#{{1,{level}}} |\Z)", bare, re.MULTILINE | re.DOTALL
     )
     assert found, f"there is no heading {heading!r}"
-    return found[1]
+    return text[slice(*found.span())]
 
 
 def tab(text: str, title: str) -> str:
