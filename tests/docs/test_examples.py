@@ -44,12 +44,21 @@ def test_the_ways_to_install_print_what_is_said(
 
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
-@pytest.mark.parametrize("name", ["faq", "operate", "recipes"])
+@pytest.mark.parametrize("name", ["faq", "recipes"])
 def test_the_pages_of_the_site_print_what_they_say(
     name: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     migrate(empty_database)
     run_page(f"docs/{name}.md", server, empty_database, tmp_path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requires("psql")
+def test_the_page_on_operation_prints_what_it_says(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    migrate(empty_database)
+    run_page("docs/operate.md", server, empty_database, tmp_path)
 
 
 def test_every_page_of_the_site_with_commands_is_run() -> None:
