@@ -38,8 +38,10 @@ exclude_patterns = [links.CONTRACT, "**/node_modules", "**/__pycache__"]
 myst_enable_extensions = ["colon_fence"]
 # Links into a page name its headings, as on a code host.
 myst_heading_anchors = 4
-# Commands are shown with their output, "..." in it, and with the options of many a shell.
+# Commands are shown with their output, which is no program.
 suppress_warnings = ["misc.highlighting_failure"]
+# Quotation marks stay as they are written, to be copied.
+smartquotes = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
