@@ -7,7 +7,7 @@ from typing import Any
 
 from docs.calls import by_engine, by_language
 from generate.contract import details, errors, table, types
-from rowq.contract import load_contract
+from rowq.contract import Routine, load_contract
 from rowq.resources import sql_directory
 
 FOLDER = "docs/reference"
@@ -75,8 +75,7 @@ def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> st
         f"# {name}\n\n{entry['purpose']}\n",
         f"## The call\n\n{_WHAT_TO_GIVE}",
         _tabs(by_engine(routine), "engine"),
-        f"## From a language\n\n{_LANGUAGES}",
-        _tabs(by_language(routine), "language"),
+        *_in_languages(routine),
         "## Parameters and columns\n",
         re.sub(r"\]\(#(\w+)\)", r"](\1.md)", described),
         *_errors(entry, contract),
@@ -85,11 +84,17 @@ def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> st
     return "\n".join(parts)
 
 
+def _in_languages(routine: Routine) -> Iterator[str]:
+    if calls := list(by_language(routine)):
+        yield f"## From a language\n\n{_LANGUAGES}"
+        yield _tabs(calls, "language")
+
+
 def _tabs(items: Iterable[tuple[str, str]], kind: str) -> str:
     tabs = "".join(
         f":::{{tab-item}} {title}\n:sync: {title}\n\n{text}\n:::\n" for title, text in items
     )
-    return f"::::{{tab-set}}\n:sync-group: {kind}\n\n{tabs}::::\n" if tabs else ""
+    return f"::::{{tab-set}}\n:sync-group: {kind}\n\n{tabs}::::\n"
 
 
 def _errors(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
