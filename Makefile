@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint format generate verify docs scripts release bench clean
+.PHONY: help install demo test test-all lint format generate verify docs dist release bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -42,8 +42,8 @@ docs: .venv/.stamp-dev ## Make a site of the documentation in dist/docs, to be r
 	@$(BIN)/python -m docs.build
 	@echo "dist/docs/index.html"
 
-scripts: .venv/.stamp ## Write the scripts that rowq sql prints, for who has no Python, to dist/scripts
-	@$(BIN)/python -m generate scripts
+dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
+	@$(BIN)/python -m generate dist
 
 release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
 	@$(BIN)/python -m generate release
@@ -59,9 +59,10 @@ clean: ## Remove .venv, caches and built files
 
 .venv/.stamp: EXTRA = demo
 .venv/.stamp-dev: EXTRA = dev
+.venv/.stamp-release: EXTRA = release
 .venv/.stamp-bench: EXTRA = bench
 .venv/.stamp-bench-peers: EXTRA = bench-peers
-.venv/.stamp .venv/.stamp-dev .venv/.stamp-bench .venv/.stamp-bench-peers: pyproject.toml
+.venv/.stamp .venv/.stamp-dev .venv/.stamp-release .venv/.stamp-bench .venv/.stamp-bench-peers: pyproject.toml
 	@echo "Setting up .venv ($(EXTRA))"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'

@@ -25,6 +25,7 @@ include_patterns = [
     "python_client/*.md",
     "sql/*.md",
     "sql/*/*.md",
+    "sql/*/*/*.md",
     "examples/README.md",
     "examples/*/README.md",
     "benchmarks/*.md",

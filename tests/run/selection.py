@@ -5,7 +5,8 @@
     all      LONG too, on the newest version of each product, and VERSIONS on the older ones, and on
              a product that runs the SQL files of another one of the run
     ci       as much of these as .ci/run has time for: on the newest PostgreSQL all but
-             CI_LEAVES_OUT, on the newest MariaDB short and CI_ON_MARIADB, CI_ELSEWHERE on others
+             CI_LEAVES_OUT, on the newest MariaDB short without CI_ON_POSTGRES and with CI_ON_MARIADB,
+             and CI_ELSEWHERE on others
     named    whatever the command line names, on every server that is chosen
 
 A run that names no tests is a short one, unless it is told to be another.
@@ -37,10 +38,12 @@ LONG = (
     "tests/docs/test_newcomer.py::test_a_task",
     "tests/engine_only/mysql/test_looks.py::test_health_is_as_cheap_beside_an_old_view",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/engine_only/postgres/test_import.py::test_jobs_of_pg_boss",
     "tests/examples/test_pages.py",
     "tests/examples/test_programs.py::test_a_worker_beside",
     "tests/frameworks/test_django.py::test_a_project_installs_rowq_uses_it_and_removes_it",
     "tests/metrics/test_scrape.py",
+    "tests/release/",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
@@ -64,14 +67,22 @@ VERSIONS = (
 CI_LEAVES_OUT = (
     "tests/benchmarks/test_bench_mariadb.py::test_every_scenario",
     "tests/benchmarks/test_bench_peers.py::test_",
+    "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
+    "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
+    "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
 )
-"""What .ci/run does not try on PostgreSQL: benchmarks of other products."""
+"""What .ci/run tries nowhere: benchmarks of other products, and the check of T-SQL itself."""
+
+CI_ON_POSTGRES = ("tests/cli/",)
+"""What .ci/run does not try on MariaDB but for CI_ON_MARIADB: below, it is the tested client."""
 
 CI_ON_MARIADB = (
     "tests/chaos/test_server_killed.py",
+    "tests/cli/test_import.py",
+    "tests/cli/test_migrate.py",
     "tests/concurrency/test_against_reference.py",
 )
-"""What .ci/run tries on MariaDB of what takes long."""
+"""What .ci/run tries on MariaDB of LONG and of CI_ON_POSTGRES."""
 
 CI_ELSEWHERE = {
     "postgres": ("tests/engine_only/postgres/",),
@@ -129,7 +140,8 @@ def _is_in_ci(nodeid: str, server: str | None, *, is_favoured: bool) -> bool:
     if not is_favoured:
         return nodeid.startswith(CI_ELSEWHERE.get(product, ())) and not nodeid.startswith(CI_ONCE)
     if product == "mariadb":
-        return not nodeid.startswith(LONG) or nodeid.startswith(CI_ON_MARIADB)
+        left_out = nodeid.startswith((*LONG, *CI_ON_POSTGRES))
+        return not left_out or nodeid.startswith(CI_ON_MARIADB)
     return not nodeid.startswith(CI_LEAVES_OUT)
 
 

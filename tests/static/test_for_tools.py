@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import SUMS, digest_of
-from generate.scripts import scripts, write_scripts
 from rowq import migrate
 from rowq.engines import part_of
 from rowq.migrate.frozen import Part, split
@@ -187,15 +185,3 @@ def test_a_file_that_is_there_is_never_changed(tmp_path: Path) -> None:
         migrate.write_files(folder, {"a": "other\n", "c": "3\n"})
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
     assert (folder / "a").read_text(encoding="utf-8") == "1\n"
-
-
-def test_make_scripts_writes_what_rowq_sql_prints_with_its_sums(tmp_path: Path) -> None:
-    write_scripts(tmp_path)
-    for engine in ENGINES:
-        name = "mariadb-mysql" if engine == "mysql" else engine
-        script = (tmp_path / f"rowq-{name}.sql").read_text(encoding="utf-8")
-        plain = (tmp_path / f"rowq-{name}.plain.sql").read_text(encoding="utf-8")
-        assert (script, plain) == (migrate.script(engine), migrate.plain_script(engine))
-    sums = (tmp_path / SUMS).read_text(encoding="utf-8").splitlines()
-    assert [line.split("  ")[1] for line in sums] == list(scripts())
-    assert all(digest_of(tmp_path / line.split("  ")[1]) == line.split("  ")[0] for line in sums)

@@ -10,7 +10,7 @@ from tests.static.sources import ENGINES, ROOT
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "*/*.md", "*/*/*.md")
+    for pattern in ("*.md", "*/*.md", "*/*/*.md", "sql/*/*/*.md")
     for path in sorted(ROOT.glob(pattern))
     if not path.relative_to(ROOT).parts[0].startswith(".")
 ]

@@ -11,6 +11,7 @@ from rowq.cli import (
     consume,
     demo,
     doctor,
+    imports,
     load,
     metrics,
     migrate,
@@ -79,6 +80,7 @@ app.add_typer(schedules.app, name="schedule", rich_help_panel="Queues")
 app.add_typer(topics.app, name="topic", rich_help_panel="Queues")
 produce.register(app)
 load.register(app)
+imports.register(app)
 consume.register(app)
 repair.register(app)
 work.register(app)

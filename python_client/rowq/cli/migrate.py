@@ -15,6 +15,7 @@ from rowq.cli.streams import printable
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
+from rowq.resources import sql_directory
 
 
 def register(app: typer.Typer) -> None:
@@ -109,6 +110,14 @@ def sql(
             metavar="DIR", help="Write revisions for Alembic, on a branch of their own, rowq."
         ),
     ] = None,
+    shim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Not rowq itself, but what lets applications of another queue call it: pgmq, for"
+            " PostgreSQL.",
+        ),
+    ] = None,
 ) -> None:
     """Print what migrate does as a script for the engine's own client, such as psql.
 
@@ -116,10 +125,12 @@ def sql(
     """
     if without_owner and named(engine) != "mysql":
         raise typer.BadParameter("--without-owner is for MariaDB and MySQL")
-    if sum((plain, flyway is not None, alembic is not None)) > 1:
-        raise typer.BadParameter("choose one of --plain, --flyway and --alembic")
+    if sum((plain, flyway is not None, alembic is not None, shim is not None)) > 1:
+        raise typer.BadParameter("choose one of --plain, --flyway, --alembic and --shim")
     with_owner = not without_owner
-    if flyway is not None:
+    if shim is not None:
+        typer.echo(_shim_script(engine, shim), nl=False)
+    elif flyway is not None:
         files = migrations.flyway_files(engine, from_number, with_owner=with_owner)
         _write(flyway, files)
     elif alembic is not None:
@@ -128,6 +139,16 @@ def sql(
     else:
         make = migrations.plain_script if plain else migrations.script
         typer.echo(make(engine, from_number, with_owner=with_owner), nl=False)
+
+
+def _shim_script(engine: str, name: str) -> str:
+    """Return the script of a shim; raises typer.BadParameter where the engine has none."""
+    folder = sql_directory() / named(engine) / "shim"
+    scripts = {path.stem: path for path in folder.glob("*.sql")}
+    if name not in scripts:
+        there = ", ".join(sorted(scripts)) or "no shim"
+        raise typer.BadParameter(f"for {engine} there is {there}, got {name!r}")
+    return scripts[name].read_text(encoding="utf-8")
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -1,0 +1,84 @@
+"""Write what a release consists of: make dist.
+
+The wheel and the sdist, a script of each engine for who has no Python, in both forms that `rowq
+sql` prints, and the sums of all of them. They go where nothing is committed, because the repository
+holds every text once.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import rowq
+from generate.long_description import REPOSITORY, repository_of
+from generate.release import ROOT, SUMS, digest_of
+from rowq import migrate
+
+FOLDER = ROOT / "dist"
+
+HOW_TO_RUN = {
+    "postgres": 'psql "$ROWQ_URL" -f {name}',
+    "mariadb": "mariadb --comments < {name}",
+    "mysql": "mysql --comments < {name}",
+    "sqlserver": "sqlcmd -S server -d database -b -i {name}",
+    "oracle": "sqlplus user@service @{name}",
+}
+"""By engine, the command that runs its script."""
+
+_HOW_TO_REMOVE = {
+    "postgres": "drop schema rowq cascade",
+    "mariadb": "drop database rowq",
+    "mysql": "drop database rowq",
+}
+"""By engine, the one statement that removes rowq with what is in it, where there is one."""
+
+
+def scripts() -> dict[str, str]:
+    """Return name and text of every script."""
+    texts: dict[str, str] = {}
+    for engine, command in HOW_TO_RUN.items():
+        name, plain = f"rowq-{engine}.sql", f"rowq-{engine}.plain.sql"
+        by_driver = "by a driver, as said below"
+        texts[name] = _first_line(engine, command.format(name=name)) + migrate.script(engine)
+        texts[plain] = _first_line(engine, by_driver) + migrate.plain_script(engine)
+    return texts
+
+
+def write_scripts(folder: Path) -> None:
+    """Write the scripts into a folder, in the place of what is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in scripts().items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_sums(folder: Path) -> None:
+    """Write the sums of all files of a folder, as sha256sum --check reads them."""
+    paths = sorted(path for path in folder.iterdir() if path.name != SUMS)
+    lines = [f"{digest_of(path)}  {path.name}\n" for path in paths]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def write_dist(folder: Path = FOLDER) -> None:
+    """Write all of it into a folder, in the place of an earlier release's files.
+
+    The wheel is built from the sdist. Nothing is fetched: hatchling must be there.
+    """
+    for path in (*folder.glob("rowq-*"), folder / SUMS):
+        path.unlink(missing_ok=True)
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+    write_scripts(folder)
+    write_sums(folder)
+    for path in sorted(folder.iterdir()):
+        print(f"{path.name}: written")
+    if repository_of(ROOT) is None:
+        print(
+            f"pyproject.toml names no {REPOSITORY} in [project.urls]: the links of the long"
+            " description stay relative, and lead nowhere on a package index"
+        )
+
+
+def _first_line(engine: str, how: str) -> str:
+    statement = _HOW_TO_REMOVE.get(engine)
+    remove = f"{statement}; or rowq rollback --to 0" if statement else "rowq rollback --to 0"
+    return f"-- rowq {rowq.__version__} for {engine}. Run: {how}. Remove: {remove}\n"

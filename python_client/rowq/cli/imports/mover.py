@@ -1,0 +1,140 @@
+"""Takes messages from the other queue to rowq, batch by batch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rowq.cli.database import require_queue
+from rowq.cli.errors import BadInput, CommandFailed, exit_code_of, one_line
+from rowq.cli.imports.source import Item, Source
+from rowq.errors import QueueNotFound
+from rowq.queue import Queue
+
+_CALL_CHARACTERS = 8 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Moved:
+    """What became of a queue's messages.
+
+    source      name of the other queue
+    messages    that wait there
+    later       those of them that wait for their time
+    tried       those of them that somebody has had at work before
+    left        that stay: somebody works on them, or they wait for others
+    missing     whether rowq has no such queue yet
+    enqueued    that are new in rowq
+    duplicates  that were there, or were not wanted twice
+    removed     that were deleted from the other queue
+    """
+
+    source: str
+    queue_name: str
+    messages: int = 0
+    later: int = 0
+    tried: int = 0
+    left: int = 0
+    missing: bool = False
+    enqueued: int = 0
+    duplicates: int = 0
+    removed: int = 0
+
+
+@dataclass(slots=True)
+class Mover:
+    """Moves, copies or counts messages.
+
+    batch_size   most messages of a batch
+    remove       whether they are deleted from the other queue
+    dry_run      whether they are only counted
+    """
+
+    queue: Queue
+    source: Source
+    batch_size: int
+    remove: bool
+    dry_run: bool
+    _span: str = field(default="", init=False)
+
+    def require(self, queue_names: set[str], *, create: bool) -> None:
+        """Create queues, or raise QueueNotFound for one that is not there."""
+        for name in sorted(queue_names):
+            if create:
+                self.queue.create_queue(name)
+            else:
+                require_queue(self.queue, name, "producer")
+
+    def move(self, name: str, queue_name: str) -> Moved:
+        """Take a queue's messages over; raises BadInput or CommandFailed, which say how far."""
+        moved = Moved(name, queue_name)
+        try:
+            moved.missing = not self._has(queue_name)
+            moved.left = self.source.left(name)
+            after = None
+            while items := self._batch(moved, after):
+                after = items[-1].key
+        except BadInput as error:
+            raise BadInput(f"{error}. {self._so_far(moved)}") from None
+        except KeyboardInterrupt as error:
+            said = f"interrupted. {self._so_far(moved)}"
+            raise CommandFailed(exit_code_of(error), said) from None
+        except Exception as error:
+            said = f"{one_line(error)}{self._span}. {self._so_far(moved)}"
+            raise CommandFailed(exit_code_of(error), said) from error
+        return moved
+
+    def _has(self, queue_name: str) -> bool:
+        try:
+            require_queue(self.queue, queue_name, "producer")
+        except QueueNotFound:
+            return False
+        return True
+
+    def _batch(self, moved: Moved, after: tuple[object, ...] | None) -> list[Item]:
+        """Take a batch over, and return it; what it has done is counted once it is committed."""
+        new = 0
+        removed = 0
+        with self.source.transaction():
+            items = self.source.page(
+                moved.source, after, self.batch_size, lock=self.remove and not self.dry_run
+            )
+            if items and not self.dry_run:
+                new = sum(self._enqueue(moved.queue_name, part) for part in _portions(items))
+                removed = self.source.remove(moved.source, items) if self.remove else 0
+        moved.messages += len(items)
+        moved.later += sum(item.later for item in items)
+        moved.tried += sum(item.tried > 0 for item in items)
+        moved.removed += removed
+        if not self.dry_run:
+            moved.enqueued += new
+            moved.duplicates += len(items) - new
+        return items
+
+    def _enqueue(self, queue_name: str, items: Sequence[Item]) -> int:
+        """Hand over messages in one call; return how many are new."""
+        ends = dict.fromkeys((items[0].label, items[-1].label))
+        self._span = f" ({' to '.join(ends)})"
+        done = self.queue.enqueue_batch(queue_name, [item.message for item in items])
+        self._span = ""
+        return sum(one.outcome == "enqueued" for one in done)
+
+    def _so_far(self, moved: Moved) -> str:
+        if self.dry_run:
+            return "It was a dry run: nothing is changed"
+        if not moved.messages:
+            return f"Nothing of {moved.source} is in"
+        return (
+            f"{moved.messages} messages of {moved.source} are in: run the command again to go on,"
+            " it adds none of them twice"
+        )
+
+
+def _portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield the messages in order, no more than so many characters at a time."""
+    first = characters = 0
+    for place, item in enumerate(items, 1):
+        characters += len(item.message.text or "")
+        if characters >= _CALL_CHARACTERS:
+            yield items[first:place]
+            first, characters = place, 0
+    if first < len(items):
+        yield items[first:]

@@ -1,0 +1,300 @@
+"""What kombu asks of its transport: rowq's calls, and what is not there is said."""
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import kombu
+import pytest
+from celery import Celery
+
+import rowq
+import rowq.kombu
+from tests.celery.conftest import Shop
+from tests.client.proxy import relay
+from tests.engines.base import wait_until
+
+
+@pytest.fixture
+def opened(shop: Shop) -> Iterator[kombu.Connection]:
+    with kombu.Connection(f"rowq+{shop.url}") as connection:
+        yield connection
+
+
+def publish(connection: kombu.Connection, shop: Shop, *bodies: Any, **options: Any) -> None:
+    with connection.Producer() as producer:
+        for body in bodies:
+            producer.publish(body, routing_key=shop.queue_name, **options)
+
+
+def received(connection: kombu.Connection, shop: Shop) -> Any:
+    """Return the next message of the queue, None where none is ready."""
+    return connection.default_channel.basic_get(shop.queue_name)
+
+
+def test_a_message_goes_through_and_can_be_read_in_the_database(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    publish(opened, shop, {"total": 7}, headers={"task": "shop.sell"}, priority=9)
+    publish(opened, shop, b"\x00\xff", content_type="application/data", content_encoding="binary")
+    first, second = shop.rowq.peek(shop.queue_name, 2)
+    assert (first.priority, first.message_type, second.priority) == (0, "shop.sell", 9)
+    assert first.data["body"] == '{"total": 7}'
+    message = received(opened, shop)
+    assert message.payload == {"total": 7}
+    assert message.headers == {"task": "shop.sell"}
+    message.ack()
+    message = received(opened, shop)
+    assert message.body == b"\x00\xff"
+    message.ack()
+    assert shop.counts() == (0, 0, 0, 0)
+
+
+def test_higher_priorities_go_first(opened: kombu.Connection, shop: Shop) -> None:
+    for priority in (None, 3, 9, 0, 12):
+        publish(opened, shop, priority, priority=priority)
+    order = []
+    while message := received(opened, shop):
+        order.append(message.payload)
+        message.ack()
+    assert order == [9, 12, 3, None, 0]
+
+
+def test_a_task_waits_for_its_time_in_the_database(opened: kombu.Connection, shop: Shop) -> None:
+    due_at = datetime.now(UTC).replace(microsecond=5) + timedelta(days=1)
+    for eta in (due_at.isoformat(), due_at.replace(tzinfo=None).isoformat(), "tomorrow"):
+        publish(opened, shop, eta, headers={"eta": eta})
+    assert shop.counts() == (2, 1, 0, 0)
+    (delayed,) = shop.rowq.list_delayed(shop.queue_name)
+    assert delayed.due_at == due_at
+
+
+def test_a_message_that_expires_is_withdrawn(opened: kombu.Connection, shop: Shop) -> None:
+    publish(opened, shop, "for a moment", expiration=0.001)
+
+    def is_gone() -> bool:
+        shop.rowq.maintain(shop.queue_name)
+        return shop.counts() == (0, 0, 0, 0)
+
+    wait_until(is_gone, "the message has expired")
+
+
+def test_a_message_that_is_rejected_is_retried_or_dead(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    publish(opened, shop, 1)
+    for attempt in (1, 2):
+        message = received(opened, shop)
+        assert message.delivery_info["attempt"] == attempt
+        assert message.delivery_info["redelivered"] == (attempt > 1)
+        message.reject(requeue=attempt == 1)
+        shop.rowq.maintain(shop.queue_name)
+    (dead,) = shop.rowq.list_dead(shop.queue_name)
+    assert (dead.attempt, dead.last_error) == (2, "rejected by its consumer")
+
+
+def test_what_was_not_acknowledged_is_given_back_without_spending_an_attempt(
+    shop: Shop,
+) -> None:
+    with kombu.Connection(f"rowq+{shop.url}") as connection:
+        publish(connection, shop, 1, 2)
+        with connection.channel() as channel:
+            assert channel.basic_get(shop.queue_name).payload == 1
+            assert shop.counts() == (1, 0, 1, 0)
+        assert shop.counts() == (2, 0, 0, 0)
+        assert received(connection, shop).delivery_info["attempt"] == 1
+    assert shop.counts() == (2, 0, 0, 0)
+
+
+def test_a_forked_process_holds_nothing(opened: kombu.Connection, shop: Shop) -> None:
+    publish(opened, shop, 1)
+    message = received(opened, shop)
+    child = os.fork()
+    if not child:
+        try:
+            opened.collect()
+            opened.close()
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert shop.counts() == (0, 0, 1, 0)
+    message.ack()
+    assert shop.counts() == (0, 0, 0, 0)
+
+
+def test_a_task_that_ends_after_its_connection_was_given_up_is_still_completed(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    publish(opened, shop, 1, 2)
+    first, second = received(opened, shop), received(opened, shop)
+    opened.collect()
+    first.ack()
+    assert shop.counts() == (0, 0, 1, 0)
+    second.reject()
+    assert shop.counts() == (0, 0, 0, 1)
+
+
+def test_a_lease_that_was_lost_is_told_and_the_message_belongs_to_who_has_it(
+    opened: kombu.Connection, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish(opened, shop, 1)
+    late = received(opened, shop)
+    shop.rowq.release(shop.queue_name, late.delivery_info["claim_id"])
+    again = received(opened, shop)
+    late.ack()
+    assert "the lease of message" in caplog.text
+    assert shop.counts() == (0, 0, 1, 0)
+    again.ack()
+    assert shop.counts() == (0, 0, 0, 0)
+
+
+def test_a_consumer_gets_no_more_than_it_asked_for_and_more_when_it_acknowledges(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    publish(opened, shop, *range(3))
+    messages: list[Any] = []
+    queue = kombu.Queue(shop.queue_name)
+    with opened.Consumer(queue, on_message=messages.append, prefetch_count=2, auto_declare=False):
+        for _ in range(2):
+            opened.drain_events(timeout=10)
+        with pytest.raises(socket.timeout):
+            opened.drain_events(timeout=0)
+        assert shop.counts() == (1, 0, 2, 0)
+        messages[0].ack()
+        opened.drain_events(timeout=10)
+    assert [message.payload for message in messages] == [0, 1, 2]
+
+
+def test_a_consumer_without_acknowledgements_completes_what_it_gets(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    publish(opened, shop, 1)
+    messages: list[Any] = []
+    queue = kombu.Queue(shop.queue_name, no_ack=True)
+    with opened.Consumer(queue, on_message=messages.append, auto_declare=False):
+        opened.drain_events(timeout=10)
+    assert [message.payload for message in messages] == [1]
+    assert shop.counts() == (0, 0, 0, 0)
+    publish(opened, shop, 2)
+    assert opened.default_channel.basic_get(shop.queue_name, no_ack=True).payload == 2
+    assert shop.counts() == (0, 0, 0, 0)
+
+
+def test_a_message_of_somebody_else_s_is_dead_and_stops_nobody(
+    opened: kombu.Connection, shop: Shop
+) -> None:
+    for body in ({"id": 1}, "secret", [1]):
+        shop.rowq.enqueue(shop.queue_name, body, priority=0)
+    publish(opened, shop, 1)
+    received(opened, shop).ack()
+    dead = shop.rowq.list_dead(shop.queue_name)
+    assert len(dead) == 3
+    for message in dead:
+        assert message.last_error is not None
+        assert message.last_error.startswith("no message of kombu's")
+        assert "secret" not in message.last_error
+
+
+def test_a_queue_is_made_looked_at_purged_and_dropped(opened: kombu.Connection, shop: Shop) -> None:
+    name = f"{shop.queue_name} other"
+    channel = opened.default_channel
+    with pytest.raises(opened.channel_errors, match="no queue"):
+        channel.queue_declare(name, passive=True)
+    queue = kombu.Queue(name, channel=channel)
+    queue.declare()
+    for number in range(2):
+        opened.Producer().publish(number, routing_key=name)
+    assert queue.queue_declare(passive=True).message_count == 2
+    queue.delete(if_empty=True)
+    assert queue.purge() == 2
+    queue.delete(if_empty=True)
+    shop.send("say", "never")
+    assert shop.client.control.purge() == 1
+    with pytest.raises(rowq.QueueNotFound):
+        opened.Producer().publish(1, routing_key=name)
+
+
+def test_what_needs_fanout_is_refused_with_words(opened: kombu.Connection, shop: Shop) -> None:
+    channel = opened.default_channel
+    assert not opened.supports_exchange_type("fanout")
+    with pytest.raises(NotImplementedError, match="rowq carries no fanout"):
+        kombu.Exchange("all", type="fanout", channel=channel).declare()
+    with pytest.raises(NotImplementedError, match="choose another result backend"):
+        kombu.Queue("for once", auto_delete=True, channel=channel).declare()
+    with pytest.raises(NotImplementedError, match="rowq carries no fanout"):
+        shop.client.control.broadcast("ping")
+    with pytest.raises(NotImplementedError, match="rowq has no queues that delete themselves"):
+        shop.client.control.ping()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "said"),
+    [
+        ("rowq+kafka://host", {}, "the URL must begin with one of"),
+        ("rowq+mysql://a;rowq+mysql://b", {}, "rowq takes one broker URL"),
+        ("rowq+mysql://a", {"visibility_timeout": 60}, "rowq has no visibility_timeout"),
+        ("rowq+mysql://a", {"polling_interval": 0}, "polling_interval must be more than 0"),
+        ("rowq+mysql://a", {"polling_interval": "1"}, "must be a number of seconds"),
+        ("rowq+mysql://a", {"reconnect_seconds": -1}, "must be a number of seconds"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_opened(
+    url: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(rowq.RowqError, match=said):
+        kombu.Connection(url, transport_options=options).connect()
+
+
+def test_a_password_is_shown_nowhere() -> None:
+    connection = kombu.Connection("rowq+mysql://user:hidden@localhost:1/shop?ssl_key=hidden2")
+    shown = Celery(broker=connection.as_uri(include_password=True)).conf.humanize()
+    assert "hidden" not in shown
+    assert connection.as_uri() == "rowq+mysql://user:***@localhost:1/shop?ssl_key=***"
+    assert "hidden@" in connection.as_uri(include_password=True)
+    with pytest.raises(rowq.CannotConnect) as refused:
+        connection.transport.establish_connection()
+    assert "hidden" not in str(refused.value)
+    assert isinstance(refused.value, connection.connection_errors)
+
+
+def test_an_acknowledgement_that_fails_leaves_room_for_another_message(shop: Shop) -> None:
+    options = {"reconnect_seconds": 0}
+    with (
+        relay(shop.url) as lossy,
+        kombu.Connection(f"rowq+{lossy.url}", transport_options=options) as connection,
+    ):
+        publish(connection, shop, 1, 2)
+        channel = connection.default_channel
+        channel.basic_qos(prefetch_count=1)
+        message = received(connection, shop)
+        assert not channel.qos.can_consume()
+        lossy.refuse(connections=True)
+        lossy.cut()
+        with pytest.raises(connection.connection_errors):
+            message.ack()
+        assert channel.qos.can_consume()
+        lossy.calm()
+        assert received(connection, shop).payload == 2
+
+
+def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -> None:
+    with opened.SimpleQueue(shop.queue_name) as simple:
+        simple.put({"total": 7})
+        assert simple.qsize() == 1
+        message = simple.get(timeout=10)
+        assert message.payload == {"total": 7}
+        message.ack()
+        with pytest.raises(simple.Empty):
+            simple.get_nowait()
+
+
+def test_without_kombu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("rowq.kombu")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kombu.transport", None)
+    with pytest.raises(rowq.PackageMissing, match=r"pip install 'rowq\[celery\]'"):
+        importlib.import_module("rowq.kombu")

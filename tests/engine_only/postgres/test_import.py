@@ -1,0 +1,385 @@
+"""rowq import from the tables of pgmq, pg-boss and procrastinate, made by their own installers.
+
+pgmq's SQL is in its Python package; pg-boss is in .venv/peers_node, see benchmarks/README.md.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pgmq.install import get_embedded_install_sql
+from procrastinate import App, SyncPsycopgConnector
+
+import rowq
+from benchmarks.studies.peers.node import NODE_PEERS
+from benchmarks.studies.peers.peer import AbsentError
+from rowq.cli.exit_codes import ExitCode
+from rowq.migrate import migrate
+from tests.cli.conftest import Ran, run_app
+from tests.engines.base import Connection, Server, wait_until
+
+PROGRAM = Path(__file__).with_name("pg_boss_jobs.mjs")
+
+
+def digest(bodies: list[Any]) -> str:
+    """Return one sum of bodies, in whatever order they come."""
+    return hashlib.sha256("\0".join(sorted(map(str, bodies))).encode()).hexdigest()
+
+
+def bodies_in_rowq(connection: Connection, queue_name: str) -> list[Any]:
+    """Return all bodies of a queue, wherever its messages are."""
+    rows = connection.execute(
+        "select m.body from rowq.message m join rowq.queue q using (part_id)"
+        " where q.queue_name = %s",
+        [queue_name],
+    )
+    return [row[0] for row in rows]
+
+
+def details(connection: Connection, queue_name: str, dedup_key: str) -> Any:
+    """Return what rowq knows of the message with a key."""
+    found = rowq.Queue(connection).find_message(queue_name, dedup_key)
+    assert found is not None, dedup_key
+    return found
+
+
+def imported(url: str, *arguments: object) -> Ran:
+    return run_app("import", *arguments, "--json", url=url)
+
+
+@pytest.fixture
+def elsewhere(server: Server) -> Iterator[str]:
+    """Return the URL of another database, with rowq in it."""
+    url = server.fresh_database()
+    migrate(url)
+    yield url
+    server.drop_database(url)
+
+
+@pytest.fixture
+def pgmq(owner: Connection) -> Connection:
+    """Return a session in a database with rowq and pgmq's own SQL, and messages of pgmq."""
+    owner.execute(get_embedded_install_sql())
+    owner.execute("select pgmq.create('Mail'), pgmq.create('empty')")
+    owner.execute(
+        "select pgmq.send('Mail', jsonb_build_object('n', n, 'text', 'ä🐘'))"
+        " from generate_series(1, 23) n"
+    )
+    owner.execute(
+        'select pgmq.send(\'Mail\', \'{"n": 24}\', \'{"x-pgmq-group": "g", "a": null}\', 3600)'
+    )
+    owner.execute("select pgmq.send('Mail', null::jsonb)")
+    owner.execute("select pgmq.read('Mail', 0, 2), pgmq.read('Mail', 900, 1)")
+    return owner
+
+
+def bodies_in_pgmq(connection: Connection) -> list[Any]:
+    return [row[0] for row in connection.execute('select message::text from pgmq."q_mail"')]
+
+
+def test_a_dry_run_counts_and_changes_nothing(pgmq: Connection, empty_database: str) -> None:
+    done = imported(empty_database, "--from", "pgmq", "--dry-run")
+    assert done.code == 0, done.err
+    assert [(row["source"], row["messages"]) for row in done.rows] == [("Mail", 25), ("empty", 0)]
+    first = done.rows[0]
+    assert (first["later"], first["tried"], first["left"], first["missing"]) == (2, 2, 0, True)
+    assert pgmq.execute("select count(*) from rowq.queue_stats()").fetchone() == (0,)
+    assert len(bodies_in_pgmq(pgmq)) == 25
+
+
+def test_messages_of_pgmq_are_copied_once(pgmq: Connection, empty_database: str) -> None:
+    options = ("--from", "pgmq", "Mail", "--create", "--batch-size", 10)
+    for enqueued, duplicates in ((25, 0), (0, 25)):
+        done = imported(empty_database, *options)
+        assert (done.row["enqueued"], done.row["duplicates"]) == (enqueued, duplicates), done.err
+    assert len(bodies_in_pgmq(pgmq)) == 25
+    assert digest(bodies_in_rowq(pgmq, "Mail")) == digest(bodies_in_pgmq(pgmq))
+    times = dict(pgmq.execute('select msg_id, vt from pgmq."q_mail"').fetchall())
+    read = [row[0] for row in pgmq.execute('select msg_id from pgmq."q_mail" where vt > now()')]
+    assert len(read) == 2
+    for number in read:
+        found = details(pgmq, "Mail", f"pgmq:{number}")
+        assert (found.state, found.due_at) == ("delayed", times[number])
+    grouped = details(pgmq, "Mail", "pgmq:24")
+    assert (grouped.group_key, grouped.headers) == ("g", {"x-pgmq-group": "g", "a": None})
+
+
+def test_a_batch_is_removed_in_the_transaction_that_adds_it(
+    pgmq: Connection, empty_database: str
+) -> None:
+    before = bodies_in_pgmq(pgmq)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("mail", max_body_length=40)
+    pgmq.execute(
+        "update pgmq.q_mail set message = jsonb_build_object('long', repeat('x', 100))"
+        " where msg_id = 15"
+    )
+    changed = bodies_in_pgmq(pgmq)
+    options = ("--from", "pgmq", "Mail", "--into", "mail", "--remove", "--batch-size", 10)
+    done = imported(empty_database, *options)
+    assert done.code == ExitCode.REFUSED
+    assert "RQ711" in done.err
+    assert "(message 11 of Mail to message 20 of Mail). 10 messages of Mail are in" in done.err
+    assert (len(bodies_in_rowq(pgmq, "mail")), len(bodies_in_pgmq(pgmq))) == (10, 15)
+    assert digest(bodies_in_rowq(pgmq, "mail") + bodies_in_pgmq(pgmq)) == digest(changed)
+
+    with rowq.connect(empty_database) as queue:
+        queue.alter_queue("mail", max_body_length=1000)
+    done = imported(empty_database, *options)
+    assert (done.row["enqueued"], done.row["duplicates"], done.row["removed"]) == (15, 0, 15)
+    assert bodies_in_pgmq(pgmq) == []
+    assert digest(bodies_in_rowq(pgmq, "mail")) == digest(changed) != digest(before)
+    assert imported(empty_database, *options).row["messages"] == 0
+
+
+def test_an_interrupted_batch_is_on_one_side_only(
+    pgmq: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = bodies_in_pgmq(pgmq)
+    enqueue_batch = rowq.Queue.enqueue_batch
+
+    def interrupted(self: rowq.Queue, name: str, messages: Any) -> Any:
+        done = enqueue_batch(self, name, messages)
+        if len(messages) == 5:
+            raise KeyboardInterrupt
+        return done
+
+    options = ("--from", "pgmq", "Mail", "--create", "--remove", "--batch-size", 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(rowq.Queue, "enqueue_batch", interrupted)
+        done = imported(empty_database, *options)
+    assert done.code == ExitCode.INTERRUPTED
+    assert "interrupted. 20 messages of Mail are in" in done.err
+    assert (len(bodies_in_rowq(pgmq, "Mail")), len(bodies_in_pgmq(pgmq))) == (20, 5)
+    done = imported(empty_database, *options)
+    assert (done.row["enqueued"], done.row["removed"]) == (5, 5)
+    assert digest(bodies_in_rowq(pgmq, "Mail")) == digest(before)
+
+
+def test_a_run_between_databases_that_is_killed_loses_nothing_and_doubles_nothing(
+    pgmq: Connection, empty_database: str, elsewhere: str
+) -> None:
+    pgmq.execute(
+        "select pgmq.send('Mail', jsonb_build_object('more', n)) from generate_series(1, 2000) n"
+    )
+    before = bodies_in_pgmq(pgmq)
+    options = ("--from", "pgmq", "Mail", "--from-url", empty_database, "--remove", "--create")
+    program = (sys.executable, "-c", "from rowq.command import main; main()")
+    with psycopg.connect(elsewhere, autocommit=True) as target:
+        process = subprocess.Popen(
+            [*program, "import", *options, "--batch-size", "1"],
+            env={**os.environ, "ROWQ_URL": elsewhere},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: len(bodies_in_rowq(target, "Mail")) > 10, "some are in", 60)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert len(bodies_in_pgmq(pgmq)) > 0
+        done = imported(elsewhere, *options)
+        assert done.code == 0, done.err
+        assert bodies_in_pgmq(pgmq) == []
+        assert digest(bodies_in_rowq(target, "Mail")) == digest(before)
+
+
+@pytest.fixture
+def procrastinate(owner: Connection, empty_database: str) -> Connection:
+    """Return a session in a database with rowq and procrastinate, and jobs of procrastinate."""
+    app = App(connector=SyncPsycopgConnector(conninfo=empty_database))
+
+    @app.task(name="shop.mail", queue="mail")
+    def mail(**_: object) -> None:
+        """Do nothing."""
+
+    with app.open():
+        app.schema_manager.apply_schema()
+        mail.defer(n=1, text="ä🐘")
+        mail.configure(lock="order-7").defer(n=2)
+        mail.configure(lock="order-7", priority=3).defer(n=3)
+        mail.configure(queueing_lock="once", priority=-3).defer(n=4)
+        mail.configure(schedule_at=datetime.now(UTC) + timedelta(hours=1)).defer(n=5)
+        more: list[dict[str, Any]] = [{"n": n} for n in range(6, 26)]
+        mail.batch_defer(*more)
+        mail.configure(queue="other").defer(n=100)
+        mail.configure(priority=1000).defer(n=-1)
+    owner.execute("select procrastinate_fetch_job_v2(null, null)")
+    owner.execute("update procrastinate_jobs set attempts = 2 where args @> '{\"n\": 6}'")
+    return owner
+
+
+def bodies_in_procrastinate(connection: Connection) -> list[Any]:
+    rows = connection.execute(
+        "select args::text from procrastinate_jobs where queue_name = 'mail' and status = 'todo'"
+    )
+    return [row[0] for row in rows]
+
+
+def test_jobs_of_procrastinate_are_copied_once(
+    procrastinate: Connection, empty_database: str
+) -> None:
+    dry = imported(empty_database, "--from", "procrastinate", "--dry-run")
+    assert [(row["source"], row["messages"], row["left"]) for row in dry.rows] == [
+        ("mail", 25, 1),
+        ("other", 1, 0),
+    ]
+    assert (dry.rows[0]["later"], dry.rows[0]["tried"]) == (1, 1)
+    options = ("--from", "procrastinate", "mail", "--create", "--batch-size", 10)
+    for enqueued, duplicates in ((25, 0), (0, 25)):
+        done = imported(empty_database, *options)
+        assert (done.row["enqueued"], done.row["duplicates"]) == (enqueued, duplicates), done.err
+    wanted = bodies_in_procrastinate(procrastinate)
+    assert len(wanted) == 25
+    assert digest(bodies_in_rowq(procrastinate, "mail")) == digest(wanted)
+
+    first = details(procrastinate, "mail", "procrastinate:1")
+    assert (first.message_type, first.priority, first.state) == ("shop.mail", 5, "ready")
+    locked = [details(procrastinate, "mail", f"procrastinate:{number}") for number in (2, 3)]
+    assert [(one.group_key, one.priority) for one in locked] == [("order-7", 5), ("order-7", 4)]
+    assert details(procrastinate, "mail", "once").priority == 6
+    assert details(procrastinate, "mail", "procrastinate:5").state == "delayed"
+
+
+def test_jobs_of_procrastinate_are_removed_with_their_periods(
+    procrastinate: Connection, empty_database: str
+) -> None:
+    wanted = bodies_in_procrastinate(procrastinate)
+    procrastinate.execute(
+        "insert into procrastinate_periodic_defers (task_name, defer_timestamp, job_id)"
+        " values ('shop.mail', 1, 1)"
+    )
+    options = ("--from", "procrastinate", "mail", "--create", "--remove", "--batch-size", 10)
+    done = imported(empty_database, *options)
+    assert (done.row["enqueued"], done.row["removed"], done.row["left"]) == (25, 25, 1), done.err
+    assert digest(bodies_in_rowq(procrastinate, "mail")) == digest(wanted)
+    left = procrastinate.execute("select queue_name, status from procrastinate_jobs order by 1")
+    assert left.fetchall() == [("mail", "doing"), ("other", "todo")]
+
+
+def test_a_lock_that_is_too_long_is_named(procrastinate: Connection, empty_database: str) -> None:
+    procrastinate.execute("update procrastinate_jobs set lock = repeat('k', 201) where id = 12")
+    done = imported(empty_database, "--from", "procrastinate", "mail", "--create")
+    assert done.code == ExitCode.BAD_INPUT
+    assert "job 12 of mail: a group key has up to 200 characters, it 201" in done.err
+    assert "Nothing of mail is in" in done.err
+    assert bodies_in_rowq(procrastinate, "mail") == []
+
+
+@pytest.fixture
+def pg_boss(owner: Connection, empty_database: str) -> Connection:
+    """Return a session in a database with rowq and pg-boss, and jobs of pg-boss."""
+    (peer,) = (peer for peer in NODE_PEERS if peer.name == "pg-boss")
+    try:
+        peer.find()
+    except AbsentError as error:
+        pytest.skip(f"{error}; to run it: see benchmarks/README.md")
+    node = peer.program[0]
+    made = subprocess.run(
+        [node, str(PROGRAM), empty_database], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout) == {"active": {"n": -2}, "failed": {"n": 26}}
+    return owner
+
+
+def bodies_in_pg_boss(connection: Connection) -> list[Any]:
+    rows = connection.execute(
+        "select data::text from pgboss.job where name = 'mail' and state in ('created', 'retry')"
+    )
+    return [row[0] for row in rows]
+
+
+def test_jobs_of_pg_boss_are_copied_once_and_removed(
+    pg_boss: Connection, empty_database: str
+) -> None:
+    dry = imported(empty_database, "--from", "pg-boss", "--dry-run")
+    assert dry.code == 0, dry.err
+    counted = {row["source"]: (row["messages"], row["later"], row["left"]) for row in dry.rows}
+    assert counted == {"mail": (27, 2, 1), "other": (1, 0, 0)}
+    options = ("--from", "pg-boss", "mail", "--create", "--batch-size", 10)
+    for enqueued, duplicates in ((27, 0), (0, 27)):
+        done = imported(empty_database, *options)
+        assert (done.row["enqueued"], done.row["duplicates"]) == (enqueued, duplicates), done.err
+        assert done.row["tried"] == 1
+    wanted = bodies_in_pg_boss(pg_boss)
+    assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
+
+    ids = {
+        json.loads(data)["n"] if data else None: f"pg-boss:{number}"
+        for number, data in pg_boss.execute("select id, data::text from pgboss.job").fetchall()
+    }
+    urgent = details(pg_boss, "mail", ids[0])
+    assert (urgent.priority, urgent.max_attempts, urgent.body) == (4, 5, '{"n": 0, "text": "ä🐘"}')
+    least = details(pg_boss, "mail", ids[None])
+    assert (least.priority, least.body) == (6, None)
+    assert details(pg_boss, "mail", "once").body == '{"n": 2}'
+    assert {details(pg_boss, "mail", ids[n]).state for n in (3, 4)} == {"ready"}
+    start_after = pg_boss.execute(
+        "select start_after from pgboss.job where data @> '{\"n\": 26}'"
+    ).fetchone()
+    retried = details(pg_boss, "mail", ids[26])
+    assert (retried.state, retried.due_at, retried.priority) == ("delayed", start_after[0], 3)
+
+    done = imported(empty_database, *options, "--remove")
+    assert (done.row["enqueued"], done.row["removed"]) == (0, 27)
+    assert bodies_in_pg_boss(pg_boss) == []
+    states = pg_boss.execute("select state::text from pgboss.job where name = 'mail' order by 1")
+    assert [row[0] for row in states] == ["active", "cancelled", "completed"]
+    assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--from", "pgmq"), "there is no pgmq here: no table pgmq.meta"),
+        (("--from", "pg-boss"), "there is no pg-boss here: no table pgboss.queue"),
+        (("--from", "procrastinate"), "no table public.procrastinate_jobs"),
+        (("--from", "procrastinate", "--schema", 'a"b%s'), 'no table a"b%s.procrastinate_jobs'),
+    ],
+    ids=str,
+)
+def test_a_system_that_is_not_there_is_named(
+    owner: Connection, empty_database: str, arguments: tuple[str, ...], said: str
+) -> None:
+    done = imported(empty_database, *arguments)
+    assert (done.code, said in done.err) == (ExitCode.BAD_INPUT, True), done.err
+    assert owner.execute("select count(*) from rowq.queue_stats()").fetchone() == (0,)
+
+
+def test_names_that_fit_nothing_are_refused(pgmq: Connection, empty_database: str) -> None:
+    done = imported(empty_database, "--from", "pgmq", "nobody")
+    assert (done.code, "it has Mail, empty" in done.err) == (ExitCode.BAD_INPUT, True)
+    done = imported(empty_database, "--from", "pgmq", "--into", "q")
+    assert (done.code, "--into is for one queue" in done.err) == (ExitCode.USAGE, True)
+    done = imported(empty_database, "--from", "pgmq", "Mail")
+    assert (done.code, "RQ701" in done.err) == (ExitCode.REFUSED, True)
+    assert len(bodies_in_pgmq(pgmq)) == 25
+
+
+def test_a_table_of_another_release_is_named(owner: Connection, empty_database: str) -> None:
+    owner.execute("create schema pgboss create table queue (name text) create table job (id uuid)")
+    done = imported(empty_database, "--from", "pg-boss")
+    assert done.code == ExitCode.BAD_INPUT
+    assert "table pgboss.job has no column name, priority" in done.err
+    assert "is it of another release of pg-boss?" in done.err
+
+
+def test_a_database_without_rowq_is_named(server: Server, pgmq: Connection) -> None:
+    assert pgmq
+    url = server.fresh_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(get_embedded_install_sql())
+        connection.execute("select pgmq.create('q')")
+    done = imported(url, "--from", "pgmq")
+    server.drop_database(url)
+    assert (done.code, "rowq migrate" in done.err) == (ExitCode.NOT_INSTALLED, True)

@@ -1,0 +1,32 @@
+"""What an account without rights of administration may do through kombu."""
+
+import kombu
+import pytest
+
+import rowq
+import rowq.kombu
+
+
+def check_producer(url: str, queue_name: str) -> None:
+    """Send to a queue that is there, as a member of rowq_producer; another one is refused."""
+    with kombu.Connection(f"rowq+{url}") as connection, connection.Producer() as producer:
+        kombu.Queue(queue_name, channel=connection).declare()
+        producer.publish(1, routing_key=queue_name)
+        refuses_another(connection, queue_name)
+
+
+def check_consumer(url: str, queue_name: str) -> None:
+    """Receive what check_producer has sent, as a member of rowq_consumer."""
+    with kombu.Connection(f"rowq+{url}") as connection:
+        kombu.Queue(queue_name, channel=connection).declare()
+        message = connection.default_channel.basic_get(queue_name)
+        assert message.payload == 1
+        message.ack()
+        refuses_another(connection, queue_name)
+
+
+def refuses_another(connection: kombu.Connection, queue_name: str) -> None:
+    """Declare a queue that is not there."""
+    name = f"{queue_name} other"
+    with pytest.raises(rowq.QueueNotFound, match=f"let an admin run rowq queue create {name}"):
+        kombu.Queue(name, channel=connection).declare()

@@ -1,0 +1,70 @@
+"""The files of a release, as far as nothing is built."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from trove_classifiers import classifiers
+
+import rowq
+from generate.dist import HOW_TO_RUN, scripts, write_scripts, write_sums
+from generate.long_description import LongDescription, with_absolute_links
+from generate.release import SUMS, digest_of
+from rowq import migrate
+from tests.static.sources import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def test_a_script_is_what_rowq_sql_prints_below_a_line_for_who_has_only_the_file() -> None:
+    assert len(scripts()) == 2 * len(HOW_TO_RUN)
+    for engine in HOW_TO_RUN:
+        for name, made in (
+            (f"rowq-{engine}.sql", migrate.script(engine)),
+            (f"rowq-{engine}.plain.sql", migrate.plain_script(engine)),
+        ):
+            first, _, rest = scripts()[name].partition("\n")
+            assert first.startswith(f"-- rowq {rowq.__version__} for {engine}. Run: ")
+            assert ". Remove: " in first
+            assert (name in first) is not name.endswith(".plain.sql")
+            assert rest == made
+
+
+def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
+    write_scripts(tmp_path)
+    write_sums(tmp_path)
+    write_sums(tmp_path)
+    lines = (tmp_path / SUMS).read_text(encoding="utf-8").splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert sums == {name: digest_of(tmp_path / name) for name in scripts()}
+
+
+def test_links_lead_to_the_files_of_the_version() -> None:
+    page = "[a](sql/README.md#b) [c](#d) [e](https://f/g) ![h](i.svg) [j](mailto:k@l)"
+    assert with_absolute_links(page, "https://host/rowq/", "1.2") == (
+        "[a](https://host/rowq/blob/v1.2/sql/README.md#b) [c](#d) [e](https://f/g)"
+        " ![h](https://host/rowq/blob/v1.2/i.svg) [j](mailto:k@l)"
+    )
+
+
+def test_the_long_description_is_the_readme_with_links_once_there_is_a_repository() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    metadata = {"version": "1.2", **PROJECT}
+    metadata.pop("urls", None)
+    hook = LongDescription(str(ROOT), {})
+    hook.update(metadata)
+    assert metadata["readme"] == {"content-type": "text/markdown", "text": page}
+    base = "https://host/rowq/blob/v1.2/"
+    metadata = {"version": "1.2", "urls": {"Repository": "https://host/rowq"}}
+    hook.update(metadata)
+    links = LINK.findall(metadata["readme"]["text"])
+    assert len(links) == len(LINK.findall(page))
+    for link in links:
+        assert link.startswith((base, "https://", "#"))
+        if link.startswith(base):
+            assert (ROOT / link.removeprefix(base).partition("#")[0]).exists(), link
+
+
+def test_every_classifier_is_one_of_a_package_index_s() -> None:
+    assert set(PROJECT["classifiers"]) <= classifiers
