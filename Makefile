@@ -38,9 +38,9 @@ generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' re
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
-docs: .venv/.stamp-dev ## Make a site of the documentation in dist/docs, to be read without a network
+docs: .venv/.stamp-dev ## Make a site of the documentation in build/docs, to be read without a network
 	@$(BIN)/python -m docs.build
-	@echo "dist/docs/index.html"
+	@echo "build/docs/index.html"
 
 dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
 	@$(BIN)/python -m generate dist

@@ -1,4 +1,4 @@
-"""Build the site: python -m docs.build [FOLDER]; make docs writes it to dist/docs.
+"""Build the site: python -m docs.build [FOLDER]; make docs writes it to build/docs.
 
 Sphinx reads a copy of the repository, for its pages and the files that they link to, with the pages
 of the routines added, which are made of the contract. So what is generated is not committed, and
@@ -41,7 +41,7 @@ def build(target: Path) -> int:
 def main() -> None:
     """Write the site to the folder that the command line names, in the place of an older one."""
     parser = argparse.ArgumentParser(prog="python -m docs.build", description="Build the site.")
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist" / "docs")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
     target = parser.parse_args().folder
     shutil.rmtree(target, ignore_errors=True)
     sys.exit(build(target))
