@@ -5,8 +5,8 @@
     all      LONG too, on the newest version of each product, and VERSIONS on the older ones, and on
              a product that runs the SQL files of another one of the run
     ci       as much of these as .ci/run has time for: on the newest PostgreSQL all but
-             CI_LEAVES_OUT, on the newest MariaDB short without CI_ON_POSTGRES and with CI_ON_MARIADB,
-             and CI_ELSEWHERE on others
+             CI_LEAVES_OUT, on the newest MariaDB short without CI_ON_POSTGRES but with
+             CI_ON_MARIADB, and CI_ELSEWHERE on others
     named    whatever the command line names, on every server that is chosen
 
 A run that names no tests is a short one, unless it is told to be another.
