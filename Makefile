@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint format generate verify dist release bench clean
+.PHONY: help install demo test test-all lint format generate verify docs dist release bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,10 @@ generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' re
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
+
+docs: .venv/.stamp-dev ## Make a site of the documentation in build/docs, to be read without a network
+	@$(BIN)/python -m docs.build
+	@echo "build/docs/index.html"
 
 dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
 	@$(BIN)/python -m generate dist

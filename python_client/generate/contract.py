@@ -23,11 +23,11 @@ def contract_md() -> str:
         contract = tomllib.load(file)
     parts = [_HEAD, _summary(contract)]
     parts += [_routine(name, entry, contract) for name, entry in contract["routine"].items()]
-    parts += [_errors(contract), _promises(contract), _types(contract)]
+    parts += [errors(contract), _promises(contract), types(contract)]
     return "\n".join(parts)
 
 
-def _table(*rows: tuple[str, ...]) -> str:
+def table(*rows: tuple[str, ...]) -> str:
     """Return a Markdown table; the first row is its head."""
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     lines.insert(1, "|" + " --- |" * len(rows[0]))
@@ -39,21 +39,22 @@ def _summary(contract: Mapping[str, Any]) -> str:
         (entry["group"], f"[{name}](#{name})", entry["purpose"])
         for name, entry in contract["routine"].items()
     ]
-    return _table(("Group", "Routine", "What it does"), *rows)
+    return table(("Group", "Routine", "What it does"), *rows)
 
 
 def _routine(name: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
-    return "\n".join([f"## {name}\n\n{entry['purpose']}\n", *_details(entry, contract)])
+    return "\n".join([f"## {name}\n\n{entry['purpose']}\n", *details(entry, contract)])
 
 
-def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
+def details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tables of a routine, and what else the contract says of it."""
     if entry["parameters"]:
-        yield _table(
+        yield table(
             ("Parameter", "Type", "Default", "Meaning"),
             *(_parameter(given, contract["parameters"]) for given in entry["parameters"]),
         )
     columns = contract["columns"]
-    yield _table(
+    yield table(
         ("Column", "Type", "Meaning"),
         *(
             (f"`{name}`", columns[name]["type"], _meaning(columns[name]))
@@ -72,8 +73,8 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
         yield f"- So far only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
-    errors = [_error(number, entry, contract) for number in entry["errors"]]
-    yield f"- Errors: {', '.join(errors) or 'none'}"
+    raised = [_error(number, entry, contract) for number in entry["errors"]]
+    yield f"- Errors: {', '.join(raised) or 'none'}"
     yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
     yield f"- Roles: {', '.join(entry['roles'])}"
     yield f"- Repeatable when its answer was lost: {'yes' if entry.get('repeatable') else 'no'}\n"
@@ -98,7 +99,8 @@ def _meaning(entry: Mapping[str, Any]) -> str:
     return str(entry["meaning"]) + (f" So far only on: {', '.join(engines)}." if engines else "")
 
 
-def _errors(contract: Mapping[str, Any]) -> str:
+def errors(contract: Mapping[str, Any]) -> str:
+    """Return the heading and table of all errors."""
     rows = [
         (
             number,
@@ -109,7 +111,7 @@ def _errors(contract: Mapping[str, Any]) -> str:
         )
         for number, entry in contract["errors"].items()
     ]
-    return "## Errors\n\n" + _table(("Number", "Name", "Python", "Try again", "Meaning"), *rows)
+    return "## Errors\n\n" + table(("Number", "Name", "Python", "Try again", "Meaning"), *rows)
 
 
 def _promises(contract: Mapping[str, Any]) -> str:
@@ -126,8 +128,9 @@ def _promises(contract: Mapping[str, Any]) -> str:
     )
 
 
-def _types(contract: Mapping[str, Any]) -> str:
-    types = contract["types"]
-    engines = list(dict.fromkeys(engine for spelled in types.values() for engine in spelled))
-    rows = [(name, *(types[name].get(engine, "") for engine in engines)) for name in types]
-    return "## Types\n\n" + _table(("Type", *engines), *rows)
+def types(contract: Mapping[str, Any]) -> str:
+    """Return the heading and table of the types, as each engine spells them."""
+    known = contract["types"]
+    engines = list(dict.fromkeys(engine for spelled in known.values() for engine in spelled))
+    rows = [(name, *(known[name].get(engine, "") for engine in engines)) for name in known]
+    return "## Types\n\n" + table(("Type", *engines), *rows)

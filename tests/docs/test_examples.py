@@ -1,4 +1,4 @@
-"""Every command in the READMEs prints the output that they show."""
+"""Every command in the READMEs and in docs prints the output that they show."""
 
 import os
 import sys
@@ -36,6 +36,39 @@ def test_what_users_ask_for_is_there(server: Server, empty_database: str, tmp_pa
 
 
 @pytest.mark.requires("psql")
+def test_the_ways_to_install_print_what_is_said(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    run_page("docs/install.md", server, empty_database, tmp_path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("name", ["faq", "recipes"])
+def test_the_pages_of_the_site_print_what_they_say(
+    name: str, server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    migrate(empty_database)
+    run_page(f"docs/{name}.md", server, empty_database, tmp_path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requires("psql")
+def test_the_page_on_operation_prints_what_it_says(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    migrate(empty_database)
+    run_page("docs/operate.md", server, empty_database, tmp_path)
+
+
+def test_every_page_of_the_site_with_commands_is_run() -> None:
+    """start.md is run by test_newcomer.py, a tab at a time."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    with_commands = {path.stem for path in pages if list(examples(path.read_text("utf-8")))}
+    assert with_commands == {"faq", "install", "operate", "recipes", "start"}
+
+
+@pytest.mark.requires("psql")
 def test_celery_s_page_prints_what_it_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
@@ -61,13 +94,13 @@ def test_the_shim_s_page_prints_what_it_says(
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:
     """Run all examples of a page, one after the other, on one database."""
-    for folder in ("sql", "migrations"):  # The reader is in a clone.
+    for folder in ("migrations", "monitoring", "sql"):  # The reader is in a clone.
         (directory / folder).symlink_to(ROOT / folder)
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}
     environment.pop("PYTEST_ADDOPTS", None)  # They are for the run that this is a part of.
-    todo = list(examples(ROOT / page))
+    todo = list(examples((ROOT / page).read_text(encoding="utf-8")))
     assert todo
     for example in todo:
         printed = printed_by(example, environment, directory)

@@ -1,8 +1,11 @@
 """Runs the examples of a Markdown page and compares what they print with what the page says.
 
 A ```console block is a list of commands after "$ ", each with its output; "..." in the output
-stands for anything. A ```python block is a program, the ```text block after it is its output; one
-that begins with a line such as "# test_orders.py" is a file of that name for what comes after it.
+stands for anything. A ```python block is a program, the ```text block after it is its output. A
+block of any language that begins with a line such as "# test_orders.py" or "// First.java" is a
+file of that name for what comes after it.
+
+A page may be run in part: a heading with all that is below it, and in that one tab of a set.
 """
 
 import re
@@ -13,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = re.compile(
-    r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+    r"^```(console|python|js|java|go|php|sql)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
 )
-
-
-_FILE = re.compile(r"# (\w+\.py)\n")
+_FILE = re.compile(r"(?:<\?php )?(?:#|//|--) (\w+\.(?:py|mjs|java|go|php|sql))\n")
+_FENCED = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
+_TAB = re.compile(r"^:::\{tab-item\} ([^\n]+)\n(.*?)^:::\n", re.MULTILINE | re.DOTALL)
 _WRITE = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2], encoding='utf-8')"
 
 
@@ -30,17 +34,34 @@ class Example:
     output: str
 
 
-def examples(page: Path) -> Iterator[Example]:
-    """Yield the examples of a page in their order."""
-    for kind, body, output in _BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "python" and (file := _FILE.match(body)):
+def examples(text: str) -> Iterator[Example]:
+    """Yield the examples of a page, or of a part of one, in their order."""
+    for kind, body, output in _BLOCK.findall(text):
+        if file := _FILE.match(body):
             yield Example((sys.executable, "-c", _WRITE, file[1], body), body, output)
-            continue
-        if kind == "python":
+        elif kind == "python":
             yield Example((sys.executable, "-c", body), body, output)
-            continue
-        for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
-            yield Example(("bash", "-c", command), command, printed)
+        elif kind == "console":
+            for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+                yield Example(("bash", "-c", command), command, printed)
+
+
+def section(text: str, heading: str) -> str:
+    """Return what stands below a heading of a page, such as "## Install", up to the next one."""
+    # What begins with "#" in a block is a comment.
+    bare = _FENCED.sub(lambda block: " " * len(block[0]), text)
+    level = len(heading.split()[0])
+    found = re.search(
+        rf"^{re.escape(heading)}\n.*?(?=^#{{1,{level}}} |\Z)", bare, re.MULTILINE | re.DOTALL
+    )
+    assert found, f"there is no heading {heading!r}"
+    return text[slice(*found.span())]
+
+
+def tab(text: str, title: str) -> str:
+    """Return a part of a page without what is in other tabs than those of this title."""
+    assert any(found[1] == title for found in _TAB.finditer(text)), f"there is no tab {title}"
+    return _TAB.sub(lambda found: found[2] if found[1] == title else "", text)
 
 
 def printed_by(example: Example, environment: Mapping[str, str], directory: Path) -> str:
@@ -51,7 +72,7 @@ def printed_by(example: Example, environment: Mapping[str, str], directory: Path
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, f"{example.shown}\n{done.stdout}{done.stderr}"

@@ -34,6 +34,8 @@ LONG = (
     "tests/concurrency/test_many_sessions.py",
     "tests/contract/test_cancel.py::test_ten_thousand_messages_are_withdrawn_at_once",
     "tests/demo/",
+    "tests/docs/test_examples.py::test_the_page_on_operation",
+    "tests/docs/test_newcomer.py::test_a_task",
     "tests/engine_only/mysql/test_looks.py::test_health_is_as_cheap_beside_an_old_view",
     "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
     "tests/engine_only/postgres/test_import.py::test_jobs_of_pg_boss",

@@ -18,9 +18,7 @@ _FILES = {"worker": ("worker.go", "calls.go"), "enqueue": ("enqueue.go",)}
 
 def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG001 - there is one
     """Compile the programs, which import the pgx that is at hand."""
-    go = need("go", _PACKAGES)
-    if not (_LIBRARIES / "src" / _AT_HAND).is_dir():
-        pytest.skip(f"no {_AT_HAND}{TO_RUN}apt-get install {_PACKAGES}")
+    go = need_go()
     folder = target.parent / "go"
     if not (folder / "enqueue").exists():
         _compile(go, folder)
@@ -34,18 +32,31 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
     )
 
 
+def need_go() -> str:
+    """Return the path of Go; skip the test where it or its pgx is missing."""
+    go = need("go", _PACKAGES)
+    if not (_LIBRARIES / "src" / _AT_HAND).is_dir():
+        pytest.skip(f"no {_AT_HAND}{TO_RUN}apt-get install {_PACKAGES}")
+    return go
+
+
+def at_hand(text: str) -> str:
+    """Return a program that imports the pgx that is at hand."""
+    return text.replace(_WRITTEN, _AT_HAND)
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Return what Go is told, so that it uses Debian's packages."""
+    return {"GO111MODULE": "off", "GOPATH": str(_LIBRARIES), "GOCACHE": str(cache)}
+
+
 def _compile(go: str, folder: Path) -> None:
     """Compile all programs to a folder, which the tests of one process share."""
     folder.mkdir(exist_ok=True)
     for path in (EXAMPLES / "go").glob("*.go"):
-        text = path.read_text(encoding="utf-8").replace(_WRITTEN, _AT_HAND)
+        text = at_hand(path.read_text(encoding="utf-8"))
         (folder / path.name).write_text(text, encoding="utf-8")
-    environment = {
-        **os.environ,
-        "GO111MODULE": "off",
-        "GOPATH": str(_LIBRARIES),
-        "GOCACHE": str(folder / "cache"),
-    }
+    told = {**os.environ, **environment(folder / "cache")}
     for name, files in _FILES.items():
         for command in (["vet"], ["build", "-o", name]):
-            subprocess.run([go, *command, *files], cwd=folder, env=environment, check=True)
+            subprocess.run([go, *command, *files], cwd=folder, env=told, check=True)

@@ -22,22 +22,27 @@ _DRIVERS = {
 
 def programs(server: Server, url: str, target: Path) -> Programs:
     """Compile the programs; they reach the database through a relay with a port."""
-    name, package = _DRIVERS[server.engine]
-    driver = Path("/usr/share/java", name)
-    if not driver.exists():
-        pytest.skip(f"no {driver}{TO_RUN}apt-get install {package}")
-    java = need("java", _JDK)
+    java, driver = need_java(server.engine)
     relay = Relay(url)
     return Programs(
         worker=(java, "Worker"),
         enqueue=(java, "Enqueue"),
         environment={
             "CLASSPATH": os.pathsep.join([str(_compiled(target.parent / "java")), str(driver)]),
-            "DATABASE_URL": _jdbc_url(server.engine, relay.url),
+            "DATABASE_URL": jdbc_url(server.engine, relay.url),
         },
         directory=target,
         close=relay.close,
     )
+
+
+def need_java(engine: str) -> tuple[str, Path]:
+    """Return the paths of Java and of an engine's driver; skip the test where one is missing."""
+    name, package = _DRIVERS[engine]
+    driver = Path("/usr/share/java", name)
+    if not driver.exists():
+        pytest.skip(f"no {driver}{TO_RUN}apt-get install {package}")
+    return need("java", _JDK), driver
 
 
 def _compiled(folder: Path) -> Path:
@@ -49,7 +54,7 @@ def _compiled(folder: Path) -> Path:
     return folder
 
 
-def _jdbc_url(engine: str, url: str) -> str:
+def jdbc_url(engine: str, url: str) -> str:
     """Write a URL as JDBC has it."""
     if engine == "postgres":
         words = {word: str(value) for word, value in conninfo_to_dict(url).items()}

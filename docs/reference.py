@@ -1,0 +1,116 @@
+"""The pages of the routines, made of sql/contract.toml: one each, a list of them, errors, types."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from docs.calls import by_engine, by_language
+from generate.contract import details, errors, table, types
+from rowq.contract import Routine, load_contract
+from rowq.resources import sql_directory
+
+FOLDER = "docs/reference"
+TABLES = {"errors": "errors", "types": "types", "promises": "../../sql/PROMISES"}
+"""By heading of CONTRACT.md, the page that has what stands there; the others are routines."""
+
+_HEAD = """\
+# Reference
+
+Every routine is the same on every engine; what is different there its page says. The pages are made
+of [the contract](../../sql/contract.toml), to which tests hold every engine and the Python client.
+What the errors mean: [errors](errors.md). How each engine spells the types: [types](types.md). What
+all of this is worth: [promises](../../sql/PROMISES.md).
+"""
+_WHAT_TO_GIVE = """\
+What has a default may be left out. On MariaDB and MySQL arguments go by place, so null stands for
+it. What begins with `:` are values.
+"""
+_LANGUAGES = """\
+With what is required, on PostgreSQL; on another engine take its call from above. Programs that run:
+[examples](../../examples/README.md).
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its file's name."""
+    with (sql_directory() / "contract.toml").open("rb") as file:
+        contract = tomllib.load(file)
+    held = _tests_of_promises()
+    made = {f"{name}.md": _page(name, contract, held) for name in contract["routine"]}
+    return {
+        "index.md": _index(contract),
+        "errors.md": errors(contract)[1:],
+        "types.md": types(contract)[1:],
+        **made,
+    }
+
+
+def _tests_of_promises() -> dict[str, str]:
+    """Return by promise the links of sql/PROMISES.md to tests that hold it."""
+    listed = (sql_directory() / "PROMISES.md").read_text(encoding="utf-8")
+    found = re.findall(r"^- \*\*(P\d+)\*\* .* \((\[.*\))\)$", listed, re.MULTILINE)
+    return {number: links.replace("](../", "](../../") for number, links in found}
+
+
+def _index(contract: Mapping[str, Any]) -> str:
+    groups: dict[str, list[str]] = {}
+    for name, entry in contract["routine"].items():
+        groups.setdefault(entry["group"], []).append(name)
+    parts = [_HEAD]
+    for group, names in groups.items():
+        rows = [(f"[{name}]({name}.md)", contract["routine"][name]["purpose"]) for name in names]
+        parts.append(f"## {group.capitalize()}\n\n" + table(("Routine", "What it does"), *rows))
+    every = [name for names in groups.values() for name in names]
+    contents = "\n".join([*every, "errors", "types"])
+    parts.append(f"```{{toctree}}\n:hidden:\n\n{contents}\n```\n")
+    return "\n".join(parts)
+
+
+def _page(name: str, contract: Mapping[str, Any], held: Mapping[str, str]) -> str:
+    entry = contract["routine"][name]
+    routine = load_contract().routine(name)
+    described = "\n".join(details(entry, contract))
+    parts = [
+        f"# {name}\n\n{entry['purpose']}\n",
+        f"## The call\n\n{_WHAT_TO_GIVE}",
+        _tabs(by_engine(routine), "engine"),
+        *_in_languages(routine),
+        "## Parameters and columns\n",
+        re.sub(r"\]\(#(\w+)\)", r"](\1.md)", described),
+        *_errors(entry, contract),
+        *_promises(entry, contract, held),
+    ]
+    return "\n".join(parts)
+
+
+def _in_languages(routine: Routine) -> Iterator[str]:
+    if calls := list(by_language(routine)):
+        yield f"## From a language\n\n{_LANGUAGES}"
+        yield _tabs(calls, "language")
+
+
+def _tabs(items: Iterable[tuple[str, str]], kind: str) -> str:
+    tabs = "".join(
+        f":::{{tab-item}} {title}\n:sync: {title}\n\n{text}\n:::\n" for title, text in items
+    )
+    return f"::::{{tab-set}}\n:sync-group: {kind}\n\n{tabs}::::\n"
+
+
+def _errors(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
+    if entry["errors"]:
+        known = contract["errors"]
+        numbers = entry["errors"]
+        rows = [(number, known[number]["class"], known[number]["meaning"]) for number in numbers]
+        yield "## What may be refused\n\n" + table(("Error", "Python", "Meaning"), *rows)
+
+
+def _promises(
+    entry: Mapping[str, Any], contract: Mapping[str, Any], held: Mapping[str, str]
+) -> Iterator[str]:
+    if entry["promises"]:
+        lines = [
+            f"- **{number}** {contract['promises'][number]} ({held[number]})"
+            for number in entry["promises"]
+        ]
+        yield "## What it promises, and tests that hold it\n\n" + "\n".join(lines) + "\n"

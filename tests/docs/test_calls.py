@@ -1,0 +1,22 @@
+"""PostgreSQL takes every call that the pages of the routines show."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from docs.calls import needed_on_postgres, on_postgres
+from rowq.contract import Routine, load_contract
+
+
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("write", [on_postgres, needed_on_postgres])
+def test_every_call_is_one_that_the_server_knows(
+    write: Callable[..., str], database_url: str
+) -> None:
+    routines: list[Routine] = list(load_contract().of("postgres").values())
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for routine in routines:
+            call = write(routine, lambda place, _name: f"${place}")
+            prepared = connection.pgconn.prepare(b"", call.encode())
+            assert not prepared.error_message, (call, prepared.error_message)

@@ -1,0 +1,117 @@
+"""The site is built without a warning, is read without a network, and its search finds words."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import snowballstemmer
+
+from docs import picture
+from docs.calls import ENGINES, on_mysql
+from rowq.contract import load_contract
+from rowq.engines.calls import inputs_of
+from tests.helpers.npm import package
+from tests.static.sources import ROOT
+
+REMOTE_IN_CSS = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site once, with every warning an error."""
+    target = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.build", target],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return target
+
+
+class _Loaded(HTMLParser):
+    """Collects what a browser loads by itself for a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link":
+            self.found.append(given.get("href") or "")
+        elif tag in ("script", "img", "iframe", "source", "object", "embed", "audio", "video"):
+            self.found += [given.get(name) or "" for name in ("src", "srcset", "data")]
+
+
+def loaded_by(text: str) -> list[str]:
+    """Return what a page loads from elsewhere."""
+    page = _Loaded()
+    page.feed(text)
+    return [name for name in page.found if re.match(r"(\w+:)?//", name)]
+
+
+def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > len(load_contract().routines)
+    for page in pages:
+        assert loaded_by(page.read_text(encoding="utf-8")) == [], page
+    for style in sorted(site.rglob("*.css")):
+        assert not REMOTE_IN_CSS.search(style.read_text(encoding="utf-8")), style
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//example.org/a.css">',
+        '<img src="http://example.org/a.png">',
+    ],
+)
+def test_what_comes_from_elsewhere_is_noticed(text: str) -> None:
+    assert len(loaded_by(text)) == 1
+
+
+@pytest.mark.parametrize("word", ["stale_claim", "lease", "retry"])
+def test_the_search_finds(word: str, site: Path) -> None:
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert index["terms"].get(snowballstemmer.stemmer("english").stemWord(word))
+
+
+def test_each_routine_has_a_page_with_its_call_on_every_engine(site: Path) -> None:
+    contract = load_contract()
+    for name, routine in {**contract.routines, **contract.own}.items():
+        page = (site / "docs" / "reference" / f"{name}.html").read_text(encoding="utf-8")
+        for engine in routine.engines or ENGINES:
+            assert ENGINES[engine] in page, (name, engine)
+
+
+def test_a_call_on_mysql_has_all_parameters() -> None:
+    for name, routine in load_contract().of("mysql").items():
+        assert on_mysql(routine, lambda _place, _name: "?").count("?") == len(
+            inputs_of("mysql", name)
+        )
+
+
+@pytest.mark.parametrize("file", ["index.html", "llms.txt"])
+def test_the_front_leads_to_pages(file: str, site: Path) -> None:
+    text = (site / file).read_text(encoding="utf-8")
+    targets = re.findall(r"[\w/-]+\.html\b", text)
+    assert targets
+    assert [name for name in targets if not (site / name).is_file()] == []
+
+
+def test_the_picture_is_what_its_source_says() -> None:
+    package("@viz-js/viz")
+    assert picture.DRAWN.read_text(encoding="utf-8") == picture.drawn(), (
+        "run: python -m docs.picture"
+    )
