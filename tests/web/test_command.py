@@ -33,9 +33,9 @@ def test_beside_this_machine_it_needs_a_login(run_without_database: Run, host: s
     [
         (["--base-path", "rowq"], "--base-path is a path"),
         (["--base-path", "/a b"], "--base-path is a path"),
-        (["--url", "a=postgresql://x/y", "--url", "postgresql://x/y"], "have names"),
-        (["--url", "a=postgresql://x/y", "--url", "a=postgresql://x/z"], "have names"),
-        (["--url", "a/b=postgresql://x/y"], "have names"),
+        (["--url", "a=postgresql://x/y", "--url", "postgresql://x/y"], "a name of its own"),
+        (["--url", "a=postgresql://x/y", "--url", "a=postgresql://x/z"], "a name of its own"),
+        (["--url", "a/b=postgresql://x/y"], "the URL must begin with"),
         (["--password-file", "/nowhere", "--trust-proxy-user", "X"], "give either"),
         (["--set-password", "anna"], "goes with --password-file"),
     ],

@@ -13,7 +13,7 @@ from rowq.errors import EngineUnknown
 _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 
 
-def url_of_environment() -> str:
+def _url_of_environment() -> str:
     """Return DATABASE_URL, which other programs use, too; raises typer.BadParameter."""
     url = os.environ.get("DATABASE_URL", "")
     try:
@@ -32,7 +32,7 @@ Url = Annotated[
         envvar="ROWQ_URL",
         help=f"The database: {_SCHEMES}; DATABASE_URL when it is one of these.",
         show_default=False,
-        default_factory=url_of_environment,
+        default_factory=_url_of_environment,
         callback=remember_url,
     ),
 ]
@@ -53,7 +53,7 @@ Urls = Annotated[
         "--url",
         help=(
             f"The database: {_SCHEMES}; else ROWQ_URL, or DATABASE_URL when it is one of these."
-            " For a striped queue also NAME=URL, repeated for several servers."
+            " Several, as a striped queue or the page has, are NAME=URL each."
         ),
         show_default=False,
         default_factory=_urls_of_environment,

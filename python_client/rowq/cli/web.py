@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rowq.cli.database import remember_url
+from rowq.cli.database import servers_in
 from rowq.cli.errors import BadInput, CommandFailed
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import url_of_environment
+from rowq.cli.options import Urls
 from rowq.worker.context import StopSignals
 
 if TYPE_CHECKING:
     from rowq.web.settings import Authorize
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TICK_SECONDS = 0.2
 _BASE_PATH = re.compile(r"(/[A-Za-z0-9_.~-]+)*")
 
@@ -31,25 +30,8 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Operation")(web)
 
 
-def _remember(urls: list[str] | None) -> list[str] | None:
-    """Note URLs whose secrets must not be shown."""
-    for url in urls or ():
-        remember_url(_split(url)[1])
-    return urls
-
-
 def web(
-    url: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--url",
-            metavar="[NAME=]URL",
-            envvar="ROWQ_URL",
-            help="The database, as for other commands; several have names.",
-            show_default=False,
-            callback=_remember,
-        ),
-    ] = None,
+    url: Urls,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free one.")] = 8700,
     read_only: Annotated[
@@ -106,7 +88,7 @@ def web(
     if not _BASE_PATH.fullmatch(base_path):
         raise typer.BadParameter(f"--base-path is a path such as /rowq, got {base_path!r}")
     _serve(
-        _urls(url),
+        servers_in(url),
         authorize,
         host.strip("[]"),
         port,
@@ -120,28 +102,6 @@ def web(
             "allow_hosts": {*_LOCAL_NAMES, host.strip("[]"), *(allow_host or ())},
         },
     )
-
-
-def _split(text: str) -> tuple[str, str]:
-    """Return name and URL of NAME=URL; the name of a bare URL is empty."""
-    name, equals, url = text.partition("=")
-    return (name, url) if equals and "://" not in name else ("", text)
-
-
-def _urls(given: list[str] | None) -> str | dict[str, str]:
-    """Return the URL of the one database, or those of several by their names."""
-    pairs = [_split(text) for text in given or ()]
-    if not pairs:
-        return url_of_environment()
-    if len(pairs) == 1 and not pairs[0][0]:
-        return pairs[0][1]
-    urls = dict(pairs)
-    if len(urls) < len(pairs) or not all(map(_NAME.fullmatch, urls)):
-        raise typer.BadParameter(
-            "several databases have names, each its own, of letters, digits, _, - and .:"
-            " --url prod=URL --url test=URL"
-        )
-    return urls
 
 
 def _login(password_file: Path | None, header: str | None) -> tuple["Authorize", bool]:
