@@ -111,7 +111,8 @@ begin
                 call rowq.internal_refuse(
                     concat(
                         left(v_fault, 80), ' (message ',
-                        coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place), ')'
+                        coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place),
+                        ')'
                     )
                 );
             end if;

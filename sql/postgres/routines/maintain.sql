@@ -34,8 +34,8 @@ declare
     v_queues     rowq.queue[];
     v_queue      rowq.queue;
     v_frontiers  bigint[];
-    -- After a wait of a second for a lock in the archive, in results or in history, what is there of
-    -- further queues is left to the next call.
+    -- After a wait of a second for a lock in the archive, in results or in history, what further
+    -- queues have there is left to the next call.
     v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];
