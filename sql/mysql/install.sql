@@ -188,6 +188,7 @@ deallocate prepare rowq_check;
 -- source internal/store_batch.sql
 -- source internal/store_grouped.sql
 -- source internal/store_plain.sql
+-- source internal/store_published.sql
 -- source internal/sweep_again.sql
 -- source internal/tick_headers.sql
 -- source internal/topic_fault.sql

@@ -13,12 +13,13 @@ import random
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import rowq
-from rowq import Message, Queue
+from rowq import Message, Queue, StaleClaim
 from rowq.engines import engine_for_url
 
 LEASE_SECONDS = 3
@@ -69,7 +70,9 @@ def work(url: str, chance: random.Random) -> None:
         while True:
             if messages := take(queue, chance, held=False):
                 time.sleep(chance.random() * 0.03)
-                finish(queue, chance, messages[0].claim_id)
+                # The lease may have run out on a loaded machine.
+                with suppress(StaleClaim):
+                    finish(queue, chance, messages[0].claim_id)
             else:
                 time.sleep(0.02)
 
@@ -117,6 +120,8 @@ def main(url: str, seed: str, sessions: int, held: int) -> None:
     def run(part: Callable[[str, random.Random], None], number: int) -> None:
         try:
             part(url, random.Random(f"{seed} {number}"))
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
 

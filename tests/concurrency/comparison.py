@@ -10,7 +10,7 @@ import pytest
 from rowq import NewMessage, Queue, StaleClaim
 from rowq.testing.model import STATES, ReferenceQueue
 
-BACKOFF = (10, 20, 40, 60, 60, 60)
+BACKOFF = (600, 1200, 2400, 3600, 3600, 3600)
 """The delays that the settings of the queue below make."""
 
 
@@ -29,7 +29,7 @@ class NewEntry(NamedTuple):
 
 
 class Comparison:
-    """One queue, twice. All times are multiples of 5 s, and a comparison takes less.
+    """One queue, twice. All times are multiples of 300 s, and a comparison takes less.
 
     queue: of an engine, or one in memory. engine: which, or whose ways the one in memory has.
     pass_seconds: lets time pass for the queue. seen: counts what happened, as "call: outcome".
@@ -64,9 +64,9 @@ class Comparison:
         self.queue.create_queue(
             name,
             max_attempts=3,
-            backoff_base_seconds=10,
+            backoff_base_seconds=600,
             backoff_factor=2,
-            backoff_cap_seconds=60,
+            backoff_cap_seconds=3600,
             backoff_jitter=0,
             result_seconds=result_seconds,
         )
@@ -217,7 +217,7 @@ class Comparison:
 
     def dequeue(self, seeded_random: Random) -> None:
         """Lease a batch."""
-        batch_size, lease = seeded_random.randint(1, 5), seeded_random.choice([10, 30])
+        batch_size, lease = seeded_random.randint(1, 5), seeded_random.choice([600, 1800])
         messages = self.queue.dequeue_fast(
             self.name, batch_size, worker_name="worker", lease_seconds=lease
         )
@@ -240,7 +240,7 @@ class Comparison:
         wanted = (
             None if seeded_random.random() < 0.5 else self._some_messages(seeded_random, claim_id)
         )
-        delay = seeded_random.choice([None, 0, 10, 20])
+        delay = seeded_random.choice([None, 0, 600, 1200])
         options: dict[str, Any] = {"error": "fail"} if how == "fail_now" else {}
         options |= {"delay_seconds": delay, "error": "retry"} if how == "retry_later" else {}
         results = self._some_results(seeded_random, claim_id, wanted) if how == "complete" else {}
@@ -283,7 +283,7 @@ class Comparison:
 
     def extend_lease(self, seeded_random: Random) -> None:
         """Lengthen the lease of a claim that may be stale."""
-        claim_id, lease = self._any_claim(seeded_random), seeded_random.choice([10, 30])
+        claim_id, lease = self._any_claim(seeded_random), seeded_random.choice([600, 1800])
         if claim_id in self.reference.claims:
             held = self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
             self.reference.extend(claim_id, lease)
@@ -365,7 +365,7 @@ class Comparison:
 
     def let_time_pass(self, seeded_random: Random) -> None:
         """Let a while pass."""
-        seconds = seeded_random.choice([5, 5, 15, 45])
+        seconds = seeded_random.choice([300, 300, 900, 2700])
         self.pass_seconds(seconds)
         self.reference.now += seconds
 
@@ -402,7 +402,8 @@ class Comparison:
         return seeded_random.choice(self.claims[-4:] or [-1])
 
     def _new_entry(self, seeded_random: Random) -> NewEntry:
-        priority, delay = seeded_random.choice([0, 5, 9]), seeded_random.choice([0, 0, 10, 20, 60])
+        priority = seeded_random.choice([0, 5, 9])
+        delay = seeded_random.choice([0, 0, 600, 1200, 3600])
         return NewEntry(
             priority,
             delay,
@@ -411,7 +412,7 @@ class Comparison:
             seeded_random.choice([None, "g", "g", "h"]) if self.has_groups else None,
             *self._new_wait(seeded_random),
             seeded_random.choice([None, "one", "two"]),
-            seeded_random.choice([None, None, 10, 45]) if self.has_expiry else None,
+            seeded_random.choice([None, None, 600, 2700]) if self.has_expiry else None,
         )
 
     def _new_wait(self, seeded_random: Random) -> tuple[list[int], str | None]:

@@ -78,8 +78,8 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
             has_predecessors=has_predecessors,
             has_cancel=has_cancel,
             has_expiry=has_expiry,
-            # The moments of the test are multiples of 5 s, and a moment later.
-            result_seconds=64.9 * (number_of_queue % 2) if has_results else None,
+            # The moments of the test are multiples of 300 s, and a moment later.
+            result_seconds=3899 * (number_of_queue % 2) if has_results else None,
             topic=f"w{uuid.uuid4().hex}" if has_topics else None,
         )
         for place, number in enumerate(steps):

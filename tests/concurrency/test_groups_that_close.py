@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 
 import rowq
-from tests.dice import times
+from tests.dice import limit, times
 from tests.engines.base import Connection
 from tests.helpers.calls import state_of
 
-pytestmark = pytest.mark.requires("groups")
+pytestmark = [pytest.mark.requires("groups"), pytest.mark.timeout(limit(600))]
 
 QUIET_SECONDS = 20
 """When nothing comes for so many seconds, a message waits for nothing."""
@@ -38,7 +38,7 @@ class Traffic:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(180)
+            thread.join()
         assert not self.faults, self.faults
 
     def _live(self, act: Callable[[rowq.Queue], None]) -> None:

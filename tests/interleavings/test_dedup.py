@@ -116,3 +116,22 @@ def test_reset_beside_an_open_enqueue_of_the_dead_messages_key_waits_and_yields(
     producer.commit()
     assert [outcome.outcome for outcome in resetting.result()] == ["duplicate"]
     assert [message.data for message in admin.queue.dequeue_fast(queue, 5)] == ["new"]
+
+
+@pytest.mark.promise("P12", "P10")
+def test_reset_waits_for_one_producer_after_another_that_takes_a_key_of_the_dead(
+    sessions: Open, queue: str
+) -> None:
+    """More of them than the tries that a call makes anew after what others did."""
+    admin, *producers = sessions(8)
+    keys = [f"key {number}" for number in range(len(producers))]
+    admin.queue.enqueue_batch(queue, [NewMessage(data="old", dedup_key=key) for key in keys])
+    admin.queue.fail_now(queue, admin.queue.dequeue_fast(queue, 10)[0].claim_id)
+    for producer, key in zip(producers, keys, strict=True):
+        producer.begin().queue.enqueue(queue, "new", dedup_key=key)
+    resetting = admin.start(lambda own: own.reset(queue))
+    for producer in producers:
+        resetting.waits_for(producer)
+        producer.commit()
+    assert {outcome.outcome for outcome in resetting.result()} == {"duplicate"}
+    assert {message.data for message in admin.queue.dequeue_fast(queue, 10)} == {"new"}

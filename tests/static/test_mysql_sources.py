@@ -46,7 +46,7 @@ def test_no_row_is_inserted_from_a_select_of_our_tables(path: Path) -> None:
     for statement in code(path).split(";"):
         if re.search(r"\binsert (ignore )?into rowq\.(?!archive\b)", statement):
             rest = statement.partition("insert ")[2]
-            assert not re.search(r"\bselect\b.* (from|join) rowq\.", rest), rest
+            assert not re.search(r"\bselect\b.*\b(from|\w*join) rowq\.", rest), rest
 
 
 @each_file

@@ -22,7 +22,7 @@ def test_a_queue_in_memory_does_step_by_step_what_the_model_says() -> None:
             has_predecessors=True,
             has_cancel=True,
             has_expiry=True,
-            result_seconds=64.9 * (number % 2),
+            result_seconds=3899 * (number % 2),
             topic="order.paid",
         )
         for place in range(90):

@@ -89,19 +89,25 @@ begin
     select count(*) into v_waiting
     from (
         select s.message_id
-        from rowq.dead d force index (primary)
+        from (
+            select d.message_id, d.attempt
+            from rowq.dead d force index (primary)
+            where d.part_id = p_part_id
+            order by d.part_id desc, d.message_id desc
+            limit 10000
+        ) n
         straight_join rowq.successor s force index (primary)
-            on s.part_id = d.part_id
-           and s.predecessor_id = d.message_id
+            on s.part_id = p_part_id
+           and s.predecessor_id = n.message_id
         straight_join rowq.blocked b force index (primary)
             on b.part_id = s.part_id
            and b.message_id = s.message_id
-        where d.part_id = p_part_id
         limit 1000
     ) h;
     set p_checks = concat_ws(',', p_checks, json_array(
         'waits_for_dead', p_part_id, v_waiting, 1, 1000,
-        'messages that wait for dead ones, counted up to 1000; reset or cancel these'
+        'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
+        'cancel these'
     ));
 
     select r.due_at, r.is_hint into v_recheck_at, v_is_hint

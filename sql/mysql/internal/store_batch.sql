@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_store_batch
--- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each.
+-- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each, or '' where they are the same.
 -- promise   P01 P05 P12 P15 P21 P25 P26 P27 P36
 -- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
 --           as internal_block
@@ -111,7 +111,8 @@ begin
                 call rowq.internal_refuse(
                     concat(
                         left(v_fault, 80), ' (message ',
-                        coalesce(substring(p_places, v_place * 5 - 4, 5) + 0, v_place), ')'
+                        coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place),
+                        ')'
                     )
                 );
             end if;
@@ -149,7 +150,7 @@ begin
         -- it.
         set v_chunk = concat(
             v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
-            '[', coalesce(substring(p_places, v_place * 5 - 4, 5) + 0, v_place), ',',
+            '[', coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place), ',',
             v_message_id, ',"', v_outcome, '"]'
         );
         if length(v_chunk) > 5000 then

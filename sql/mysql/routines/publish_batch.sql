@@ -18,8 +18,8 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_queues, v_picked, v_results, v_all_results longtext;
-    declare v_picked_places longblob;
-    declare v_at int;
+    declare v_picked_places, v_names longblob;
+    declare v_at, v_part_id int;
 
     attempt: loop
         begin
@@ -55,22 +55,27 @@ begin
 
             call rowq.internal_bound_queues(p_messages, v_queues);
             call rowq.internal_check_unbound(p_messages, v_queues);
-            set v_at = 0, v_all_results = '';
+            set v_at = 0, v_all_results = '', v_names = '';
             while v_at < json_length(v_queues) do
                 call rowq.internal_pick_messages(
                     p_messages, json_extract(v_queues, concat('$[', v_at, '][3]')),
                     v_picked, v_picked_places
                 );
-                call rowq.internal_store_batch(
-                    json_extract(v_queues, concat('$[', v_at, '][0]')), v_picked, v_picked_places,
-                    v_owns_transaction, v_results
+                set v_part_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
+                call rowq.internal_store_published(
+                    v_part_id, v_picked, v_picked_places, v_results
                 );
-                -- Put the number of the queue before each of its results.
-                set v_all_results = concat(
-                        v_all_results, if(v_at = 0, '', ','),
-                        replace(
-                            substring(v_results, 2, char_length(v_results) - 2),
-                            '[', concat('[', v_at, ',')
+                if v_results is null then
+                    call rowq.internal_store_batch(
+                        v_part_id, v_picked, v_picked_places, v_owns_transaction, v_results
+                    );
+                end if;
+                set v_all_results = concat(v_all_results, if(v_at = 0, '', ','), v_results),
+                    v_names = concat(
+                        v_names,
+                        rpad(
+                            json_unquote(json_extract(v_queues, concat('$[', v_at, '][1]'))), 800,
+                            ' '
                         )
                     ),
                     v_at = v_at + 1;
@@ -81,24 +86,24 @@ begin
         end;
     end loop;
 
-    select j.place as `position`, convert(unhex(q.queue_name) using utf8mb4) as queue_name,
+    -- The names are looked up by their places, because a join with them would sort wide rows, which
+    -- are too many for memory.
+    select j.place as `position`,
+           convert(
+               unhex(rtrim(substring(v_names, j.queue_number * 800 - 799, 800))) using utf8mb4
+           ) as queue_name,
            j.message_id, j.outcome
     from json_table(
         concat('[', v_all_results, ']'),
         '$[*]' columns (
-            queue_number int path '$[0]',
-            place int path '$[1]',
-            message_id bigint path '$[2]',
-            outcome varchar(20) path '$[3]'
+            queue_number for ordinality,
+            nested path '$[*]' columns (
+                place int path '$[0]',
+                message_id bigint path '$[1]',
+                outcome varchar(20) path '$[2]'
+            )
         )
     ) j
-    left join (
-        select distinct n.place, n.queue_name
-        from json_table(
-            v_queues,
-            '$[*]' columns (place for ordinality, queue_name varchar(800) path '$[1]')
-        ) n
-    ) q on q.place = j.queue_number + 1
     order by j.queue_number, j.place;
 
     if @rowq_pinned then

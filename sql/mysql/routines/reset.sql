@@ -24,7 +24,8 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_seen, v_dead, v_taken, v_reset, v_ended, v_joining, v_waiting, v_ready longtext;
+    declare v_seen, v_dead, v_keys, v_taken, v_reset, v_ended longtext;
+    declare v_joining, v_waiting, v_ready longtext;
 
     attempt: loop
         begin
@@ -47,14 +48,23 @@ begin
 
             if v_dead is not null then
                 -- A dedup key has one owner at a time, so a dead message whose key is taken stays
-                -- dead.
-                insert ignore into rowq.dedup (part_id, dedup_key, message_id)
-                select v_part_id, m.dedup_key, m.message_id
+                -- dead. Keys are read first: an insert that reads as well would meet error 1020 at
+                -- a key that was taken while it waited, under innodb_snapshot_isolation.
+                select json_arrayagg(json_array(m.message_id, hex(m.dedup_key))) into v_keys
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.message m force index (primary)
                     on m.message_id = j.message_id
-                where m.dedup_key is not null
-                order by m.dedup_key, m.message_id;
+                where m.dedup_key is not null;
+                insert ignore into rowq.dedup (part_id, dedup_key, message_id)
+                select v_part_id, unhex(j.dedup_key), j.message_id
+                from json_table(
+                    v_keys,
+                    '$[*]' columns (
+                        message_id bigint path '$[0]',
+                        dedup_key varchar(1600) path '$[1]'
+                    )
+                ) j
+                order by unhex(j.dedup_key), j.message_id;
                 select json_arrayagg(m.message_id) into v_taken
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.message m force index (primary)

@@ -17,6 +17,8 @@ is
     v_lease_until timestamp(6);
     v_finished_at timestamp(6);
     v_ended_at    timestamp(6);
+    v_history_from constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_part_id, -8));
 
     procedure note(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
@@ -118,6 +120,7 @@ begin
     select /*+ index(h rowq_history_pk) */ min(h.ended_at) into v_ended_at
     from rowq_history h
     where h.part_id = p_part_id
+      and h.ended_at >= v_history_from
       and h.ended_at <= v_now;
     note(
         'overdue_history',

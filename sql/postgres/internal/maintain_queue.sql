@@ -3,7 +3,7 @@ create or replace function rowq.internal_maintain_queue(
     p_is_idle    boolean,
     p_batch_size integer,
     p_frontiers  bigint[],
-    p_archives   boolean,
+    p_locked     text[],
     p_maintained integer[],
     out o_elected            boolean,
     out o_promoted           integer,
@@ -13,7 +13,7 @@ create or replace function rowq.internal_maintain_queue(
     out o_purged             integer,
     out o_partitions_dropped integer,
     out o_expired            integer,
-    out o_is_archive_locked  boolean,
+    out o_locked             text[],
     out o_maintained         integer[]
 )
 language plpgsql
@@ -29,6 +29,7 @@ declare
     v_may_sweep   boolean;
     v_started     timestamp with time zone;
     v_writers     xid8;
+    v_until       timestamp with time zone;
 begin
     -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
     -- call maintain. Finding that out costs more the more locks the server has, so what was found
@@ -46,7 +47,7 @@ begin
     o_purged := 0;
     o_partitions_dropped := 0;
     o_expired := 0;
-    o_is_archive_locked := false;
+    o_locked := p_locked;
     if p_is_idle or not o_elected then
         return;
     end if;
@@ -127,7 +128,7 @@ begin
 
     -- A queue without an archive may have rows from a time when it had one, so look for them once a
     -- minute.
-    if p_archives and (p_queue.archive_days > 0 or v_may_sweep) then
+    if 'archive' <> all (p_locked) and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
             o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
             -- Purge whole days, and only once a minute, because dropping a partition costs less
@@ -144,7 +145,9 @@ begin
             -- and reaping must go on.
             when others then
                 o_archived := 0;
-                o_is_archive_locked := sqlstate = '55P03';
+                if sqlstate = '55P03' then
+                    o_locked := o_locked || 'archive'::text;
+                end if;
                 raise warning 'rowq: archive of queue % failed: % %',
                     p_queue.queue_name, sqlstate, sqlerrm;
         end;
@@ -160,27 +163,42 @@ begin
         );
     end if;
 
-    -- The same holds for results, but that they have this lane once some were purged.
-    if p_queue.result_seconds > 0 or v_may_sweep
-       or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5) then
-        perform rowq.internal_purge_results(
-            p_queue.part_id, p_queue.result_seconds, 10 * p_batch_size, p_frontiers[3], v_writers
-        );
+    -- The same holds for results and history, but that they have lanes once some were purged. More
+    -- than a batch of each goes only for a tenth of a second, because what was promoted and reaped
+    -- waits for the end of this transaction. An error is a warning, as in the archive.
+    v_until := clock_timestamp() + interval '100 milliseconds';
+    if 'result' <> all (p_locked) and (
+        p_queue.result_seconds > 0 or v_may_sweep
+        or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5)
+    ) then
+        begin
+            perform rowq.internal_purge_results(
+                p_queue.part_id, p_queue.result_seconds, p_batch_size, v_until, p_frontiers[3],
+                v_writers
+            );
+        exception
+            when others then
+                if sqlstate = '55P03' then
+                    o_locked := o_locked || 'result'::text;
+                end if;
+                raise warning 'rowq: results of queue % failed: % %',
+                    p_queue.queue_name, sqlstate, sqlerrm;
+        end;
     end if;
-
-    -- And it holds for history, which goes by as few rows at a time as the archive comes: whoever
-    -- calls is told how many, and may call again at once. An error is a warning, as there.
-    if p_archives and not o_is_archive_locked and (
+    if 'history' <> all (p_locked) and (
         p_queue.history_days > 0 or v_may_sweep
         or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -8)
     ) then
         begin
             o_purged := o_purged + rowq.internal_purge_history(
-                p_queue.part_id, p_queue.history_days, p_batch_size, p_frontiers[3], v_writers
+                p_queue.part_id, p_queue.history_days, p_batch_size, v_until, p_frontiers[3],
+                v_writers
             );
         exception
             when others then
-                o_is_archive_locked := sqlstate = '55P03';
+                if sqlstate = '55P03' then
+                    o_locked := o_locked || 'history'::text;
+                end if;
                 raise warning 'rowq: history of queue % failed: % %',
                     p_queue.queue_name, sqlstate, sqlerrm;
         end;

@@ -2,6 +2,7 @@ create or replace function rowq.internal_purge_history(
     p_part_id  integer,
     p_days     integer,
     p_limit    integer,
+    p_until    timestamp with time zone default null,
     p_frontier bigint default null,
     p_writers  xid8 default null
 )
@@ -10,7 +11,7 @@ language plpgsql
 set lock_timeout = '1s'
 as $$
 -- routine   internal_purge_history
--- purpose   Delete up to p_limit attempts that ended more than p_days ago; return how many.
+-- purpose   Delete up to p_limit attempts that ended more than p_days ago, and until p_until up to ten times as many; return how many.
 -- promise   P13 P37
 -- locks     history rows, passing over locked ones; the table, waited for a second
 declare
@@ -31,7 +32,7 @@ begin
           and h.ended_at >= v_from
           and h.ended_at < v_before
         order by h.part_id, h.ended_at, h.message_id, h.claim_id
-        limit p_limit
+        limit p_limit * case when p_until is null then 1 else 10 end
         for update skip locked
     loop
         delete from rowq.history h
@@ -40,6 +41,7 @@ begin
           and h.message_id = v_row.message_id
           and h.claim_id = v_row.claim_id;
         v_purged := v_purged + 1;
+        exit when v_purged >= p_limit and clock_timestamp() > p_until;
     end loop;
 
     if v_purged = 0 then

@@ -7,10 +7,18 @@ as $$
 -- purpose   Do what internal_enter_group does, but return null where that takes longer than a moment.
 -- promise   P22
 -- locks     as internal_enter_group, waited for 20 ms, so that a deadlock never ends a producer
+declare
+    v_started constant timestamp with time zone := clock_timestamp();
 begin
     return rowq.internal_enter_group(p_part_id, p_group_key);
 exception
     when lock_not_available or serialization_failure then
+        return null;
+    -- As in internal_lock_gate: a time-out may show as a cancel by the user.
+    when query_canceled then
+        if clock_timestamp() - v_started < interval '20 milliseconds' then
+            raise;
+        end if;
         return null;
 end;
 $$;

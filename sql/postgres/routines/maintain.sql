@@ -34,9 +34,9 @@ declare
     v_queues     rowq.queue[];
     v_queue      rowq.queue;
     v_frontiers  bigint[];
-    -- After one wait of a second for a lock in an archive or in history, those of further queues
-    -- are left to the next call.
-    v_archives   boolean := true;
+    -- After a wait of a second for a lock in the archive, in results or in history, what further
+    -- queues have there is left to the next call.
+    v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];
 begin
@@ -65,12 +65,11 @@ begin
     foreach v_queue in array v_queues loop
         queue_name := v_queue.queue_name;
         select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
-               m.o_partitions_dropped, m.o_expired, v_archives and not m.o_is_archive_locked,
-               m.o_maintained
+               m.o_partitions_dropped, m.o_expired, m.o_locked, m.o_maintained
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, expired,
-             v_archives, v_maintained
+             v_locked, v_maintained
         from rowq.internal_maintain_queue(
-            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_frontiers, v_archives,
+            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_frontiers, v_locked,
             v_maintained
         ) m;
         return next;

@@ -138,12 +138,30 @@ begin
                 where x.part_id = q.part_id
                 order by x.finished_at
             ) k
+            -- Begin at the floor, beyond what was purged; it becomes a moment as in
+            -- InternalFromMicroseconds.
             outer apply (
-                select top (1) h.ended_at
-                from rowq.history h
-                    with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
-                where h.part_id = q.part_id
-                order by h.ended_at, h.message_id, h.claim_id
+                select a.ended_at
+                from rowq.lane l with (readuncommitted, forceseek)
+                cross apply (
+                    select top (1) h.ended_at
+                    from rowq.history h
+                        with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
+                    where h.part_id = l.part_id
+                      and h.ended_at >= dateadd(
+                          microsecond, cast(l.floor % 1000000 as int),
+                          dateadd(
+                              second, cast(l.floor / 1000000 % 86400 as int),
+                              dateadd(
+                                  day, cast(l.floor / 1000000 / 86400 as int),
+                                  cast('19700101' as datetime2(6))
+                              )
+                          )
+                      )
+                    order by h.ended_at, h.message_id, h.claim_id
+                ) a
+                where l.part_id = q.part_id
+                  and l.lane = -10
             ) i
             cross apply (
                 values

@@ -221,3 +221,30 @@ def test_a_table_of_history_that_is_locked_is_a_warning_and_the_rest_goes_on(
     assert (row.promoted, row.purged) == (1, 0)
     holder.execute("rollback")
     assert call_one(kept, "maintain", queue_name=QUEUE).purged == 3
+
+
+@pytest.mark.promise("P19", "P37")
+def test_neither_archive_nor_results_nor_history_waits_for_who_holds_another_of_them(
+    kept: Connection, open_owner: Open
+) -> None:
+    """Of two queues; each is passed over in the second one where the first has waited for it."""
+    keeps = {"archive_days": 1, "history_days": 1, "result_seconds": 1}
+    call(kept, "alter_queue", queue_name=QUEUE, **keeps)
+    call(kept, "create_queue", queue_name="other", **keeps)
+    holder = open_owner()
+    tables = {"archive": "finished", "result": "result", "history": "history"}
+    for held in tables:
+        for queue in (QUEUE, "other"):
+            enqueue(kept, queue, "x")
+            rows = dequeue(kept, queue)
+            call(kept, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+            pass_seconds(kept, queue, 2 * DAY)
+        with holder.transaction():
+            holder.execute(f"lock table rowq.{held} in share row exclusive mode")
+            call(kept, "maintain")
+            left = {
+                name: kept.execute(f"select count(*) from rowq.{table}").fetchone()
+                for name, table in tables.items()
+            }
+            assert left == {name: (2 * (name == held),) for name in tables}
+        call(kept, "maintain")

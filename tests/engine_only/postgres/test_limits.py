@@ -1,5 +1,6 @@
 """Limits on PostgreSQL: plans and statements of a dequeue, and what its second look is for."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -202,3 +203,43 @@ def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
         return min(map(len, runs))
 
     assert statements_of_maintain(QUEUE) == statements_of_maintain("unlimited")
+
+
+@pytest.mark.promise("P28")
+@pytest.mark.parametrize(
+    ("routine", "holding", "waiting"),
+    [
+        (
+            "internal_lock_gate(integer)",
+            "select from rowq.gate for update",
+            "select rowq.internal_lock_gate(part_id) from rowq.queue",
+        ),
+        (
+            "internal_try_enter_group(integer, text)",
+            "select rowq.internal_enter_group(part_id, 'group') from rowq.queue",
+            "select rowq.internal_try_enter_group(part_id, 'group') from rowq.queue",
+        ),
+    ],
+)
+def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
+    limited: Connection,
+    open_owner: Open,
+    server: Server,
+    routine: str,
+    holding: str,
+    waiting: str,
+) -> None:
+    """PostgreSQL shows a time-out so at the very end of the first of the two waits for a row.
+
+    That moment cannot be chosen, so the time-out is put off, and a real cancel comes in its place.
+    """
+    limited.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
+    other = open_owner()
+    own = server.session_id(other)
+    with limited.transaction(), ThreadPoolExecutor(1) as pool:
+        limited.execute(holding)
+        call = pool.submit(lambda: other.execute(waiting).fetchone())
+        wait_until_blocked(server, own, by=server.session_id(limited))
+        time.sleep(0.2)
+        limited.execute("select pg_cancel_backend(%s)", [own])
+        assert call.result(20) in [(False,), (None,)]
