@@ -7,6 +7,7 @@ holds every text once.
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import rowq
@@ -51,10 +52,14 @@ def write_scripts(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_sums(folder: Path) -> None:
-    """Write the sums of all files of a folder, as sha256sum --check reads them."""
-    paths = sorted(path for path in folder.iterdir() if path.name != SUMS)
-    lines = [f"{digest_of(path)}  {path.name}\n" for path in paths]
+def packages() -> tuple[str, str]:
+    """Return the names of the wheel and of the sdist."""
+    return f"rowq-{rowq.__version__}-py3-none-any.whl", f"rowq-{rowq.__version__}.tar.gz"
+
+
+def write_sums(folder: Path, names: Iterable[str]) -> None:
+    """Write the sums of files in a folder, as sha256sum --check reads them."""
+    lines = [f"{digest_of(folder / name)}  {name}\n" for name in sorted(names)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
@@ -68,9 +73,10 @@ def write_dist(folder: Path = FOLDER) -> None:
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     write_scripts(folder)
-    write_sums(folder)
-    for path in sorted(folder.iterdir()):
-        print(f"{path.name}: written")
+    names = [*packages(), *scripts()]
+    write_sums(folder, names)
+    for name in sorted([*names, SUMS]):
+        print(f"{name}: written")
     if repository_of(ROOT) is None:
         print(
             f"pyproject.toml names no {REPOSITORY} in [project.urls]: the links of the long"

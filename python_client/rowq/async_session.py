@@ -173,22 +173,27 @@ class AsyncOwnedSession(AsyncSession):
         url: str,
         *,
         reconnect_seconds: float = 60.0,
+        repeat_seconds: float | None = None,
         repeats_passing: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Keep the URL; nothing is opened yet.
 
         reconnect_seconds: how long one call goes on trying after its first failure.
+        repeat_seconds: how long it does so while the server answers, and undoes or refuses it;
+            None: as long as reconnect_seconds.
         repeats_passing: whether a call is made again also after what is likely to pass.
         sleep: waits between two attempts.
         """
         self.engine = engine_for_url(url)
         self._url = url
         self._reconnect_seconds = reconnect_seconds
+        self._repeat_seconds = reconnect_seconds if repeat_seconds is None else repeat_seconds
         self._repeats_passing = repeats_passing
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
+        self._closes_after_calls = False
         # It is held for the length of a call, its repetitions and the pauses between them.
         self._lock = asyncio.Lock()
         _sessions.add(self)
@@ -208,13 +213,18 @@ class AsyncOwnedSession(AsyncSession):
             async with self._lock:
                 return await self._persist(routine, arguments, until)
         finally:
-            if self._ended:
+            if self._ended or self._closes_after_calls:
                 await self._close_unless_in_use()
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await self.engine.close_async(connection)
+
+    async def close_after_calls(self) -> None:
+        """Close now, and after each later call; one that is under way closes when it is over."""
+        self._closes_after_calls = True
+        await self._close_unless_in_use()
 
     async def end(self) -> None:
         self._ended = True
@@ -230,7 +240,8 @@ class AsyncOwnedSession(AsyncSession):
     async def _close_unless_in_use(self) -> None:
         """Close now; or leave it to the call that is under way, when it is over."""
         if not self._lock.locked():
-            await self.close()
+            async with self._lock:
+                await self.close()
 
     async def _break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
@@ -259,7 +270,7 @@ class AsyncOwnedSession(AsyncSession):
     ) -> list[Row]:
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
-        give_up_at = float("inf")
+        failed_at: float | None = None
         was_lost = False
         while True:
             sent = False
@@ -272,9 +283,10 @@ class AsyncOwnedSession(AsyncSession):
                 return await self._call(connection, routine, _left(arguments, until))
             except Exception as error:
                 trouble = self._trouble(error)
-                give_up_at = min(give_up_at, time.monotonic() + self._reconnect_seconds)
-                is_too_late = time.monotonic() >= give_up_at
+                failed_at = time.monotonic() if failed_at is None else failed_at
                 is_connected = trouble in {_UNDONE, _PASSING}
+                patience = self._repeat_seconds if is_connected else self._reconnect_seconds
+                is_too_late = time.monotonic() >= failed_at + patience
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:

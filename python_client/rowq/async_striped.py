@@ -10,7 +10,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,6 +23,7 @@ from rowq.backoff import Backoff
 from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
+from rowq.forks import after_fork
 from rowq.messages import (
     Lease,
     Maintained,
@@ -72,14 +74,15 @@ async def connect_striped_async(
         stripes: how many parts each server has.
         urls: the URL of a server, or of several by their names, which clients must agree on.
         reconnect_seconds: for so long a call is tried again that only one server can answer, or
-            that none has answered.
+            that none has answered, or that a server undid because of what others did.
         home: as for AsyncStriped.
         default: that of AsyncQueue.
 
     Raises CannotConnect when no server can be reached.
     """
     sessions = {
-        name: AsyncOwnedSession(url, reconnect_seconds=0) for name, url in servers_of(urls).items()
+        name: AsyncOwnedSession(url, reconnect_seconds=0, repeat_seconds=reconnect_seconds)
+        for name, url in servers_of(urls).items()
     }
     queues = {name: AsyncQueue(session, default=default) for name, session in sessions.items()}
     striped = AsyncStriped(
@@ -137,8 +140,14 @@ class AsyncStriped:
         self.parts = parts_of(queue_name, stripes, self._queues)
         """All parts, in the order of their numbers."""
         self._reconnect_seconds = reconnect_seconds
+        self._home = home
+        self._begin_anew()
+        _striped.add(self)
+
+    def _begin_anew(self) -> None:
+        """Draw a part of its own, and think that all servers answer; a forked process does so."""
         self._standings = {name: Standing() for name in self._queues}
-        self._round = Round(self.parts, home)
+        self._round = Round(self.parts, self._home)
         drawn = random.randrange(len(self.parts))  # noqa: S311 - no secret
         self._own = self.parts[drawn:] + self.parts[:drawn]
 
@@ -199,26 +208,31 @@ class AsyncStriped:
         ConnectionLost.
         """
         done: list[Maintained] = []
-        lost: ConnectionLost | None = None
-        for part in self.parts:
+        lost: dict[Any, ConnectionLost] = {}
+        for part in _without(lost, self.parts):
             try:
                 done += await self._once(part, lambda queue, name: queue.maintain(name, batch_size))
             except ConnectionLost as error:
-                lost = error
+                lost[part.server] = error
         if lost:
-            raise lost
+            raise next(iter(lost.values()))
         return done
 
     async def queue_stats(self, *, max_count: int = 100000) -> list[PartStats]:
         """Return counts, age and settings of each part, or why its server does not answer."""
         found: list[PartStats] = []
+        lost: dict[Any, str] = {}
         for part in self.parts:
+            if part.server in lost:
+                found.append(PartStats(part, None, lost[part.server]))
+                continue
             try:
                 (stats,) = await self._once(
                     part, lambda queue, name: queue.queue_stats(name, max_count=max_count)
                 )
                 found.append(PartStats(part, stats, None))
             except ConnectionLost as error:
+                lost[part.server] = str(error)
                 found.append(PartStats(part, None, str(error)))
         return found
 
@@ -302,6 +316,8 @@ class AsyncStriped:
         call is all or nothing; but when one raises, what those before it have handed over is there.
 
         part: put all of them there; needed for messages with predecessors.
+
+        Raises ConnectionLost, with is_unknown also where some were handed over and others not.
         """
         check_batch(messages)
         given = list(messages)
@@ -311,7 +327,15 @@ class AsyncStriped:
         placed: dict[int, Placed] = {}
         for place, numbers in places.items():
             some = [given[number] for number in numbers]
-            where, sent = await self._put(place, _batch_call(some))
+            try:
+                where, sent = await self._put(place, _batch_call(some))
+            except ConnectionLost as error:
+                if not placed:
+                    raise
+                raise ConnectionLost(
+                    f"{len(placed)} of {len(given)} messages were handed over: {error}",
+                    is_unknown=True,
+                ) from error
             for one in sent:
                 number = numbers[one.position - 1]
                 placed[number] = Placed(where, one.message_id, one.outcome)
@@ -487,9 +511,9 @@ class AsyncStriped:
     ) -> list[StripedMessage]:
         """Ask the parts once around."""
         found: list[StripedMessage] = []
-        lost: ConnectionLost | None = None
+        lost: dict[Any, ConnectionLost] = {}
         has_answered = False
-        for part in self._living(self._round.next()):
+        for part in _without(lost, self._living(self._round.next())):
             left = batch_size - len(found)
 
             def call(queue: AsyncQueue, name: str, left: int = left) -> Awaitable[list[Message]]:
@@ -501,7 +525,7 @@ class AsyncStriped:
                 messages = await self._once(part, call)
             except Exception as error:
                 if isinstance(error, ConnectionLost):
-                    lost = error
+                    lost[part.server] = error
                     continue
                 if not found:
                     raise
@@ -514,7 +538,7 @@ class AsyncStriped:
             if len(found) >= batch_size:
                 break
         if lost and not has_answered:
-            raise lost
+            raise next(iter(lost.values()))
         return found
 
     async def _put(
@@ -533,22 +557,20 @@ class AsyncStriped:
         self, call: Callable[[AsyncQueue, str], Awaitable[_T]]
     ) -> tuple[Part, _T]:
         """Make a call at this object's own part, or at the next one whose server answers."""
-        lost: ConnectionLost | None = None
-        for part in self._living(self._own):
-            if lost and self._standings[part.server].is_away:
-                continue
+        lost: dict[Any, ConnectionLost] = {}
+        for part in _without(lost, self._living(self._own)):
             try:
                 return part, await self._once(part, call)
             except ConnectionLost as error:
                 if error.is_unknown:
                     raise
-                lost = error
+                lost[part.server] = error
             except Exception as error:
                 # Another part may have room, or be in nobody's way: the next call goes there.
                 if is_driver_error(error):
                     self._own = self._own[1:] + self._own[:1]
                 raise
-        raise lost or ConnectionLost("no server answers")
+        raise next(iter(lost.values()))
 
     async def _each(self, call: Callable[[AsyncQueue, str], Awaitable[_T]]) -> list[_T]:
         """Make a call at every part, one after the other."""
@@ -588,6 +610,24 @@ class AsyncStriped:
             await asyncio.sleep(delay)
 
 
+def _without(lost: Mapping[Any, object], parts: Iterable[Part]) -> Iterator[Part]:
+    """Go through parts, without those of servers that are lost when it is their turn."""
+    for part in parts:
+        if part.server not in lost:
+            yield part
+
+
 def _batch_call(messages: list[Any]) -> Callable[[AsyncQueue, str], Awaitable[Any]]:
     """Return a call that hands over these messages."""
     return lambda queue, name: queue.enqueue_batch(name, messages)
+
+
+_striped: weakref.WeakSet[AsyncStriped] = weakref.WeakSet()
+
+
+def _begin_all_anew() -> None:
+    for striped in list(_striped):
+        striped._begin_anew()
+
+
+after_fork(_begin_all_anew)

@@ -6,6 +6,7 @@ servers. The database knows nothing of it; what belongs together is only known t
 
 import hashlib
 import random
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -197,6 +198,7 @@ class Standing:
         """Think that it does."""
         self._backoff = Backoff(first=_FIRST_AWAY_SECONDS, cap=_LONGEST_AWAY_SECONDS)
         self._again_at = 0.0
+        self._lock = threading.Lock()
 
     @property
     def is_away(self) -> bool:
@@ -204,11 +206,14 @@ class Standing:
         return time.monotonic() < self._again_at
 
     def note_loss(self) -> None:
-        """Note that it did not answer."""
-        self._again_at = time.monotonic() + self._backoff.next()
+        """Note that it did not answer; what fails while it is left alone makes that no longer."""
+        with self._lock:
+            if not self.is_away:
+                self._again_at = time.monotonic() + self._backoff.next()
 
     def note_answer(self) -> None:
         """Note that it did."""
-        if self._again_at:
-            self._again_at = 0.0
-            self._backoff.reset()
+        with self._lock:
+            if self._again_at:
+                self._again_at = 0.0
+                self._backoff.reset()

@@ -172,22 +172,27 @@ class OwnedSession(Session):
         url: str,
         *,
         reconnect_seconds: float = 60.0,
+        repeat_seconds: float | None = None,
         repeats_passing: bool = False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Keep the URL; nothing is opened yet.
 
         reconnect_seconds: how long one call goes on trying after its first failure.
+        repeat_seconds: how long it does so while the server answers, and undoes or refuses it;
+            None: as long as reconnect_seconds.
         repeats_passing: whether a call is made again also after what is likely to pass.
         sleep: waits between two attempts.
         """
         self.engine = engine_for_url(url)
         self._url = url
         self._reconnect_seconds = reconnect_seconds
+        self._repeat_seconds = reconnect_seconds if repeat_seconds is None else repeat_seconds
         self._repeats_passing = repeats_passing
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
+        self._closes_after_calls = False
         # It is held for the length of a call, its repetitions and the pauses between them.
         self._lock = threading.Lock()
         _sessions.add(self)
@@ -207,13 +212,18 @@ class OwnedSession(Session):
             with self._lock:
                 return self._persist(routine, arguments, until)
         finally:
-            if self._ended:
+            if self._ended or self._closes_after_calls:
                 self._close_unless_in_use()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self.engine.close(connection)
+
+    def close_after_calls(self) -> None:
+        """Close now, and after each later call; one that is under way closes when it is over."""
+        self._closes_after_calls = True
+        self._close_unless_in_use()
 
     def end(self) -> None:
         self._ended = True
@@ -229,7 +239,8 @@ class OwnedSession(Session):
     def _close_unless_in_use(self) -> None:
         """Close now; or leave it to the call that is under way, when it is over."""
         if not self._lock.locked():
-            self.close()
+            with self._lock:
+                self.close()
 
     def _break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
@@ -258,7 +269,7 @@ class OwnedSession(Session):
     ) -> list[Row]:
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
-        give_up_at = float("inf")
+        failed_at: float | None = None
         was_lost = False
         while True:
             sent = False
@@ -271,9 +282,10 @@ class OwnedSession(Session):
                 return self._call(connection, routine, _left(arguments, until))
             except Exception as error:
                 trouble = self._trouble(error)
-                give_up_at = min(give_up_at, time.monotonic() + self._reconnect_seconds)
-                is_too_late = time.monotonic() >= give_up_at
+                failed_at = time.monotonic() if failed_at is None else failed_at
                 is_connected = trouble in {_UNDONE, _PASSING}
+                patience = self._repeat_seconds if is_connected else self._reconnect_seconds
+                is_too_late = time.monotonic() >= failed_at + patience
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:

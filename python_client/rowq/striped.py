@@ -8,7 +8,8 @@ striped queue, and what does not, stands on the client's page under "Striped que
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,6 +19,7 @@ from rowq.backoff import Backoff
 from rowq.bodies import check_batch
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
+from rowq.forks import after_fork
 from rowq.messages import (
     Lease,
     Maintained,
@@ -68,14 +70,15 @@ def connect_striped(
         stripes: how many parts each server has.
         urls: the URL of a server, or of several by their names, which clients must agree on.
         reconnect_seconds: for so long a call is tried again that only one server can answer, or
-            that none has answered.
+            that none has answered, or that a server undid because of what others did.
         home: as for Striped.
         default: that of Queue.
 
     Raises CannotConnect when no server can be reached.
     """
     sessions = {
-        name: OwnedSession(url, reconnect_seconds=0) for name, url in servers_of(urls).items()
+        name: OwnedSession(url, reconnect_seconds=0, repeat_seconds=reconnect_seconds)
+        for name, url in servers_of(urls).items()
     }
     queues = {name: Queue(session, default=default) for name, session in sessions.items()}
     striped = Striped(queue_name, stripes, queues, reconnect_seconds=reconnect_seconds, home=home)
@@ -131,8 +134,14 @@ class Striped:
         self.parts = parts_of(queue_name, stripes, self._queues)
         """All parts, in the order of their numbers."""
         self._reconnect_seconds = reconnect_seconds
+        self._home = home
+        self._begin_anew()
+        _striped.add(self)
+
+    def _begin_anew(self) -> None:
+        """Draw a part of its own, and think that all servers answer; a forked process does so."""
         self._standings = {name: Standing() for name in self._queues}
-        self._round = Round(self.parts, home)
+        self._round = Round(self.parts, self._home)
         drawn = random.randrange(len(self.parts))  # noqa: S311 - no secret
         self._own = self.parts[drawn:] + self.parts[:drawn]
 
@@ -193,26 +202,31 @@ class Striped:
         ConnectionLost.
         """
         done: list[Maintained] = []
-        lost: ConnectionLost | None = None
-        for part in self.parts:
+        lost: dict[Any, ConnectionLost] = {}
+        for part in _without(lost, self.parts):
             try:
                 done += self._once(part, lambda queue, name: queue.maintain(name, batch_size))
             except ConnectionLost as error:
-                lost = error
+                lost[part.server] = error
         if lost:
-            raise lost
+            raise next(iter(lost.values()))
         return done
 
     def queue_stats(self, *, max_count: int = 100000) -> list[PartStats]:
         """Return counts, age and settings of each part, or why its server does not answer."""
         found: list[PartStats] = []
+        lost: dict[Any, str] = {}
         for part in self.parts:
+            if part.server in lost:
+                found.append(PartStats(part, None, lost[part.server]))
+                continue
             try:
                 (stats,) = self._once(
                     part, lambda queue, name: queue.queue_stats(name, max_count=max_count)
                 )
                 found.append(PartStats(part, stats, None))
             except ConnectionLost as error:
+                lost[part.server] = str(error)
                 found.append(PartStats(part, None, str(error)))
         return found
 
@@ -296,6 +310,8 @@ class Striped:
         call is all or nothing; but when one raises, what those before it have handed over is there.
 
         part: put all of them there; needed for messages with predecessors.
+
+        Raises ConnectionLost, with is_unknown also where some were handed over and others not.
         """
         check_batch(messages)
         given = list(messages)
@@ -305,7 +321,15 @@ class Striped:
         placed: dict[int, Placed] = {}
         for place, numbers in places.items():
             some = [given[number] for number in numbers]
-            where, sent = self._put(place, _batch_call(some))
+            try:
+                where, sent = self._put(place, _batch_call(some))
+            except ConnectionLost as error:
+                if not placed:
+                    raise
+                raise ConnectionLost(
+                    f"{len(placed)} of {len(given)} messages were handed over: {error}",
+                    is_unknown=True,
+                ) from error
             for one in sent:
                 number = numbers[one.position - 1]
                 placed[number] = Placed(where, one.message_id, one.outcome)
@@ -479,9 +503,9 @@ class Striped:
     ) -> list[StripedMessage]:
         """Ask the parts once around."""
         found: list[StripedMessage] = []
-        lost: ConnectionLost | None = None
+        lost: dict[Any, ConnectionLost] = {}
         has_answered = False
-        for part in self._living(self._round.next()):
+        for part in _without(lost, self._living(self._round.next())):
             left = batch_size - len(found)
 
             def call(queue: Queue, name: str, left: int = left) -> list[Message]:
@@ -493,7 +517,7 @@ class Striped:
                 messages = self._once(part, call)
             except Exception as error:
                 if isinstance(error, ConnectionLost):
-                    lost = error
+                    lost[part.server] = error
                     continue
                 if not found:
                     raise
@@ -506,7 +530,7 @@ class Striped:
             if len(found) >= batch_size:
                 break
         if lost and not has_answered:
-            raise lost
+            raise next(iter(lost.values()))
         return found
 
     def _put(self, place: Part | None, call: Callable[[Queue, str], _T]) -> tuple[Part, _T]:
@@ -521,22 +545,20 @@ class Striped:
 
     def _put_anywhere(self, call: Callable[[Queue, str], _T]) -> tuple[Part, _T]:
         """Make a call at this object's own part, or at the next one whose server answers."""
-        lost: ConnectionLost | None = None
-        for part in self._living(self._own):
-            if lost and self._standings[part.server].is_away:
-                continue
+        lost: dict[Any, ConnectionLost] = {}
+        for part in _without(lost, self._living(self._own)):
             try:
                 return part, self._once(part, call)
             except ConnectionLost as error:
                 if error.is_unknown:
                     raise
-                lost = error
+                lost[part.server] = error
             except Exception as error:
                 # Another part may have room, or be in nobody's way: the next call goes there.
                 if is_driver_error(error):
                     self._own = self._own[1:] + self._own[:1]
                 raise
-        raise lost or ConnectionLost("no server answers")
+        raise next(iter(lost.values()))
 
     def _each(self, call: Callable[[Queue, str], _T]) -> list[_T]:
         """Make a call at every part, one after the other."""
@@ -576,6 +598,24 @@ class Striped:
             time.sleep(delay)
 
 
+def _without(lost: Mapping[Any, object], parts: Iterable[Part]) -> Iterator[Part]:
+    """Go through parts, without those of servers that are lost when it is their turn."""
+    for part in parts:
+        if part.server not in lost:
+            yield part
+
+
 def _batch_call(messages: list[Any]) -> Callable[[Queue, str], Any]:
     """Return a call that hands over these messages."""
     return lambda queue, name: queue.enqueue_batch(name, messages)
+
+
+_striped: weakref.WeakSet[Striped] = weakref.WeakSet()
+
+
+def _begin_all_anew() -> None:
+    for striped in list(_striped):
+        striped._begin_anew()
+
+
+after_fork(_begin_all_anew)

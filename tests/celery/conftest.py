@@ -114,12 +114,12 @@ class Shop:
 
 @pytest.fixture
 def shop(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Shop]:
-    """Return a shop with a queue whose leases are short, and which retries at once."""
+    """Return a shop with a queue whose leases are long, and which retries at once."""
     (tmp_path / "results").mkdir()
     client = Celery(broker=f"rowq+{database_url}", backend=f"file://{tmp_path / 'results'}")
     client.conf.task_default_queue = queue_name
     with rowq.connect(database_url) as queue:
-        queue.create_queue(queue_name, lease_seconds=2, backoff_base_seconds=0)
+        queue.create_queue(queue_name, lease_seconds=120, backoff_base_seconds=0)
         made = Shop(database_url, queue_name, queue, tmp_path, client)
         try:
             yield made

@@ -75,6 +75,7 @@ def test_a_task_waits_for_its_time_in_the_database(opened: kombu.Connection, sho
 
 def test_a_message_that_expires_is_withdrawn(opened: kombu.Connection, shop: Shop) -> None:
     publish(opened, shop, "for a moment", expiration=0.001)
+    publish(opened, shop, "for no time", expiration=0)
 
     def is_gone() -> bool:
         shop.rowq.maintain(shop.queue_name)
@@ -131,7 +132,10 @@ def test_a_task_that_ends_after_its_connection_was_given_up_is_still_completed(
 ) -> None:
     publish(opened, shop, 1, 2)
     first, second = received(opened, shop), received(opened, shop)
+    channel = opened.default_channel
     opened.collect()
+    assert not channel.qos._on_collect.still_active()
+    opened.close()
     first.ack()
     assert shop.counts() == (0, 0, 1, 0)
     second.reject()
@@ -187,12 +191,19 @@ def test_a_consumer_without_acknowledgements_completes_what_it_gets(
 def test_a_message_of_somebody_else_s_is_dead_and_stops_nobody(
     opened: kombu.Connection, shop: Shop
 ) -> None:
-    for body in ({"id": 1}, "secret", [1]):
+    properties = {"delivery_info": {}, "body_encoding": "base64"}
+    for body in (
+        {"id": 1},
+        "secret",
+        [1],
+        {"body": "secret", "properties": {**properties, "body_encoding": "rot13"}},
+        {"body": "secret", "properties": properties},
+    ):
         shop.rowq.enqueue(shop.queue_name, body, priority=0)
     publish(opened, shop, 1)
     received(opened, shop).ack()
     dead = shop.rowq.list_dead(shop.queue_name)
-    assert len(dead) == 3
+    assert len(dead) == 5
     for message in dead:
         assert message.last_error is not None
         assert message.last_error.startswith("no message of kombu's")

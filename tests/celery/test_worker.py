@@ -38,6 +38,7 @@ def test_tasks_run_are_retried_wait_for_their_time_and_end(shop: Shop) -> None:
 
 def test_leases_are_extended_and_a_stop_gives_back_what_was_not_begun(shop: Shop) -> None:
     """Celery holds two tasks back for their rate limit, while another one is at work."""
+    shop.rowq.alter_queue(shop.queue_name, lease_seconds=10)
     worker = shop.work("-P", "threads", "-c", "2", "--prefetch-multiplier", "4")
     shop.send("hold_late", "at work")
     for _ in range(3):
@@ -58,6 +59,7 @@ def test_leases_are_extended_and_a_stop_gives_back_what_was_not_begun(shop: Shop
 
 def test_a_killed_worker_loses_no_task_that_is_acknowledged_late(shop: Shop) -> None:
     """One that is acknowledged early, which is Celery's default, is gone with its worker."""
+    shop.rowq.alter_queue(shop.queue_name, lease_seconds=5)
     killed = shop.work("-P", "threads", "-c", "2")
     shop.send("hold_late", "late")
     shop.send("hold_early", "early")
@@ -91,4 +93,5 @@ def test_a_worker_outlives_its_connection(shop: Shop) -> None:
         shop.wait_for("first ended")
         assert shop.result(shop.send("add", 1, 2)) == 3
         shop.until(lambda: shop.counts() == (0, 0, 0, 0), "all ended")
+        assert shop.done().count("first began") == 1
         assert shop.stop(worker) == 0

@@ -1,5 +1,6 @@
 """A session of rowq's own uses connections of python-oracledb, which are made here."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,45 @@ def test_a_call_that_did_nothing_is_made_again(
     answer(error)
     assert session().call("enqueue", {}) == [(7,)]
     assert len(made) == connections
+
+
+def test_how_long_to_repeat_what_was_undone_is_not_how_long_to_connect_again(
+    made: list[Made], answer: Callable[..., None]
+) -> None:
+    patient = OwnedSession(URL, reconnect_seconds=0, repeat_seconds=60, sleep=lambda _seconds: None)
+    answer(said(60), said(60))
+    assert patient.call("enqueue", {}) == [(7,)]
+    answer(said(16000))
+    with pytest.raises(rowq.ConnectionLost):
+        patient.call("enqueue", {})
+    striped = rowq.connect_striped("orders", 1, URL)
+    answer(said(60))
+    assert striped.queue_of(striped.parts[0])._session.call("enqueue", {}) == [(7,)]
+    assert len(made) == 2
+
+
+def test_a_connection_is_not_closed_under_another_thread_s_call(
+    made: list[Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    shared = session()
+
+    def call(*_: Any) -> list[tuple[int]]:
+        begun.set()
+        assert may_end.wait(60)
+        return [(7,)]
+
+    monkeypatch.setattr(ENGINE, "call", call)
+    thread = threading.Thread(target=lambda: shared.call("enqueue", {}))
+    thread.start()
+    assert begun.wait(60)
+    shared.close_after_calls()
+    assert made[0].is_healthy()
+    may_end.set()
+    thread.join(60)
+    assert not made[0].is_healthy()
+    assert shared.call("enqueue", {}) == [(7,)]
+    assert [one.is_healthy() for one in made] == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,16 @@ def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
     assert seen == [False, True, False]
 
 
+def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
+    standing = Standing()
+    standing.note_loss()
+    standing._again_at += 3600
+    until = standing._again_at
+    for _ in range(10):
+        standing.note_loss()
+    assert standing._again_at == until
+
+
 @pytest.mark.parametrize(
     ("counts", "is_drained"),
     [

@@ -37,6 +37,9 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("venv")
     run([sys.executable, "-m", "venv", place], place)
     programs = place / "bin"
+    look = [str(programs / "pip"), "install", "--quiet", "--dry-run", "--no-deps", "psycopg"]
+    if subprocess.run(look, cwd=place, env=outside(), capture_output=True, check=False).returncode:
+        pytest.skip(f"pip finds no package index{TO_RUN}have one that pip can reach")
     (wheel,) = dist.glob("*.whl")
     words = ("install", "--quiet", "--disable-pip-version-check")
     run([programs / "pip", *words, f"{wheel}[postgres,mysql]"], place)
@@ -77,11 +80,11 @@ def wheel_of(source: Path, folder: Path) -> bytes:
 
 
 def test_there_are_a_wheel_an_sdist_and_two_scripts_for_each_engine(dist: Path) -> None:
-    scripts = {f"rowq-{engine}{form}.sql" for engine in HOW_TO_RUN for form in ("", ".plain")}
-    packages = {f"rowq-{rowq.__version__}{end}" for end in ("-py3-none-any.whl", ".tar.gz")}
-    assert {path.name for path in dist.iterdir()} == scripts | packages | {SUMS}
+    names = {f"rowq-{engine}{form}.sql" for engine in HOW_TO_RUN for form in ("", ".plain")}
+    names |= {f"rowq-{rowq.__version__}{end}" for end in ("-py3-none-any.whl", ".tar.gz")}
+    assert {path.name for path in dist.iterdir()} == names | {SUMS}
     said = run(["sha256sum", "--check", "--strict", SUMS], dist)
-    assert said.count(": OK\n") == len(scripts | packages)
+    assert said.count(": OK\n") == len(names)
 
 
 def test_the_sdist_makes_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Path) -> None:
@@ -136,7 +139,7 @@ def test_the_script_installs_as_its_first_line_says_and_can_be_removed(
     environment = outside(programs, ROWQ_URL=empty_database)
     first = (dist / "rowq-postgres.sql").read_text(encoding="utf-8").partition("\n")[0]
     _, command, remove = (part.split(": ", 1)[-1] for part in first.split(". ", 2))
-    assert "0.1.0" not in command
+    assert rowq.__version__ not in command
     run(["sh", "-ec", command], dist, environment)
     run([installed / "rowq", "status"], dist, environment)
     statement = remove.partition(";")[0]

@@ -33,8 +33,8 @@ def test_a_script_is_what_rowq_sql_prints_below_a_line_for_who_has_only_the_file
 
 def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     write_scripts(tmp_path)
-    write_sums(tmp_path)
-    write_sums(tmp_path)
+    (tmp_path / "rowq-notes.txt").write_text("not of a release", encoding="utf-8")
+    write_sums(tmp_path, scripts())
     lines = (tmp_path / SUMS).read_text(encoding="utf-8").splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
     assert sums == {name: digest_of(tmp_path / name) for name in scripts()}

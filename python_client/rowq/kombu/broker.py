@@ -23,7 +23,8 @@ from rowq.errors import (
     StaleClaim,
 )
 from rowq.forks import after_fork
-from rowq.messages import Maintained, Message
+from rowq.housekeeping import MAINTAIN_BATCH_SIZE, has_more
+from rowq.messages import Message
 from rowq.queue import Queue
 from rowq.session import OwnedSession
 from rowq.worker.context import default_name
@@ -34,7 +35,8 @@ log = logging.getLogger("rowq.kombu")
 
 _TICK_SECONDS = 0.1
 _MAINTAIN_SECONDS = 1.0
-_MAINTAIN_BATCH_SIZE = 1000
+# A lease that cannot be extended for another reason than a lost connection is tried so often.
+_REFUSED_SECONDS = 1.0
 _PURGE_BATCH_SIZE = 10_000
 
 
@@ -83,14 +85,25 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Lease:
-    """How long a message is held; it is extended after a third of that."""
+    """How long a message is held; it is extended after a third of that.
+
+    refused_at: when the database last refused to extend it, None if it did not.
+    """
 
     seconds: int
     asked_at: float
+    refused_at: float | None = None
 
     @property
     def is_due(self) -> bool:
+        if self.refused_at is not None:
+            pause = min(_REFUSED_SECONDS, self.seconds / 3)
+            return time.monotonic() >= self.refused_at + pause
         return time.monotonic() >= self.asked_at + self.seconds / 3
+
+    @property
+    def urgency(self) -> tuple[bool, float]:
+        return self.refused_at is not None, self.asked_at + self.seconds
 
 
 class Broker:
@@ -231,14 +244,23 @@ class Broker:
         self._finish(delivery, partial(self._queue.fail_now, error=error))
 
     def release(self, deliveries: Iterable[Delivery]) -> None:
-        """Give messages back that nobody has begun; where that fails their leases run out."""
-        for delivery in deliveries:
-            if not self._forget(delivery):
-                continue
+        """Give messages back that nobody has begun; where that fails their leases run out.
+
+        Once the connection cannot be made again, the rest is not tried, so that a stop is short.
+        """
+        held = [delivery for delivery in deliveries if self._forget(delivery)]
+        for number, delivery in enumerate(held):
             try:
-                self._queue.release(delivery.queue_name, delivery.claim_id)
+                self._call(partial(self._queue.release, delivery.queue_name, delivery.claim_id))
             except StaleClaim:
                 continue
+            except ConnectionLost as error:
+                log.warning(
+                    "%d messages were not given back, and come when their leases run out: %s",
+                    len(held) - number,
+                    error,
+                )
+                return
             except Exception as error:
                 log.warning(
                     "%s: message %d was not given back, and comes when its lease runs out: %s",
@@ -259,8 +281,6 @@ class Broker:
             self._warn_of_loss(delivery)
         finally:
             self.freed.set()
-            if self._is_closed:
-                self._session.close()
 
     def _forget(self, delivery: Delivery) -> bool:
         """Hold a message no longer; return whether it was held."""
@@ -309,7 +329,7 @@ class Broker:
 
         def maintain(queue: Queue) -> None:
             nonlocal more
-            more = any(map(_is_full, queue.maintain(batch_size=_MAINTAIN_BATCH_SIZE)))
+            more = has_more(queue.maintain(batch_size=MAINTAIN_BATCH_SIZE))
 
         self._repeat("maintain", maintain, lambda: 0.0 if more else _MAINTAIN_SECONDS)
 
@@ -328,20 +348,34 @@ class Broker:
                 ended.wait(delay)
 
     def _extend_due(self, queue: Queue) -> None:
+        """Extend what is due, the most urgent first, and what was refused before at the end."""
         with self._lock:
             due = [(delivery, lease) for delivery, lease in self._held.items() if lease.is_due]
-        for delivery, lease in due:
-            asked_at = time.monotonic()
-            try:
-                queue.extend_lease(
-                    delivery.queue_name, delivery.claim_id, lease_seconds=lease.seconds
-                )
-            except StaleClaim:
-                # Or the message was finished meanwhile, which ends its claim as well.
-                if self._forget(delivery):
-                    self._warn_of_loss(delivery)
-            else:
-                lease.asked_at = asked_at
+        for delivery, lease in sorted(due, key=lambda one: one[1].urgency):
+            self._extend(queue, delivery, lease)
+
+    def _extend(self, queue: Queue, delivery: Delivery, lease: _Lease) -> None:
+        """Extend a lease; raises ConnectionLost, as then no other one can be extended either."""
+        asked_at = time.monotonic()
+        try:
+            queue.extend_lease(delivery.queue_name, delivery.claim_id, lease_seconds=lease.seconds)
+        except (StaleClaim, QueueNotFound):
+            # Or the message was finished meanwhile, which ends its claim as well.
+            if self._forget(delivery):
+                self._warn_of_loss(delivery)
+        except ConnectionLost:
+            raise
+        except Exception as error:
+            log.log(
+                logging.WARNING if lease.refused_at is None else logging.DEBUG,
+                "%s: the lease of message %d cannot be extended now: %s",
+                delivery.queue_name,
+                delivery.message_id,
+                error,
+            )
+            lease.refused_at = time.monotonic()
+        else:
+            lease.asked_at, lease.refused_at = asked_at, None
 
     def _warn_of_loss(self, delivery: Delivery) -> None:
         log.warning(
@@ -362,15 +396,11 @@ class Broker:
         self._ended.set()
         with self._lock:
             self._held.clear()
-        self._session.close()
+        self._session.close_after_calls()
 
     def forget(self) -> None:
         """In a forked process: hold nothing, and leave threads and claims to the parent."""
         self._begin_empty()
-
-
-def _is_full(done: Maintained) -> bool:
-    return max(done.promoted, done.reaped, done.archived, done.purged) >= _MAINTAIN_BATCH_SIZE
 
 
 _brokers: weakref.WeakSet[Broker] = weakref.WeakSet()

@@ -27,18 +27,33 @@ NO_TEMPORARY = (
 
 
 class QoS(virtual.QoS):  # type: ignore[misc]
-    """What was delivered on a channel and not acknowledged; each ending is a call of rowq's."""
+    """What was delivered on a channel and not acknowledged; each ending is a call of rowq's.
+
+    A task may be at work when its channel is closed, after a lost connection: it can still be
+    acknowledged then.
+    """
+
+    def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
+        """Keep what is delivered on a channel, where nothing was yet."""
+        super().__init__(channel, prefetch_count)
+        self._deliveries: dict[str, Delivery] = {}
+
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Keep a message until it is acknowledged or rejected."""
+        self._deliveries[delivery_tag] = delivery_of(message)
+        super().append(message, delivery_tag)
 
     def ack(self, delivery_tag: str) -> None:
         """Complete a message; where that fails it comes again when its lease has run out."""
+        delivery = self._deliveries.pop(delivery_tag)
         try:
-            self._broker.complete(self._delivery(delivery_tag))
+            self._broker.complete(delivery)
         finally:
             super().ack(delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """Retry a message after the queue's backoff, or declare it dead."""
-        delivery = self._delivery(delivery_tag)
+        delivery = self._deliveries.pop(delivery_tag)
         try:
             if requeue:
                 self._broker.retry(delivery, "requeued by its consumer")
@@ -54,13 +69,14 @@ class QoS(virtual.QoS):  # type: ignore[misc]
         self._delivered.clear()
         return []
 
+    def leave(self) -> None:
+        """Have nothing given back at the end of the program."""
+        self._on_collect.cancel()
+
     @property
     def _broker(self) -> Broker:
         broker: Broker = self.channel.broker
         return broker
-
-    def _delivery(self, delivery_tag: str) -> Delivery:
-        return delivery_of(self.get(delivery_tag))
 
 
 class Channel(virtual.Channel):  # type: ignore[misc]
@@ -134,7 +150,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
             message_type=(headers.get("task") or "")[:_LONGEST_TYPE] or None,
             priority=self._get_message_priority(message, reverse=True),
             run_at=_moment(headers.get("eta")),
-            expire_seconds=int(milliseconds) / 1000 if milliseconds else None,
+            expire_seconds=max(int(milliseconds), 1) / 1000 if milliseconds else None,
         )
 
     # receiving
@@ -169,11 +185,15 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         del timeout
         while message := self.broker.take(queue):
             try:
-                return _raw(queue, message)
+                raw = _raw(queue, message)
+                # What receives a message makes this of it, and must not be the one to fail.
+                self.Message(raw, channel=self)
             except Exception as error:
                 text = f"no message of kombu's: {error}"[:_LONGEST_ERROR]
                 log.error("%s: message %d is dead: %s", queue, message.message_id, text)
                 self.broker.fail(Delivery(queue, message.claim_id, message.message_id), text)
+            else:
+                return raw
         raise Empty
 
 

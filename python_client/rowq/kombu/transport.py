@@ -51,6 +51,8 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         out, unless its worker acknowledges it before.
         """
         del connection
+        for channel in self.channels:
+            channel.qos.leave()
         self.broker.close()
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:

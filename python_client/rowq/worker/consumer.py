@@ -41,7 +41,7 @@ class Desk:
         self._context = context
         self.server = server
         self.claim: LiveClaim | None = None
-        self.session = context.session(server, turn.pass_on, self._may_wait)
+        self.session = context.session(server, lambda: turn.pass_on(hurry=False), self._may_wait)
         self.queue = Queue(self.session)
 
     def open(self, stack: ExitStack, caller: HandlerCaller) -> None:
@@ -224,11 +224,15 @@ class Consumer:
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            desk.server.standing.note_loss()
-            log.warning("%s is left alone for a while: %s", part, error)
+            self._leave_alone(desk, part, error)
             return None
         desk.server.standing.note_answer()
         return claim
+
+    def _leave_alone(self, desk: Desk, part: Part, error: ConnectionLost) -> None:
+        """Ask a server, one of several, nothing for a while."""
+        desk.server.standing.note_loss()
+        log.warning("%s is left alone for a while: %s", part, error)
 
     def _ask_at(self, desk: Desk, part: Part) -> LiveClaim | None:
         request = self._request(desk, part)
@@ -322,18 +326,27 @@ class Consumer:
     def _is_drained(self) -> bool:
         """Whether nothing is ready, due or in any worker's hands, after a round of maintain.
 
-        Messages delayed to a later moment do not count. Nobody knows of a server that does not
-        answer.
+        Messages delayed to a later moment do not count. A server that does not answer is waited
+        for, as nobody knows what is on it.
         """
-        try:
-            return all(self._is_part_drained(part) for part in self._context.parts)
-        except ConnectionLost:
-            if not self._context.has_several_servers or self._context.stopping.is_set():
-                raise
-            return False
+        return all(self._is_part_drained(part) for part in self._context.parts)
 
     def _is_part_drained(self, part: Part) -> bool:
-        queue = self._desks[part.server].queue
+        desk = self._desks[part.server]
+        if not self._context.has_several_servers:
+            return self._is_empty(desk.queue, part)
+        if desk.server.standing.is_away:
+            return False
+        try:
+            return self._is_empty(desk.queue, part)
+        except ConnectionLost as error:
+            if self._context.stopping.is_set():
+                raise
+            self._leave_alone(desk, part, error)
+            return False
+
+    def _is_empty(self, queue: Queue, part: Part) -> bool:
+        """Whether a part is drained, as far as its server says."""
         for result in queue.maintain(part.queue_name):
             if not result.elected or result.promoted or result.reaped:
                 return False

@@ -252,7 +252,7 @@ class Context:
         It raises that at once where `may_wait` says no.
         """
         if not may_wait():
-            raise ConnectionLost("the server is left alone for a while")
+            raise ConnectionLost("its server does not answer, or refuses for now")
         if not self.stopping.wait(seconds):
             return
         if time.monotonic() >= self._give_up_at:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rowq.errors import ConnectionLost, RowqError, WorkerFailed
-from rowq.messages import Maintained
+from rowq.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.worker.consumer import Consumer
@@ -19,7 +19,6 @@ from rowq.worker.pulse import Pulse
 from rowq.worker.stats import WorkerStats
 
 _PROGRESS_SECONDS = 0.2
-_MAINTAIN_BATCH_SIZE = 1000
 
 OnProgress = Callable[[WorkerStats], None]
 
@@ -152,16 +151,16 @@ class Maintenance:
 
     def _go_round(self, queue: Queue) -> bool:
         """Call maintain for each part; return whether there is more to do."""
-        has_more = False
+        is_full = False
         for name in self._names:
             try:
-                results = queue.maintain(name, _MAINTAIN_BATCH_SIZE)
+                results = queue.maintain(name, MAINTAIN_BATCH_SIZE)
             except ConnectionLost:
                 if self._may_wait():
                     raise
                 return False
-            has_more = any(_is_full(result) for result in results) or has_more
-        return has_more
+            is_full = has_more(results) or is_full
+        return is_full
 
     def _may_wait(self) -> bool:
         """Whether to wait for the server: not at the end, when the others need nothing of it."""
@@ -177,9 +176,3 @@ class Maintenance:
 
     def _pause(self) -> float:
         return self._context.settings.maintain_seconds * random.uniform(0.75, 1.25)  # noqa: S311
-
-
-def _is_full(result: Maintained) -> bool:
-    return (
-        max(result.promoted, result.reaped, result.archived, result.purged) >= _MAINTAIN_BATCH_SIZE
-    )

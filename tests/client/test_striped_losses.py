@@ -1,0 +1,135 @@
+"""What a striped queue does with servers that do not answer, without a database."""
+
+import json
+import os
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.worker.consumer import Consumer
+
+STRIPES = 3
+
+
+class Stub:
+    """A queue object of a server that answers, or does not; its calls are counted."""
+
+    def __init__(self, *, is_away: bool = False) -> None:
+        self.is_away = is_away
+        self.calls: Counter[str] = Counter()
+
+    def enqueue_batch(self, _name: str, messages: list[Any]) -> list[Any]:
+        self._note("enqueue_batch")
+        return [
+            SimpleNamespace(position=number, message_id=number, outcome="enqueued")
+            for number, _ in enumerate(messages, 1)
+        ]
+
+    def dequeue_fast(self, *_: Any, **__: Any) -> list[Any]:
+        self._note("dequeue_fast")
+        return []
+
+    def maintain(self, name: str, _batch_size: int = 1000) -> list[Any]:
+        self._note("maintain")
+        return [SimpleNamespace(queue_name=name, elected=True, promoted=0, reaped=0)]
+
+    def queue_stats(self, *_: Any, **__: Any) -> list[Any]:
+        self._note("queue_stats")
+        return [SimpleNamespace(ready=0, leased=0, is_paused=False)]
+
+    def _note(self, call: str) -> None:
+        self.calls[call] += 1
+        if self.is_away:
+            raise rowq.ConnectionLost("no connection")
+
+
+@pytest.fixture
+def stubs() -> dict[str, Any]:
+    """Return the queue objects of two servers, of which one is away."""
+    return {"away": Stub(is_away=True), "here": Stub()}
+
+
+@pytest.fixture
+def striped(stubs: dict[str, Any]) -> rowq.Striped:
+    return rowq.Striped("orders", STRIPES, stubs, reconnect_seconds=0)
+
+
+def key_of(striped: rowq.Striped, server: str) -> str:
+    return next(
+        str(number) for number in range(1000) if striped.part_of_key(str(number)).server == server
+    )
+
+
+def test_a_batch_of_which_some_were_handed_over_must_not_be_repeated(
+    striped: rowq.Striped,
+) -> None:
+    keyed = rowq.NewMessage(data=3, dedup_key=key_of(striped, "away"))
+    with pytest.raises(rowq.ConnectionLost, match="2 of 3 messages were handed over") as lost:
+        striped.enqueue_batch([1, 2, keyed])
+    assert lost.value.is_unknown
+    with pytest.raises(rowq.ConnectionLost) as refused:
+        striped.enqueue_batch([keyed, 1, 2])
+    assert not refused.value.is_unknown
+
+
+def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_parts(
+    striped: rowq.Striped, stubs: dict[str, Any]
+) -> None:
+    with pytest.raises(rowq.ConnectionLost):
+        striped.maintain()
+    found = striped.queue_stats()
+    assert Counter(one.part.server for one in found if one.error) == {"away": STRIPES}
+    assert stubs["away"].calls == {"maintain": 1, "queue_stats": 1}
+    assert stubs["here"].calls == {"maintain": STRIPES, "queue_stats": STRIPES}
+    stubs["here"].is_away = True
+    with pytest.raises(rowq.ConnectionLost):
+        striped.dequeue_fast()
+    assert stubs["here"].calls["dequeue_fast"] == 1
+
+
+def test_where_all_are_known_to_be_away_each_is_asked(striped: rowq.Striped) -> None:
+    for standing in striped._standings.values():
+        standing.note_loss()
+    assert {one.part.server for one in striped.enqueue_batch([1])} == {"here"}
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
+)
+def test_forked_producers_do_not_share_a_part(stubs: dict[str, Any]) -> None:
+    many = [rowq.Striped("orders", 500, stubs) for _ in range(20)]
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writes, json.dumps([one._own[0].number for one in many]).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writes)
+    with os.fdopen(reads) as told:
+        assert json.load(told) != [one._own[0].number for one in many]
+
+
+def test_draining_waits_for_a_server_that_is_away_and_leaves_it_alone(
+    stubs: dict[str, Any],
+) -> None:
+    urls = dict.fromkeys(stubs, "postgresql://nobody@127.0.0.1:1/none")
+    context = rowq.Worker(urls, "orders", print, stripes=STRIPES, drain=True)._context
+    consumer = Consumer(context, print, {}, 1)
+    desks: Any = {
+        server.name: SimpleNamespace(server=server, queue=stubs[str(server.name)])
+        for server in context.servers
+    }
+    consumer._desks = desks
+    standing = desks["away"].server.standing
+    assert not consumer._is_drained()
+    standing._again_at += 3600
+    assert not consumer._is_drained()
+    assert stubs["away"].calls == {"maintain": 1}
+    stubs["away"].is_away = False
+    standing.note_answer()
+    assert consumer._is_drained()
