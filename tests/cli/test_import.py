@@ -5,6 +5,7 @@ The other systems are tables of PostgreSQL: engine_only/postgres/test_import.py.
 
 import csv
 import hashlib
+import io
 import json
 import tempfile
 from datetime import UTC, datetime
@@ -16,8 +17,11 @@ import pytest
 from pgmq.install import get_embedded_install_sql
 
 import rowq
+from rowq.bodies import batch_entries
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.imports.ranks import ranks
+from rowq.cli.imports.csv_file import CsvFile
+from rowq.cli.imports.ranks import rank_of, ranks
+from rowq.cli.imports.source import origin_of
 from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.cli.conftest import Run
 from tests.engines.base import Server
@@ -72,6 +76,7 @@ def test_a_file_is_in_with_all_that_its_columns_say(
         "enqueued": 5,
         "duplicates": 0,
         "removed": 0,
+        "overtaken": 0,
     }
     wanted: list[str | None] = ['{"n": 1}', "text, with a comma", "ä\n🐘", None]
     assert digest(waiting(queue, made)) == digest(wanted)
@@ -80,7 +85,7 @@ def test_a_file_is_in_with_all_that_its_columns_say(
     assert (second.priority, third.body, last.priority) == (5, None, 9)
     (later,) = queue.list_delayed(made)
     assert later.due_at == datetime(NEXT_YEAR, 1, 31, 17, tzinfo=UTC)
-    found = queue.find_message(made, "csv:3")
+    found = queue.find_message(made, f"csv:{origin_of(orders.resolve())}:3")
     assert found is not None
     assert found.body == "ä\n🐘"
 
@@ -91,6 +96,32 @@ def test_a_second_run_adds_nothing(run: Run, queue: rowq.Queue, made: str, order
         assert (done.row["enqueued"], done.row["duplicates"]) == (enqueued, duplicates)
     stats = queue.queue_stats(made)[0]
     assert (stats.ready, stats.delayed) == (4, 1)
+
+
+def test_rows_of_two_files_are_never_one_message(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    for name, body in (("a.csv", "first"), ("b.csv", "second")):
+        file = write(tmp_path / name, ["id", "body"], [[1, body]])
+        done = run("import", "--from", "csv", file, "--into", made, "--json")
+        assert (done.row["enqueued"], done.row["duplicates"]) == (1, 0)
+    assert waiting(queue, made) == ["first", "second"]
+
+
+def test_a_batch_is_one_call_of_less_than_eight_mebibytes() -> None:
+    """A quote takes two bytes of JSON, and others more; headers count, too."""
+    mebi = 1024 * 1024
+    rows = [[1, '"' * 3 * mebi, ""], [2, "ä" * mebi, ""], [3, "x", json.dumps({"h": "x" * mebi})]]
+    rows += [[4, "x" * 9 * mebi, ""], [5, "x", ""], [6, "x", ""]]
+    text = io.StringIO()
+    csv.writer(text).writerows([["id", "body", "headers"], *rows])
+    source = CsvFile(io.BytesIO(text.getvalue().encode()))
+    batches = []
+    while items := source.page("file", 1000, lock=False):
+        batches.append([int(item.id) for item in items])
+        size = len(json.dumps(batch_entries([item.message for item in items])))
+        assert size < 8 * mebi or len(items) == 1
+    assert batches == [[1], [2, 3], [4], [5, 6]]
 
 
 def test_a_dry_run_changes_nothing_and_says_whether_the_queue_is_there(
@@ -130,6 +161,18 @@ def test_a_group_key_keeps_its_order(
     assert run("import", "--from", "csv", file, "--into", made).code == 0
     stats = queue.queue_stats(made)[0]
     assert (stats.ready, stats.blocked, waiting(queue, made)) == (1, 1, ["a"])
+
+
+@pytest.mark.requires("groups")
+def test_a_warning_counts_messages_of_groups_that_wait_for_their_time(
+    run: Run, made: str, tmp_path: Path
+) -> None:
+    rows: list[list[object]] = [[1, "g", f"{NEXT_YEAR}-01-31"], [2, "g", ""], [3, "", ""]]
+    file = write(tmp_path / "a.csv", ["id", "group_key", "run_at"], rows)
+    for more in ((), ("--dry-run",)):
+        done = run("import", "--from", "csv", file, "--into", made, "--json", *more)
+        assert (done.code, done.row["overtaken"]) == (0, 1)
+        assert "warning: 1 messages of" in done.err
 
 
 @pytest.mark.parametrize(
@@ -263,7 +306,8 @@ def test_messages_of_another_database_s_queue_go_into_any_engine(
         finally:
             local.__exit__(None, None, None)
     assert digest(waiting(queue, made)) == digest([str(n) for n in range(1, 8)])
-    later = queue.find_message(made, "pgmq:8")
+    (delayed,) = queue.list_delayed(made)
+    later = queue.get_message(made, delayed.message_id)
     assert later is not None
     assert (later.state, later.body, later.headers) == ("delayed", '"ä🐘"', {"a": None})
 
@@ -294,3 +338,8 @@ def test_more_priorities_than_there_are_share_some_in_order() -> None:
     assert set(found.values()) == set(range(10))
     ordered = [found[priority] for priority in sorted(found)]
     assert ordered == sorted(ordered, reverse=True)
+
+
+def test_a_priority_that_came_later_is_that_of_the_nearest() -> None:
+    known = ranks([10, 20, -3])
+    assert [rank_of(priority, known) for priority in (10, 12, 99, 1, -99)] == [4, 4, 3, 5, 6]

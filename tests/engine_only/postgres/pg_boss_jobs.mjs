@@ -6,6 +6,7 @@ const boss = new PgBoss({ connectionString: process.argv[2], supervise: false, s
 boss.on("error", (error) => console.error(error));
 await boss.start();
 for (const name of ["mail", "other"]) await boss.createQueue(name);
+for (const policy of ["exclusive", "key_strict_fifo"]) await boss.createQueue(policy, { policy });
 
 // One of each state that is not imported.
 for (const n of [-1, -2]) await boss.send("mail", { n }, { priority: 1000 });
@@ -22,6 +23,8 @@ await boss.send("mail", { n: 4 }, { singletonKey: "twice" });
 await boss.send("mail", { n: 5 }, { startAfter: 3600 });
 await boss.insert("mail", Array.from({ length: 20 }, (_, n) => ({ data: { n: n + 6 } })));
 await boss.send("other", { n: 100 });
+await boss.send("exclusive", { n: 200 }, { singletonKey: "only" });
+for (const n of [300, 301]) await boss.send("key_strict_fifo", { n }, { singletonKey: "order" });
 
 // One that has failed once and waits for another attempt.
 await boss.send("mail", { n: 26 }, { priority: 2000, retryLimit: 2, retryDelay: 1800 });

@@ -23,6 +23,7 @@ import rowq
 from benchmarks.studies.peers.node import NODE_PEERS
 from benchmarks.studies.peers.peer import AbsentError
 from rowq.cli.exit_codes import ExitCode
+from rowq.cli.imports.source import origin_of
 from rowq.migrate import migrate
 from tests.cli.conftest import Ran, run_app
 from tests.engines.base import Connection, Server, wait_until
@@ -50,6 +51,25 @@ def details(connection: Connection, queue_name: str, dedup_key: str) -> Any:
     found = rowq.Queue(connection).find_message(queue_name, dedup_key)
     assert found is not None, dedup_key
     return found
+
+
+def origin(connection: Connection, table: str) -> str:
+    """Return the part of a dedup key that stands for a table."""
+    row = connection.execute(
+        "select s.system_identifier, d.oid, %s::regclass::oid"
+        " from pg_control_system() s, pg_database d where d.datname = current_database()",
+        [table],
+    ).fetchone()
+    return origin_of(*row)
+
+
+def key_in_pgmq(connection: Connection, number: int) -> str:
+    (microseconds,) = connection.execute(
+        "select (extract(epoch from enqueued_at) * 1000000)::bigint from pgmq.q_mail"
+        " where msg_id = %s",
+        [number],
+    ).fetchone()
+    return f"pgmq:{origin(connection, 'pgmq.q_mail')}:{number}:{microseconds}"
 
 
 def imported(url: str, *arguments: object) -> Ran:
@@ -107,10 +127,68 @@ def test_messages_of_pgmq_are_copied_once(pgmq: Connection, empty_database: str)
     read = [row[0] for row in pgmq.execute('select msg_id from pgmq."q_mail" where vt > now()')]
     assert len(read) == 2
     for number in read:
-        found = details(pgmq, "Mail", f"pgmq:{number}")
+        found = details(pgmq, "Mail", key_in_pgmq(pgmq, number))
         assert (found.state, found.due_at) == ("delayed", times[number])
-    grouped = details(pgmq, "Mail", "pgmq:24")
+    grouped = details(pgmq, "Mail", key_in_pgmq(pgmq, 24))
     assert (grouped.group_key, grouped.headers) == ("g", {"x-pgmq-group": "g", "a": None})
+
+
+def test_messages_with_the_same_id_in_other_queues_are_other_messages(
+    pgmq: Connection, empty_database: str, elsewhere: str
+) -> None:
+    """Each queue counts from 1: another one, one of another database, one that is made again."""
+    wanted = bodies_in_pgmq(pgmq)
+    pgmq.execute(
+        "select pgmq.send('empty', jsonb_build_object('second', n)) from generate_series(1, 9) n"
+    )
+    wanted += [row[0] for row in pgmq.execute("select message::text from pgmq.q_empty")]
+    options = ("--from", "pgmq", "--into", "all", "--create", "--remove")
+    for name, count in (("Mail", 25), ("empty", 9)):
+        done = imported(empty_database, *options, name)
+        assert (done.row["enqueued"], done.row["removed"]) == (count, count), done.err
+    for text in ("third", "fourth"):
+        with psycopg.connect(elsewhere, autocommit=True) as other:
+            if text == "third":
+                other.execute(get_embedded_install_sql())
+            else:
+                other.execute("select pgmq.drop_queue('Mail')")
+            other.execute("select pgmq.create('Mail')")
+            other.execute("select pgmq.send('Mail', jsonb_build_object(%s::text, 1))", [text])
+            wanted += bodies_in_pgmq(other)
+        done = imported(empty_database, *options, "Mail", "--from-url", elsewhere)
+        assert (done.row["enqueued"], done.row["removed"]) == (1, 1), done.err
+    assert digest(bodies_in_rowq(pgmq, "all")) == digest(wanted)
+
+
+def test_large_messages_are_removed_call_by_call(
+    pgmq: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pgmq.execute(
+        "select pgmq.send('empty', to_jsonb(n || repeat('x', 3000000)))"
+        " from generate_series(1, 5) n"
+    )
+    before = [row[0] for row in pgmq.execute("select message::text from pgmq.q_empty order by 1")]
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("empty", max_body_length=4_000_000)
+    enqueue_batch = rowq.Queue.enqueue_batch
+    calls = []
+
+    def counted(self: rowq.Queue, name: str, messages: Any) -> Any:
+        calls.append(len(messages))
+        return enqueue_batch(self, name, messages)
+
+    monkeypatch.setattr(rowq.Queue, "enqueue_batch", counted)
+    done = imported(empty_database, "--from", "pgmq", "empty", "--remove")
+    assert (done.row["enqueued"], done.row["removed"]) == (5, 5), done.err
+    assert [count for count in calls if count] == [2, 2, 1]
+    assert digest(bodies_in_rowq(pgmq, "empty")) == digest(before)
+
+
+@pytest.mark.usefixtures("pgmq")
+def test_a_group_s_message_that_was_read_is_warned_of(empty_database: str) -> None:
+    done = imported(empty_database, "--from", "pgmq", "Mail", "--dry-run")
+    assert done.row["overtaken"] == 1
+    assert "warning: 1 messages of Mail with a group key wait for their time" in done.err
 
 
 def test_a_batch_is_removed_in_the_transaction_that_adds_it(
@@ -242,12 +320,16 @@ def test_jobs_of_procrastinate_are_copied_once(
     assert len(wanted) == 25
     assert digest(bodies_in_rowq(procrastinate, "mail")) == digest(wanted)
 
-    first = details(procrastinate, "mail", "procrastinate:1")
+    jobs = origin(procrastinate, "procrastinate_jobs")
+    first = details(procrastinate, "mail", f"procrastinate:{jobs}:1")
     assert (first.message_type, first.priority, first.state) == ("shop.mail", 5, "ready")
-    locked = [details(procrastinate, "mail", f"procrastinate:{number}") for number in (2, 3)]
-    assert [(one.group_key, one.priority) for one in locked] == [("order-7", 5), ("order-7", 4)]
+    locked = [details(procrastinate, "mail", f"procrastinate:{jobs}:{n}") for n in (2, 3)]
+    assert [(one.group_key, one.priority, one.state) for one in locked] == [
+        ("order-7", 5, "blocked"),
+        ("order-7", 4, "ready"),
+    ]
     assert details(procrastinate, "mail", "once").priority == 6
-    assert details(procrastinate, "mail", "procrastinate:5").state == "delayed"
+    assert details(procrastinate, "mail", f"procrastinate:{jobs}:5").state == "delayed"
 
 
 def test_jobs_of_procrastinate_are_removed_with_their_periods(
@@ -264,6 +346,64 @@ def test_jobs_of_procrastinate_are_removed_with_their_periods(
     assert digest(bodies_in_rowq(procrastinate, "mail")) == digest(wanted)
     left = procrastinate.execute("select queue_name, status from procrastinate_jobs order by 1")
     assert left.fetchall() == [("mail", "doing"), ("other", "todo")]
+
+
+def test_a_duplicate_by_a_queueing_lock_stays(
+    procrastinate: Connection, empty_database: str
+) -> None:
+    """The message that has the key in rowq may be another one."""
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("mail")
+        queue.enqueue("mail", {"n": "new"}, dedup_key="once")
+        options = ("--from", "procrastinate", "mail", "--remove")
+        done = imported(empty_database, *options)
+        assert (done.row["enqueued"], done.row["duplicates"], done.row["removed"]) == (24, 1, 24)
+        assert "warning: 1 messages of mail stay there" in done.err
+        assert bodies_in_procrastinate(procrastinate) == ['{"n": 4}']
+        queue.cancel("mail", [details(procrastinate, "mail", "once").message_id])
+    done = imported(empty_database, *options)
+    assert (done.row["enqueued"], done.row["removed"], done.err) == (1, 1, "")
+
+
+def test_what_comes_during_a_run_is_left_and_a_new_priority_is_the_nearest(
+    procrastinate: Connection, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue_batch = rowq.Queue.enqueue_batch
+
+    def beside(self: rowq.Queue, name: str, messages: Any) -> Any:
+        done = enqueue_batch(self, name, messages)
+        if messages:
+            procrastinate.execute("update procrastinate_jobs set priority = -4 where id = 12")
+            procrastinate.execute("delete from procrastinate_jobs where id = 13")
+            procrastinate.execute(
+                "insert into procrastinate_jobs (queue_name, task_name) values ('mail', 'new')"
+            )
+        return done
+
+    monkeypatch.setattr(rowq.Queue, "enqueue_batch", beside)
+    options = ("--from", "procrastinate", "mail", "--create", "--batch-size", 5)
+    done = imported(empty_database, *options)
+    assert (done.code, done.row["messages"], done.row["enqueued"]) == (0, 24, 24), done.err
+    jobs = origin(procrastinate, "procrastinate_jobs")
+    assert details(procrastinate, "mail", f"procrastinate:{jobs}:12").priority == 6
+
+
+def test_jobs_are_removed_where_their_schema_is_not_in_the_search_path(
+    owner: Connection, empty_database: str
+) -> None:
+    """A trigger of procrastinate's names its tables without the schema."""
+    owner.execute("create schema jobs")
+    found_there = (
+        f"{empty_database}{'&' if '?' in empty_database else '?'}options=-csearch_path%3Djobs"
+    )
+    app = App(connector=SyncPsycopgConnector(conninfo=found_there))
+    with app.open():
+        app.schema_manager.apply_schema()
+        app.configure_task("shop.mail", queue="mail").defer(n=1)
+    options = ("--from", "procrastinate", "--schema", "jobs", "mail", "--create", "--remove")
+    done = imported(empty_database, *options)
+    assert (done.code, done.row["removed"]) == (0, 1), done.err
+    assert bodies_in_rowq(owner, "mail") == ['{"n": 1}']
 
 
 def test_a_lock_that_is_too_long_is_named(procrastinate: Connection, empty_database: str) -> None:
@@ -305,7 +445,12 @@ def test_jobs_of_pg_boss_are_copied_once_and_removed(
     dry = imported(empty_database, "--from", "pg-boss", "--dry-run")
     assert dry.code == 0, dry.err
     counted = {row["source"]: (row["messages"], row["later"], row["left"]) for row in dry.rows}
-    assert counted == {"mail": (27, 2, 1), "other": (1, 0, 0)}
+    assert counted == {
+        "mail": (27, 2, 1),
+        "other": (1, 0, 0),
+        "exclusive": (1, 0, 0),
+        "key_strict_fifo": (2, 0, 0),
+    }
     options = ("--from", "pg-boss", "mail", "--create", "--batch-size", 10)
     for enqueued, duplicates in ((27, 0), (0, 27)):
         done = imported(empty_database, *options)
@@ -314,15 +459,16 @@ def test_jobs_of_pg_boss_are_copied_once_and_removed(
     wanted = bodies_in_pg_boss(pg_boss)
     assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
 
+    jobs = origin(pg_boss, "pgboss.job")
     ids = {
-        json.loads(data)["n"] if data else None: f"pg-boss:{number}"
+        json.loads(data)["n"] if data else None: f"pg-boss:{jobs}:{number}"
         for number, data in pg_boss.execute("select id, data::text from pgboss.job").fetchall()
     }
     urgent = details(pg_boss, "mail", ids[0])
     assert (urgent.priority, urgent.max_attempts, urgent.body) == (4, 5, '{"n": 0, "text": "ä🐘"}')
     least = details(pg_boss, "mail", ids[None])
     assert (least.priority, least.body) == (6, None)
-    assert details(pg_boss, "mail", "once").body == '{"n": 2}'
+    assert details(pg_boss, "mail", ids[2]).body == '{"n": 2}'
     assert {details(pg_boss, "mail", ids[n]).state for n in (3, 4)} == {"ready"}
     start_after = pg_boss.execute(
         "select start_after from pgboss.job where data @> '{\"n\": 26}'"
@@ -336,6 +482,30 @@ def test_jobs_of_pg_boss_are_copied_once_and_removed(
     states = pg_boss.execute("select state::text from pgboss.job where name = 'mail' order by 1")
     assert [row[0] for row in states] == ["active", "cancelled", "completed"]
     assert digest(bodies_in_rowq(pg_boss, "mail")) == digest(wanted)
+
+
+def test_a_key_of_pg_boss_means_what_its_queue_s_policy_says(
+    pg_boss: Connection, empty_database: str
+) -> None:
+    done = imported(empty_database, "--from", "pg-boss", "--create")
+    assert done.code == 0, done.err
+    assert details(pg_boss, "exclusive", "only").body == '{"n": 200}'
+    with rowq.connect(empty_database) as queue:
+        (first,) = queue.peek("key_strict_fifo", 10)
+        assert first.body == '{"n": 300}'
+        assert queue.queue_stats("key_strict_fifo")[0].blocked == 1
+
+    # Another job of a key does not make new ones of those that are in.
+    pg_boss.execute(
+        "insert into pgboss.job (name, data, singleton_key) values ('mail', '{\"n\": 27}', 'once')"
+    )
+    done = imported(empty_database, "--from", "pg-boss", "mail", "--remove")
+    assert (done.row["enqueued"], done.row["duplicates"], done.row["removed"]) == (1, 27, 28)
+
+    # By the key alone nobody can tell whether it is the same message.
+    done = imported(empty_database, "--from", "pg-boss", "exclusive", "--remove")
+    assert (done.row["duplicates"], done.row["removed"]) == (1, 0)
+    assert "warning: 1 messages of exclusive stay there" in done.err
 
 
 @pytest.mark.parametrize(
@@ -367,7 +537,10 @@ def test_names_that_fit_nothing_are_refused(pgmq: Connection, empty_database: st
 
 
 def test_a_table_of_another_release_is_named(owner: Connection, empty_database: str) -> None:
-    owner.execute("create schema pgboss create table queue (name text) create table job (id uuid)")
+    owner.execute(
+        "create schema pgboss create table queue (name text, policy text)"
+        " create table job (id uuid)"
+    )
     done = imported(empty_database, "--from", "pg-boss")
     assert done.code == ExitCode.BAD_INPUT
     assert "table pgboss.job has no column name, priority" in done.err

@@ -1,7 +1,8 @@
 """import: the waiting messages of another queue become rowq's.
 
 Every batch is one transaction, or one call where the other queue is in another database. A message
-has a dedup key made of the other queue's id for it, so a second run adds nothing that is there.
+has a dedup key that names the other queue and its id there, so a second run adds nothing that is
+in, and no message is taken for one of another queue.
 """
 
 from collections.abc import Iterator
@@ -96,9 +97,9 @@ def import_messages(
 ) -> None:
     """Hand over the waiting messages of pgmq, pg-boss or procrastinate, or of a file.
 
-    Stop the other queue's workers first. Each batch is in whole or not at all. After a fault, or
-    Ctrl-C, run the command again: what is in already is not added again, as long as it has not
-    ended in rowq.
+    Stop the other queue's workers and producers first. Each batch is in whole or not at all. After
+    a fault, or Ctrl-C, run the command again: what is in already is not added again, as long as it
+    has not ended in rowq.
     """
     _check(kind, names, from_url, schema, into, remove=remove)
     with _opened(kind, url, from_url, schema, names) as (queue, source):
@@ -111,6 +112,7 @@ def import_messages(
             mover.require(set(targets.values()), create=create)
         moved = [mover.move(name, target) for name, target in targets.items()]
     _print(moved, as_json, dry_run=dry_run, remove=remove)
+    _warn(moved, remove=remove and not dry_run)
 
 
 def _check(
@@ -176,3 +178,20 @@ def _print(moved: list[Moved], as_json: bool, *, dry_run: bool, remove: bool) ->
     else:
         columns += ["enqueued", "duplicates", *(["removed"] if remove else [])]
     print_rows(moved, as_json, nothing="there is no queue to import", columns=columns)
+
+
+def _warn(moved: list[Moved], *, remove: bool) -> None:
+    """Say on standard error what differs from the other queue, or is left in it."""
+    for one in moved:
+        if one.overtaken:
+            typer.echo(
+                f"warning: {one.overtaken} messages of {one.source} with a group key wait for their"
+                " time: rowq lets later ones of their groups pass them",
+                err=True,
+            )
+        if remove and one.removed < one.messages:
+            typer.echo(
+                f"warning: {one.messages - one.removed} messages of {one.source} stay there: rowq"
+                " has messages with the dedup keys that they have, which may be others",
+                err=True,
+            )

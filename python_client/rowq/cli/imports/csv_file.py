@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from itertools import islice
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from rowq.cli.errors import BadInput
-from rowq.cli.imports.source import Item, Source
+from rowq.cli.imports.source import Batch, Item, Source, origin_of
 from rowq.cli.intake import BadLine, Lines, csv_bodies
 from rowq.messages import NewMessage
 
@@ -22,7 +22,9 @@ class CsvFile(Source):
     def __init__(self, file: BinaryIO) -> None:
         """Begin before the first row."""
         self._file_name = str(getattr(file, "name", "the file"))
+        self._origin = origin_of(Path(self._file_name).resolve())
         self._items = self._read(Lines(file))
+        self._next: Item | None = None
 
     def choose(self, names: Sequence[str] | None) -> list[str]:
         """Return the file itself."""
@@ -32,16 +34,25 @@ class CsvFile(Source):
         """Return a block that does nothing: the call that hands a batch over is a transaction."""
         return nullcontext()
 
+    def reading(self, name: str) -> AbstractContextManager[Any]:  # noqa: ARG002 - there is one
+        """Return a block that does nothing: a file is read once."""
+        return nullcontext()
+
     def page(
         self,
         name: str,  # noqa: ARG002 - there is one
-        after: tuple[Any, ...] | None,  # noqa: ARG002 - a file is read once
         count: int,
         *,
         lock: bool,  # noqa: ARG002
     ) -> list[Item]:
         """Return the next rows."""
-        return list(islice(self._items, count))
+        batch = Batch(count)
+        while batch.room:
+            self._next = self._next or next(self._items, None)
+            if self._next is None or not batch.add(self._next):
+                break
+            self._next = None
+        return batch.items
 
     def remove(self, name: str, items: Sequence[Item]) -> int:  # noqa: ARG002 - of any file
         """Raise BadInput."""
@@ -54,16 +65,17 @@ class CsvFile(Source):
     def _read(self, lines: Lines) -> Iterator[Item]:
         try:
             for row in csv_bodies(lines, 1):
-                yield _item(json.loads(row.text), row.first_line)
+                yield _item(json.loads(row.text), row.first_line, self._origin)
         except BadLine as bad:
             raise BadInput(f"{self._file_name}, line {bad.line}: {bad}") from None
 
 
-def _item(cells: dict[str, str], line: int) -> Item:
+def _item(cells: dict[str, str], line: int, origin: str) -> Item:
     """Return a row as a message; raises BadLine. An empty cell is none."""
     number = cells.pop("id", "")
     if not number:
         raise BadLine(line, "it has no id, by which a second run would know it")
+    own_key = f"csv:{origin}:{number}"
     texts = {name: cells.pop(name, "") or None for name in _TEXTS}
     values = {name: _parsed(cells.pop(name, ""), name, line) for name in _PARSERS}
     priority, run_at = values["priority"], values["run_at"]
@@ -73,12 +85,12 @@ def _item(cells: dict[str, str], line: int) -> Item:
         headers=values["headers"],
         priority=_USUAL_PRIORITY if priority is None else priority,
         run_at=run_at,
-        dedup_key=texts["dedup_key"] or f"csv:{number}",
+        dedup_key=texts["dedup_key"] or own_key,
         max_attempts=values["max_attempts"],
         group_key=texts["group_key"],
     )
     later = run_at is not None and run_at > datetime.now(UTC)
-    return Item((line,), f"line {line}", number, message, later, 0)
+    return Item(f"line {line}", number, own_key, message, later, 0)
 
 
 def _body(cells: dict[str, str], line: int) -> str | None:

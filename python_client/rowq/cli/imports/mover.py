@@ -1,6 +1,6 @@
 """Takes messages from the other queue to rowq, batch by batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rowq.cli.database import require_queue
@@ -8,8 +8,6 @@ from rowq.cli.errors import BadInput, CommandFailed, exit_code_of, one_line
 from rowq.cli.imports.source import Item, Source
 from rowq.errors import QueueNotFound
 from rowq.queue import Queue
-
-_CALL_CHARACTERS = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -25,6 +23,7 @@ class Moved:
     enqueued    that are new in rowq
     duplicates  that were there, or were not wanted twice
     removed     that were deleted from the other queue
+    overtaken   those of `later` that have a group key: other messages of their groups pass them
     """
 
     source: str
@@ -37,6 +36,7 @@ class Moved:
     enqueued: int = 0
     duplicates: int = 0
     removed: int = 0
+    overtaken: int = 0
 
 
 @dataclass(slots=True)
@@ -69,9 +69,9 @@ class Mover:
         try:
             moved.missing = not self._has(queue_name)
             moved.left = self.source.left(name)
-            after = None
-            while items := self._batch(moved, after):
-                after = items[-1].key
+            with self.source.reading(name):
+                while self._batch(moved):
+                    pass
         except BadInput as error:
             raise BadInput(f"{error}. {self._so_far(moved)}") from None
         except KeyboardInterrupt as error:
@@ -89,33 +89,36 @@ class Mover:
             return False
         return True
 
-    def _batch(self, moved: Moved, after: tuple[object, ...] | None) -> list[Item]:
-        """Take a batch over, and return it; what it has done is counted once it is committed."""
+    def _batch(self, moved: Moved) -> bool:
+        """Take a batch over, if there is one; what it has done is counted once it is committed."""
         new = 0
         removed = 0
         with self.source.transaction():
             items = self.source.page(
-                moved.source, after, self.batch_size, lock=self.remove and not self.dry_run
+                moved.source, self.batch_size, lock=self.remove and not self.dry_run
             )
             if items and not self.dry_run:
-                new = sum(self._enqueue(moved.queue_name, part) for part in _portions(items))
-                removed = self.source.remove(moved.source, items) if self.remove else 0
+                outcomes = self._enqueue(moved.queue_name, items)
+                new = outcomes.count("enqueued")
+                if self.remove:
+                    removed = self.source.remove(moved.source, _safe(items, outcomes))
         moved.messages += len(items)
         moved.later += sum(item.later for item in items)
         moved.tried += sum(item.tried > 0 for item in items)
+        moved.overtaken += sum(item.later and item.message.group_key is not None for item in items)
         moved.removed += removed
         if not self.dry_run:
             moved.enqueued += new
             moved.duplicates += len(items) - new
-        return items
+        return bool(items)
 
-    def _enqueue(self, queue_name: str, items: Sequence[Item]) -> int:
-        """Hand over messages in one call; return how many are new."""
+    def _enqueue(self, queue_name: str, items: Sequence[Item]) -> list[str]:
+        """Hand over messages in one call; return what became of each."""
         ends = dict.fromkeys((items[0].label, items[-1].label))
         self._span = f" ({' to '.join(ends)})"
         done = self.queue.enqueue_batch(queue_name, [item.message for item in items])
         self._span = ""
-        return sum(one.outcome == "enqueued" for one in done)
+        return [one.outcome for one in sorted(done, key=lambda one: one.position)]
 
     def _so_far(self, moved: Moved) -> str:
         if self.dry_run:
@@ -128,13 +131,13 @@ class Mover:
         )
 
 
-def _portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield the messages in order, no more than so many characters at a time."""
-    first = characters = 0
-    for place, item in enumerate(items, 1):
-        characters += len(item.message.text or "")
-        if characters >= _CALL_CHARACTERS:
-            yield items[first:place]
-            first, characters = place, 0
-    if first < len(items):
-        yield items[first:]
+def _safe(items: Sequence[Item], outcomes: Sequence[str]) -> list[Item]:
+    """Return the messages that are in rowq themselves.
+
+    A duplicate by a key which the other queue had for it may be one of another message.
+    """
+    return [
+        item
+        for item, outcome in zip(items, outcomes, strict=True)
+        if outcome == "enqueued" or item.message.dedup_key == item.own_key
+    ]

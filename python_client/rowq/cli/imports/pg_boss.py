@@ -6,15 +6,14 @@ from typing import Any, ClassVar
 
 from psycopg import sql
 
-from rowq.cli.imports.ranks import ranks
-from rowq.cli.imports.source import Item, key_or
+from rowq.cli.imports.ranks import rank_of, ranks
+from rowq.cli.imports.source import Item, group_key_of, key_or
 from rowq.cli.imports.tables import FOR_UPDATE, TableSource
 from rowq.messages import NewMessage
 
 _MOST_ATTEMPTS = 10_000
 _OWN = "__pgboss__"
 """Begins the names of the queues that pg-boss keeps house by."""
-_BEYOND = sql.SQL(" and (j.created_on, j.id) > (%s, %s)")
 _WAITS = sql.SQL("j.state in ('created', 'retry')")
 _WAITS_UNBLOCKED = sql.SQL("j.state in ('created', 'retry') and not j.blocked")
 _ACTIVE = sql.SQL("j.state = 'active'")
@@ -27,7 +26,7 @@ class Tables(TableSource):
     system = "pg-boss"
     default_schema = "pgboss"
     columns: ClassVar[dict[str, tuple[str, ...]]] = {
-        "queue": ("name",),
+        "queue": ("name", "policy"),
         "job": (
             *("id", "name", "priority", "data", "state", "retry_limit", "retry_count"),
             *("singleton_key", "start_after", "created_on"),
@@ -41,7 +40,7 @@ class Tables(TableSource):
         has_blocked = "blocked" in self.columns_of("job")
         self._waits = _WAITS_UNBLOCKED if has_blocked else _WAITS
         self._stays = _ACTIVE_OR_BLOCKED if has_blocked else _ACTIVE
-        self._repeated = cache(self._find_repeated)
+        self._policy = cache(self._find_policy)
         self._ranks = cache(self._find_ranks)
 
     def queues(self) -> list[str]:
@@ -53,20 +52,23 @@ class Tables(TableSource):
         """Return those that are not pg-boss's own."""
         return [name for name in there if not name.startswith(_OWN)]
 
-    def page(
-        self, name: str, after: tuple[Any, ...] | None, count: int, *, lock: bool
-    ) -> list[Item]:
-        """Return jobs in the order in which they were created."""
+    def ids(self, cursor: Any, name: str) -> None:
+        """Select jobs in the order in which they were created."""
+        statement = sql.SQL(
+            "select j.id from {jobs} j where j.name = %s and {waits} order by j.created_on, j.id"
+        )
+        cursor.execute(statement.format(jobs=self._jobs, waits=self._waits), (name,))
+
+    def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
+        """Return jobs that wait."""
         rows = self.rows(
-            "select j.created_on, j.id, j.priority, j.data::text, j.retry_limit,"
+            "select j.id, j.priority, j.data::text, j.retry_limit,"
             " j.retry_count + (j.state = 'retry')::integer, j.singleton_key, j.start_after,"
             " j.start_after > now()"
-            " from {jobs} j where j.name = %s and {waits}{beyond}"
-            " order by j.created_on, j.id limit %s{lock}",
-            (name, *(after or ()), count),
+            " from {jobs} j where j.name = %s and j.id = any(%s) and {waits}{lock}",
+            (name, list(ids)),
             jobs=self._jobs,
             waits=self._waits,
-            beyond=_BEYOND if after else sql.SQL(""),
             lock=FOR_UPDATE[lock],
         )
         return [self._item(name, *row) for row in rows]
@@ -89,7 +91,6 @@ class Tables(TableSource):
     def _item(
         self,
         name: str,
-        created_on: Any,
         number: Any,
         priority: int,
         data: str | None,
@@ -99,33 +100,31 @@ class Tables(TableSource):
         start_after: Any,
         later: bool,
     ) -> Item:
-        # A key that several jobs have, as its policy may allow, must not make one of them.
-        is_single = singleton_key not in self._repeated(name)
+        label = f"job {number} of {name}"
+        own_key = f"pg-boss:{self.origin('job')}:{number}"
+        policy = self._policy(name)
+        # Other policies let jobs of one key wait beside each other, or beside one at work.
+        unique_key = singleton_key if policy == "exclusive" else None
+        ordered_key = singleton_key if policy == "key_strict_fifo" else None
         return Item(
-            key=(created_on, number),
-            label=f"job {number} of {name}",
+            label=label,
             id=number,
+            own_key=own_key,
             message=NewMessage(
                 text=data,
-                priority=self._ranks(name)[priority],
+                priority=rank_of(priority, self._ranks(name)),
                 run_at=start_after if later else None,
-                dedup_key=key_or(singleton_key if is_single else None, f"pg-boss:{number}"),
+                dedup_key=key_or(unique_key, own_key),
                 max_attempts=min(retry_limit + 1, _MOST_ATTEMPTS),
+                group_key=group_key_of(ordered_key, label),
             ),
             later=later,
             tried=tried,
         )
 
-    def _find_repeated(self, name: str) -> frozenset[str]:
-        rows = self.rows(
-            "select j.singleton_key from {jobs} j"
-            " where j.name = %s and {waits} and j.singleton_key is not null"
-            " group by 1 having count(*) > 1",
-            (name,),
-            jobs=self._jobs,
-            waits=self._waits,
-        )
-        return frozenset(row[0] for row in rows)
+    def _find_policy(self, name: str) -> str:
+        statement = "select policy from {queue} where name = %s"
+        return str(self.rows(statement, (name,), queue=self.table("queue"))[0][0])
 
     def _find_ranks(self, name: str) -> dict[int, int]:
         rows = self.rows(

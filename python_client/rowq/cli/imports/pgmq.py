@@ -25,18 +25,26 @@ class Tables(TableSource):
         rows = self.rows("select queue_name from {meta} order by 1", meta=self.table("meta"))
         return [row[0] for row in rows]
 
-    def page(
-        self, name: str, after: tuple[Any, ...] | None, count: int, *, lock: bool
-    ) -> list[Item]:
-        """Return messages by their ids, those too that a worker has read and not deleted."""
+    def ids(self, cursor: Any, name: str) -> None:
+        """Select messages by their ids, those too that a worker has read and not deleted."""
+        statement = sql.SQL("select msg_id from {queue} order by msg_id")
+        cursor.execute(statement.format(queue=self._queue(name)))
+
+    def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
+        """Return messages.
+
+        Their ids count from 1 in each queue, and again where a queue was emptied so, or dropped.
+        """
         rows = self.rows(
-            "select m.msg_id, m.read_ct, m.vt, m.message::text, m.headers, m.vt > now()"
-            " from {queue} m where m.msg_id > %s order by m.msg_id limit %s{lock}",
-            (after[0] if after else -1, count),
+            "select m.msg_id, (extract(epoch from m.enqueued_at) * 1000000)::bigint, m.read_ct,"
+            " m.vt, m.message::text, m.headers, m.vt > now()"
+            " from {queue} m where m.msg_id = any(%s){lock}",
+            (list(ids),),
             queue=self._queue(name),
             lock=FOR_UPDATE[lock],
         )
-        return [_item(name, *row) for row in rows]
+        origin = self.origin(_table(name))
+        return [_item(name, f"pgmq:{origin}:{row[0]}:{row[1]}", row[0], *row[2:]) for row in rows]
 
     def remove(self, name: str, items: Sequence[Item]) -> int:
         """Delete messages; none of them goes to pgmq's archive."""
@@ -49,25 +57,36 @@ class Tables(TableSource):
         return 0
 
     def _queue(self, name: str) -> sql.Identifier:
-        return self.table(f"q_{name}".lower())
+        return self.table(_table(name))
+
+
+def _table(name: str) -> str:
+    return f"q_{name}".lower()
 
 
 def _item(
-    name: str, msg_id: int, read_ct: int, vt: Any, message: str | None, headers: Any, later: bool
+    name: str,
+    own_key: str,
+    msg_id: int,
+    read_ct: int,
+    vt: Any,
+    message: str | None,
+    headers: Any,
+    later: bool,
 ) -> Item:
     label = f"message {msg_id} of {name}"
     if headers is not None and not isinstance(headers, dict):
         raise BadInput(f"{label}: headers are a JSON object in rowq, they are {headers!r}")
     group = (headers or {}).get(_GROUP)
     return Item(
-        key=(msg_id,),
         label=label,
         id=msg_id,
+        own_key=own_key,
         message=NewMessage(
             text=message,
             headers=headers,
             run_at=vt if later else None,
-            dedup_key=f"pgmq:{msg_id}",
+            dedup_key=own_key,
             group_key=group_key_of(None if group is None else str(group), label),
         ),
         later=later,

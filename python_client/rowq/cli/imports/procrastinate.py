@@ -1,17 +1,23 @@
 """The tables of procrastinate.
 
-A lock becomes a group key: jobs of one lock run one at a time, the one that was deferred first
-before the others, and only rowq's groups keep that. A queueing lock becomes a dedup key.
+A lock becomes a group key, as jobs of one lock run one at a time: those of more priority first, and
+of one priority that which was deferred first. So they are read in that order, for a group of rowq's
+goes by when its messages came. It differs in that later ones pass one that waits for its time. A
+queueing lock becomes a dedup key.
 """
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
-from rowq.cli.imports.ranks import ranks
+from psycopg import sql
+
+from rowq.cli.imports.ranks import rank_of, ranks
 from rowq.cli.imports.source import Item, group_key_of, key_or
 from rowq.cli.imports.tables import FOR_UPDATE, TableSource
 from rowq.messages import NewMessage
+
+_JOBS = "procrastinate_jobs"
 
 
 class Tables(TableSource):
@@ -20,7 +26,7 @@ class Tables(TableSource):
     system = "procrastinate"
     default_schema = "public"
     columns: ClassVar[dict[str, tuple[str, ...]]] = {
-        "procrastinate_jobs": (
+        _JOBS: (
             *("id", "queue_name", "task_name", "priority", "lock", "queueing_lock", "args"),
             *("status", "scheduled_at", "attempts"),
         ),
@@ -29,7 +35,7 @@ class Tables(TableSource):
     def __init__(self, connection: Any, schema: str | None) -> None:
         """Look whether the table is there."""
         super().__init__(connection, schema)
-        self._jobs = self.table("procrastinate_jobs")
+        self._jobs = self.table(_JOBS)
         self._ranks = cache(self._find_ranks)
 
     def queues(self) -> list[str]:
@@ -40,16 +46,21 @@ class Tables(TableSource):
         )
         return [row[0] for row in rows]
 
-    def page(
-        self, name: str, after: tuple[Any, ...] | None, count: int, *, lock: bool
-    ) -> list[Item]:
-        """Return jobs in the order in which they were deferred."""
+    def ids(self, cursor: Any, name: str) -> None:
+        """Select jobs in the order in which those of one lock run."""
+        statement = sql.SQL(
+            "select id from {jobs} where queue_name = %s and status = 'todo'"
+            " order by priority desc, id"
+        )
+        cursor.execute(statement.format(jobs=self._jobs), (name,))
+
+    def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
+        """Return jobs that no worker has."""
         rows = self.rows(
             "select j.id, j.task_name, j.priority, j.lock, j.queueing_lock, j.args::text,"
             " j.scheduled_at, j.attempts, coalesce(j.scheduled_at > now(), false)"
-            " from {jobs} j where j.queue_name = %s and j.status = 'todo' and j.id > %s"
-            " order by j.id limit %s{lock}",
-            (name, after[0] if after else -1, count),
+            " from {jobs} j where j.queue_name = %s and j.status = 'todo' and j.id = any(%s){lock}",
+            (name, list(ids)),
             jobs=self._jobs,
             lock=FOR_UPDATE[lock],
         )
@@ -83,16 +94,17 @@ class Tables(TableSource):
         later: bool,
     ) -> Item:
         label = f"job {number} of {name}"
+        own_key = f"procrastinate:{self.origin(_JOBS)}:{number}"
         return Item(
-            key=(number,),
             label=label,
             id=number,
+            own_key=own_key,
             message=NewMessage(
                 text=args,
                 message_type=task_name,
-                priority=self._ranks(name)[priority],
+                priority=rank_of(priority, self._ranks(name)),
                 run_at=scheduled_at if later else None,
-                dedup_key=key_or(queueing_lock, f"procrastinate:{number}"),
+                dedup_key=key_or(queueing_lock, own_key),
                 group_key=group_key_of(lock, label),
             ),
             later=later,

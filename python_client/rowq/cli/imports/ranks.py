@@ -1,6 +1,6 @@
 """Priorities of queues in which more is sooner, as rowq's, in which 0 is first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _USUAL = 5
 
@@ -18,6 +18,11 @@ def ranks(priorities: Iterable[int]) -> dict[int, int]:
         | {priority: _USUAL - step for priority, step in _steps(above, _USUAL)}
         | {priority: _USUAL + step for priority, step in _steps(below, 9 - _USUAL)}
     )
+
+
+def rank_of(priority: int, known: Mapping[int, int]) -> int:
+    """Return rowq's priority for one of the others, or for the nearest if it came later."""
+    return known[min(known, key=lambda other: abs(other - priority))]
 
 
 def _steps(priorities: list[int], most: int) -> Iterable[tuple[int, int]]:

@@ -1,16 +1,20 @@
 """A queue in tables of PostgreSQL. This module is imported once the driver is known to be there."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from itertools import islice
 from typing import Any, ClassVar
 
 from psycopg import sql
 
 from rowq.cli.errors import BadInput
-from rowq.cli.imports.source import Source
+from rowq.cli.imports.source import Batch, Item, Source, origin_of
 from rowq.engines import engine_for_connection
 
+_IDS_AT_A_TIME = 10_000
 FOR_UPDATE = {True: sql.SQL(" for update"), False: sql.SQL("")}
 
 
@@ -27,6 +31,9 @@ class TableSource(Source):
         """Look whether the tables are there; raises BadInput if not."""
         self.connection = connection
         self.schema = schema or self.default_schema
+        self.origin = cache(self._find_origin)
+        self._ids: Iterator[Any] = iter(())
+        self._ahead: deque[Any] = deque()
         for table, needed in self.columns.items():
             self._require(table, needed)
 
@@ -51,6 +58,41 @@ class TableSource(Source):
         """Return a transaction of the connection."""
         return engine_for_connection(self.connection).transaction(self.connection)
 
+    @abstractmethod
+    def ids(self, cursor: Any, name: str) -> None:
+        """Select the ids of the messages that wait, in the order in which they are to be read."""
+
+    @abstractmethod
+    def items(self, name: str, ids: Sequence[Any], *, lock: bool) -> list[Item]:
+        """Return those of some messages that still wait, in any order."""
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Sort the ids once, for all batches; what comes to the queue later is not among them."""
+        with self.connection.cursor(name="rowq_import", withhold=True) as cursor:
+            cursor.itersize = _IDS_AT_A_TIME
+            self.ids(cursor, name)
+            self._ids = (row[0] for row in cursor)
+            self._ahead.clear()
+            yield
+
+    def page(self, name: str, count: int, *, lock: bool) -> list[Item]:
+        """Return the next messages; read twice as many each time, as they may be large."""
+        batch = Batch(count)
+        step = 1
+        while ids := self._next_ids(min(step, batch.room)):
+            items = {item.id: item for item in self.items(name, ids, lock=lock)}
+            for number in ids:
+                if number in items and not batch.add(items[number]):
+                    return batch.items
+                self._ahead.popleft()
+            step *= 2
+        return batch.items
+
+    def _next_ids(self, count: int) -> list[Any]:
+        self._ahead.extend(islice(self._ids, max(0, count - len(self._ahead))))
+        return list(islice(self._ahead, count))
+
     def table(self, name: str) -> sql.Identifier:
         """Return a table of the other queue's as a part of a statement."""
         return sql.Identifier(self.schema, name)
@@ -67,7 +109,11 @@ class TableSource(Source):
         return int(self.rows(statement, values, **parts)[0][0])
 
     def deleted(self, statement: str, values: Sequence[Any], **parts: sql.Composable) -> int:
-        """Run a delete and return how many rows it met."""
+        """Run a delete and return how many rows it met; the transaction is to end after it.
+
+        Triggers of the other queue may name its tables without the schema.
+        """
+        self._run("set local search_path to {schema}", (), {"schema": sql.Identifier(self.schema)})
         return int(self._run(statement, values, parts).rowcount)
 
     def _run(
@@ -87,6 +133,21 @@ class TableSource(Source):
                 (self.schema, table),
             )
         }
+
+    def _find_origin(self, table: str) -> str:
+        """Return what tells a table from all others, of other databases and before it was dropped.
+
+        The system identifier is that of the server's files.
+        """
+        (row,) = self.rows(
+            "select s.system_identifier, d.oid, c.oid"
+            " from pg_catalog.pg_control_system() s, pg_catalog.pg_database d,"
+            " pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
+            " where d.datname = pg_catalog.current_database()"
+            " and n.nspname = %s and c.relname = %s",
+            (self.schema, table),
+        )
+        return origin_of(*row)
 
     def _require(self, table: str, needed: Sequence[str]) -> None:
         there = self.columns_of(table)
