@@ -345,8 +345,9 @@ export interface Columns {
     /** Finished messages moved to the archive. */
     archived: number;
     /**
-     * What was deleted row by row: messages from the archive, and attempts older than history_days.
-     * Call again at once while it is batch_size or more.
+     * What was deleted row by row: messages from the archive, attempts older than history_days,
+     * and, by maintain on PostgreSQL, results older than result_seconds. Call again at once while
+     * it is batch_size or more.
      */
     purged: number;
     /** Archive partitions dropped whole. */

@@ -40,7 +40,7 @@ begin
     set session unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
-        /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1048576), */
+        /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1073741824), */
         /*M!100600 tmp_disk_table_size = greatest(@@tmp_disk_table_size, 1073741824), */
         /*M!100600 default_regex_flags = '', */
         /*M!100600 max_error_count = cast(greatest(@@max_error_count, 64) as unsigned), */

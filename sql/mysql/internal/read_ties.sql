@@ -15,6 +15,18 @@ begin
 -- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_tokenless are ids that have no token of their group, and p_with_keys is whether a dedup key counts.
 -- locks     all of the message rows, if asked for
 -- differs   PostgreSQL reads them as it deletes the messages
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
+    declare exit handler for sqlexception
+    begin
+        set session group_concat_max_len = v_cut_at;
+        resignal;
+    end;
+
+    -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below whatever
+    -- their keys.
+    if json_length(p_messages) > 300 then
+        set session group_concat_max_len = 1073741824;
+    end if;
     if p_is_locking then
         -- Lock every row, so that nobody comes to wait for one of them any more. The limit keeps
         -- the engine from locking only those that the condition below wants. An old snapshot may
@@ -53,6 +65,9 @@ begin
         where (m.group_key is not null and t.message_id is null)
            or (p_with_keys and m.dedup_key is not null)
            or m.has_successors;
+    end if;
+    if @@group_concat_max_len <> v_cut_at then
+        set session group_concat_max_len = v_cut_at;
     end if;
 end//
 delimiter ;

@@ -31,6 +31,13 @@ begin
                     resignal;
                 end if;
             end;
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
+            -- the keys of more than 300 messages may be longer.
+            /*M!100600
+            if json_length(p_message_ids) > 300 then
+                call rowq.internal_pin_session(@@timestamp);
+            end if;
+            */
             call rowq.internal_begin_work(v_owns_transaction);
 
             if p_message_ids is null then

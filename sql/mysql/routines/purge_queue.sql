@@ -31,6 +31,9 @@ begin
                     resignal;
                 end if;
             end;
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
+            -- the keys of many messages are longer.
+            /*M!100600 call rowq.internal_pin_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);

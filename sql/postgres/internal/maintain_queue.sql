@@ -2,6 +2,7 @@ create or replace function rowq.internal_maintain_queue(
     p_queue      rowq.queue,
     p_is_idle    boolean,
     p_batch_size integer,
+    p_until      timestamp with time zone,
     p_frontiers  bigint[],
     p_locked     text[],
     p_maintained integer[],
@@ -29,7 +30,6 @@ declare
     v_may_sweep   boolean;
     v_started     timestamp with time zone;
     v_writers     xid8;
-    v_until       timestamp with time zone;
 begin
     -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
     -- call maintain. Finding that out costs more the more locks the server has, so what was found
@@ -164,17 +164,17 @@ begin
     end if;
 
     -- The same holds for results and history, but that they have lanes once some were purged. More
-    -- than a batch of each goes only for a tenth of a second, because what was promoted and reaped
-    -- waits for the end of this transaction. An error is a warning, as in the archive.
-    v_until := clock_timestamp() + interval '100 milliseconds';
+    -- than a batch of each goes only until p_until, and results leave history half of that time. An
+    -- error is a warning, as in the archive.
     if 'result' <> all (p_locked) and (
         p_queue.result_seconds > 0 or v_may_sweep
         or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5)
     ) then
         begin
-            perform rowq.internal_purge_results(
-                p_queue.part_id, p_queue.result_seconds, p_batch_size, v_until, p_frontiers[3],
-                v_writers
+            v_started := clock_timestamp();
+            o_purged := o_purged + rowq.internal_purge_results(
+                p_queue.part_id, p_queue.result_seconds, p_batch_size,
+                v_started + (p_until - v_started) / 2, p_frontiers[3], v_writers
             );
         exception
             when others then
@@ -191,7 +191,7 @@ begin
     ) then
         begin
             o_purged := o_purged + rowq.internal_purge_history(
-                p_queue.part_id, p_queue.history_days, p_batch_size, v_until, p_frontiers[3],
+                p_queue.part_id, p_queue.history_days, p_batch_size, p_until, p_frontiers[3],
                 v_writers
             );
         exception

@@ -6,12 +6,12 @@ create or replace function rowq.internal_purge_results(
     p_frontier bigint,
     p_writers  xid8
 )
-returns void
+returns integer
 language plpgsql
 set lock_timeout = '1s'
 as $$
 -- routine   internal_purge_results
--- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago, and until p_until up to ten times as many.
+-- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago, and until p_until up to ten times as many; return how many.
 -- promise   P13 P32
 -- locks     result rows, passing over locked ones; the table, waited for a second
 declare
@@ -50,11 +50,12 @@ begin
           and f.lane = -5
         limit 1;
         if not found then
-            return;
+            return 0;
         end if;
     end if;
     perform rowq.internal_move_floor(
         p_part_id, -5::smallint, v_purged > 0, true, p_frontier, p_writers
     );
+    return v_purged;
 end;
 $$;

@@ -39,6 +39,10 @@ declare
     v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];
+    -- More than a batch of results and history goes only till then, whatever the number of queues,
+    -- because what was promoted and reaped waits for the end of this transaction.
+    v_until      constant timestamp with time zone :=
+        clock_timestamp() + interval '100 milliseconds';
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
@@ -69,8 +73,8 @@ begin
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, expired,
              v_locked, v_maintained
         from rowq.internal_maintain_queue(
-            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_frontiers, v_locked,
-            v_maintained
+            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_until, v_frontiers,
+            v_locked, v_maintained
         ) m;
         return next;
     end loop;

@@ -5,9 +5,25 @@
 \set ON_ERROR_STOP on
 \encoding UTF8
 begin;
+-- Who may create in schema public must not have its operators taken here for built-in ones.
+set local search_path = pg_catalog, pg_temp;
+set local standard_conforming_strings = on;
+set local quote_all_identifiers = off;
 
 do $$
 begin
+    -- As preflight.sql says: the owner of the database can set the role of every session in it.
+    if session_user <> current_user and exists (
+        select 1
+        from pg_roles r
+        where r.rolname = session_user
+          and r.rolsuper
+    ) then
+        raise exception 'RQ803 missing_privilege: superuser % acts as %', session_user, current_user
+            using errcode = 'RQ803', hint = format(
+                'Connect as %I, or find out who set the role: alter database %I reset role;',
+                current_user, current_database());
+    end if;
     if to_regprocedure('rowq.version()') is null then
         raise exception 'RQ802 foreign_schema: rowq is not in this database'
             using errcode = 'RQ802', hint = 'Install it first: rowq migrate';
@@ -113,7 +129,7 @@ as $$
 -- routine   internal_hide
 -- purpose   Let a claimed message be delivered again at another time; return it, null if the claim is gone.
 -- locks     as extend_lease or retry_later
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ711
 declare
     v_seconds double precision := extract(epoch from p_until - clock_timestamp());
     v_until   timestamp with time zone;
@@ -121,10 +137,15 @@ begin
     -- No lease is made shorter, and none is longer than a day: what is to come back sooner or later
     -- than that is given back, to be delivered at its time.
     if p_until >= p_lease_until and v_seconds between 0 and 86400 then
-        select e.lease_until into v_until
-        from rowq.extend_lease(
-            p_queue_name, p_claim_id, greatest(ceil(v_seconds)::integer, 1)
-        ) e;
+        begin
+            select e.lease_until into v_until
+            from rowq.extend_lease(
+                p_queue_name, p_claim_id, greatest(ceil(v_seconds)::integer, 1)
+            ) e;
+        exception
+            when sqlstate 'RQ721' then
+                null; -- Its worker has finished it since it was looked up.
+        end;
     else
         select r.due_at into v_until
         from rowq.retry_later(
@@ -275,24 +296,33 @@ as $$
 -- errors    RQ701 RQ711
 -- differs   PostgreSQL only
 declare
-    v_removed  bigint;
-    v_more     bigint;
-    v_claim_id bigint := 0;
+    v_removed bigint;
+    v_more    bigint;
+    v_last_id bigint := 0;
+    v_claims  bigint[];
+    v_size    integer := 1000;
 begin
     select p.removed into v_removed
     from rowq.purge_queue(queue_name, true) p;
 
     loop
-        select min(l.claim_id) into v_claim_id
-        from rowq.list_claims(queue_name, v_claim_id, 1) l;
-        exit when v_claim_id is null;
+        v_claims := array(
+            select l.claim_id
+            from rowq.list_claims(queue_name, v_last_id, v_size) l
+            order by l.claim_id
+        );
+        exit when v_claims = '{}';
+        -- A block with an exception is a transaction of its own each time, so it has many claims.
         begin
             select count(*) into v_more
-            from rowq.complete(queue_name, v_claim_id) c;
+            from unnest(v_claims) u (claim_id)
+            cross join lateral rowq.complete(queue_name, u.claim_id) c;
             v_removed := v_removed + v_more;
+            v_last_id := v_claims[cardinality(v_claims)];
         exception
+            -- A worker has finished one of them meanwhile, which the next look does not find.
             when sqlstate 'RQ721' then
-                null; -- Its worker has finished it meanwhile.
+                v_size := greatest(v_size / 10, 1);
         end;
     end loop;
     return v_removed;
@@ -375,7 +405,12 @@ declare
     v_queue_name text;
 begin
     for v_queue_name in select s.queue_name from rowq.queue_stats(null, 1) s loop
-        return next pgmq.metrics(v_queue_name);
+        begin
+            return next pgmq.metrics(v_queue_name);
+        exception
+            when sqlstate 'RQ701' then
+                null; -- It has been dropped since it was listed.
+        end;
     end loop;
 end;
 $$;
@@ -552,6 +587,12 @@ begin
             using errcode = 'RQ711';
     end if;
 
+    -- An array may have several dimensions, and count from another number than 1.
+    msgs := array(select unnest(msgs));
+    if headers is not null then
+        headers := array(select unnest(headers));
+    end if;
+
     -- A call of enqueue_batch takes ten thousand messages. A body that is no string would be stored
     -- as JSON text, so a JSON string is given as its text, too.
     return query
@@ -714,7 +755,7 @@ as $$
 -- version   1
 -- purpose   Take up to qty messages, each under a claim of its own, and hide each for vt seconds.
 -- promise   none
--- locks     as reap and dequeue_fast
+-- locks     as dequeue_fast and reap
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   PostgreSQL only
@@ -723,6 +764,8 @@ declare
     v_found   record;
     v_claims  bigint[] := '{}'::bigint[];
     v_ids     bigint[] := '{}'::bigint[];
+    v_is_last boolean := false;
+    v_ends_at timestamp with time zone := 'infinity';
 begin
     if conditional <> '{}' then
         perform pgmq.internal_refuse('a condition');
@@ -732,13 +775,19 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    perform r.reaped from rowq.reap(queue_name) r;
     while cardinality(v_ids) < qty loop
         select d.claim_id, d.message_id, d.attempt, d.headers, d.body, d.body_binary,
                d.enqueued_at, d.lease_until
         into v_found
         from rowq.dequeue_fast(queue_name, 1, 'pgmq', least(greatest(vt, 1), 86400)) d;
-        exit when not found;
+        if not found then
+            -- Take back what others have not deleted in time, but nothing that this call has read.
+            exit when v_is_last or v_ends_at <= clock_timestamp();
+            perform r.reaped
+            from rowq.reap(queue_name, least(qty - cardinality(v_ids), 1000)) r;
+            v_is_last := true;
+            continue;
+        end if;
 
         v_message.msg_id := v_found.message_id;
         v_message.read_ct := v_found.attempt;
@@ -750,6 +799,7 @@ begin
         end;
         v_message.message := pgmq.internal_json(v_found.body, v_found.body_binary);
         v_message.headers := v_found.headers;
+        v_ends_at := least(v_ends_at, v_found.lease_until);
         v_claims := v_claims || v_found.claim_id;
         v_ids := v_ids || v_found.message_id;
         return next v_message;
@@ -784,7 +834,7 @@ as $$
 -- version   1
 -- purpose   Do what read does, and look again until there is a message or the time is up.
 -- promise   none
--- locks     as reap and dequeue_fast
+-- locks     as dequeue_fast and reap
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   PostgreSQL only
@@ -812,7 +862,7 @@ as $$
 -- version   1
 -- purpose   Take up to qty messages and finish them at once.
 -- promise   none
--- locks     as reap, dequeue_fast and complete
+-- locks     as dequeue_fast, complete and reap
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   PostgreSQL only
@@ -821,13 +871,13 @@ declare
     v_found    record;
     v_left     integer := qty;
     v_claim_id bigint;
+    v_is_last  boolean := false;
 begin
     if qty is null then
         raise exception 'RQ711 invalid_argument: qty must be given'
             using errcode = 'RQ711';
     end if;
 
-    perform r.reaped from rowq.reap(queue_name) r;
     while v_left > 0 loop
         v_claim_id := null;
         for v_found in
@@ -845,7 +895,12 @@ begin
             v_left := v_left - 1;
             return next v_message;
         end loop;
-        exit when v_claim_id is null;
+        if v_claim_id is null then
+            exit when v_is_last;
+            perform r.reaped from rowq.reap(queue_name, least(v_left, 1000)) r;
+            v_is_last := true;
+            continue;
+        end if;
         perform c.outcome from rowq.complete(queue_name, v_claim_id) c;
     end loop;
 end;
@@ -867,7 +922,7 @@ as $$
 -- promise   none
 -- locks     as extend_lease or retry_later
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ711
 -- differs   PostgreSQL only
 declare
     v_message pgmq.message_record;
@@ -916,7 +971,7 @@ as $$
 -- promise   none
 -- locks     as extend_lease or retry_later
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ711
 -- differs   PostgreSQL only
 begin
     return query
@@ -941,7 +996,7 @@ as $$
 -- promise   none
 -- locks     as extend_lease or retry_later
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ711
 -- differs   PostgreSQL only
 begin
     return query
@@ -962,7 +1017,7 @@ as $$
 -- promise   none
 -- locks     as extend_lease or retry_later
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ711
 -- differs   PostgreSQL only
 begin
     return query
@@ -1004,15 +1059,18 @@ as $$
 -- version   1
 -- purpose   Finish messages, read or not; return the ids of those that were there.
 -- promise   none
--- locks     as complete or cancel
+-- locks     as complete or cancel, in the order of the ids
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ705 RQ711
 -- differs   PostgreSQL only
+declare
+    v_message_id bigint;
 begin
-    return query
-    select u.message_id
-    from unnest(msg_ids) u (message_id)
-    where pgmq.internal_delete(queue_name, u.message_id);
+    for v_message_id in select u.message_id from unnest(msg_ids) u (message_id) order by 1 loop
+        if pgmq.internal_delete(queue_name, v_message_id) then
+            return next v_message_id;
+        end if;
+    end loop;
 end;
 $$;
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import rowq
+from tests.engine_only.mysql.costs import part_of
 from tests.engines.base import Connection
 from tests.helpers.queues import CheckedQueue, Connect, new_queue
 
@@ -102,3 +103,26 @@ def test_the_current_database_of_the_caller_is_not_looked_into(
     queue.via(other).call("maintain")
     assert other.execute("select database()").fetchone() == (database,)
     connection.execute("drop database rowq_test_other")
+
+
+@pytest.mark.promise("P10", "P12")
+def test_ten_thousand_dead_messages_with_long_keys_are_reset(
+    connection: Connection, queue: CheckedQueue
+) -> None:
+    """MariaDB cuts what its functions put together, at a megabyte unless it is told otherwise."""
+    digits = " union all ".join(f"select {digit} d" for digit in range(10))
+    value = "1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d"
+    tables = " cross join ".join(f"({digits}) {name}" for name in "abce")
+    part = part_of(connection, queue.name)
+    connection.execute(
+        "insert into rowq.message (part_id, enqueued_at, dedup_key, body)"
+        f" select {part}, utc_timestamp(6), lpad(n.n, 60, 'k'), 'x'"
+        f" from (select {value} as n from {tables}) n"
+    )
+    connection.execute(
+        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
+        f" select part_id, message_id, 11, 1, utc_timestamp(6) from rowq.message"
+        f" where part_id = {part}"
+    )
+    done = queue.call("reset", max_messages=10000)
+    assert [row.outcome for row in done] == ["reset"] * 10000

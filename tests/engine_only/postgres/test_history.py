@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_limits import change
 from tests.engine_only.postgres.test_plans import Plan, Watched, faults, nodes
 from tests.engine_only.postgres.test_results import fewest, fill
 from tests.engines.base import Connection, wait_until
@@ -248,3 +249,29 @@ def test_neither_archive_nor_results_nor_history_waits_for_who_holds_another_of_
             }
             assert left == {name: (2 * (name == held),) for name in tables}
         call(kept, "maintain")
+
+
+@pytest.mark.promise("P19", "P32", "P37")
+@pytest.mark.parametrize(("budget", "purged"), [("-1 second", 20), ("1 hour", 60)])
+def test_the_time_for_more_than_a_batch_is_one_for_all_queues(
+    kept: Connection, budget: str, purged: int
+) -> None:
+    """And what was purged is told, of results too, so that who calls again at once keeps up."""
+    for number in range(19):
+        call(kept, "create_queue", queue_name=f"kept{number}", history_days=3)
+    kept.execute("update rowq.queue set result_seconds = 60")
+    kept.execute(
+        "insert into rowq.result (part_id, message_id, finished_at, state)"
+        " select part_id, -i, clock_timestamp() - interval '1 hour', 'completed'"
+        " from rowq.queue, generate_series(1, 30) i"
+    )
+    kept.execute(
+        "insert into rowq.history"
+        " (part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
+        " select part_id, 1, -i, -i, clock_timestamp() - interval '5 days',"
+        " clock_timestamp() - interval '5 days', 'completed'"
+        " from rowq.queue, generate_series(1, 30) i"
+    )
+    change(kept, "maintain(text, integer)", "interval '100 milliseconds'", f"interval '{budget}'")
+    rows = call(kept, "maintain", batch_size=10)
+    assert [row.purged for row in rows] == [purged] * 20

@@ -3,11 +3,12 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_plans import Watched, faults
-from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 from tests.helpers.calls import call, dequeue
 from tests.stored_times import pass_seconds
 
@@ -96,25 +97,30 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
 def leased_beside_a_holder(server: Server, open_owner: Open) -> int:
     """Return how many of 4 places two dequeues of 3 have taken; the second waited for the first."""
     holder, waiter = open_owner(), open_owner()
-    holder.execute("alter function rowq.internal_lock_gate(integer) set lock_timeout = '20s'")
+    be_patient(holder, GATE[0])
     fill(holder, 9)
     holder.execute("begin")
     taken = len(dequeue(holder, QUEUE, 3))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(dequeue, waiter, QUEUE, 3)
-        wait_until_blocked(server, server.session_id(waiter), server.session_id(holder))
+        wait_until(lambda: server.waits_at_gate(server.session_id(waiter)), "it waits")
         holder.execute("commit")
         return taken + len(running.result(20))
 
 
+def change(connection: Connection, routine: str, old: str, new: str) -> None:
+    """Put something else in the place of a part of a routine."""
+    [(source,)] = connection.execute(
+        "select pg_get_functiondef(%s::regprocedure)", [f"rowq.{routine}"]
+    ).fetchall()
+    assert old in source
+    connection.execute(source.replace(old, new).encode())
+
+
 def drop_second_look(owner: Connection) -> None:
     """Let a dequeue act on what it saw before it had the gate."""
-    [(source,)] = owner.execute(
-        "select pg_get_functiondef('rowq.internal_admit(integer, integer)'::regprocedure)"
-    ).fetchall()
     second = "return rowq.internal_room(p_part_id, p_wanted);"
-    assert second in source
-    owner.execute(source.replace(second, "return v_room;").encode())
+    change(owner, "internal_admit(integer, integer)", second, "return v_room;")
 
 
 @pytest.mark.promise("P28", "P29")
@@ -205,41 +211,75 @@ def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
     assert statements_of_maintain(QUEUE) == statements_of_maintain("unlimited")
 
 
-@pytest.mark.promise("P28")
-@pytest.mark.parametrize(
-    ("routine", "holding", "waiting"),
-    [
-        (
-            "internal_lock_gate(integer)",
-            "select from rowq.gate for update",
-            "select rowq.internal_lock_gate(part_id) from rowq.queue",
-        ),
-        (
-            "internal_try_enter_group(integer, text)",
-            "select rowq.internal_enter_group(part_id, 'group') from rowq.queue",
-            "select rowq.internal_try_enter_group(part_id, 'group') from rowq.queue",
-        ),
-    ],
+GATE = (
+    "internal_lock_gate(integer)",
+    "select from rowq.gate for update",
+    "select rowq.internal_lock_gate(part_id) from rowq.queue",
 )
-def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
+GROUP = (
+    "internal_try_enter_group(integer, text)",
+    "select rowq.internal_enter_group(part_id, 'group') from rowq.queue",
+    "select rowq.internal_try_enter_group(part_id, 'group') from rowq.queue",
+)
+LATER = "set statement_timeout = '150ms'"
+"""After the time that either routine waits, which the tests put off."""
+
+
+def be_patient(connection: Connection, routine: str) -> None:
+    """Let a routine wait for a minute."""
+    if routine == GATE[0]:
+        change(connection, routine, "interval '100 milliseconds'", "interval '1 minute'")
+    else:
+        connection.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
+
+
+@pytest.mark.promise("P28")
+@pytest.mark.parametrize("how", ["cancel", "statement_timeout"])
+@pytest.mark.parametrize(("routine", "holding", "waiting"), [GATE, GROUP])
+def test_a_cancel_and_a_statement_timeout_end_a_wait(
     limited: Connection,
     open_owner: Open,
     server: Server,
     routine: str,
     holding: str,
     waiting: str,
+    how: str,
+) -> None:
+    be_patient(limited, routine)
+    other = open_owner()
+    own = server.session_id(other)
+    if how == "statement_timeout":
+        other.execute(LATER)
+    with limited.transaction(), ThreadPoolExecutor(1) as pool:
+        limited.execute(holding)
+        call = pool.submit(lambda: other.execute(waiting).fetchone())
+        if how == "cancel":
+            wait_until(
+                lambda: server.waits_at_gate(own) or own in server.waiting_sessions(), "it waits"
+            )
+            time.sleep(0.15)
+            limited.execute("select pg_cancel_backend(%s)", [own])
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            call.result(20)
+
+
+@pytest.mark.promise("P22")
+def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
+    limited: Connection, open_owner: Open, server: Server
 ) -> None:
     """PostgreSQL shows a time-out so at the very end of the first of the two waits for a row.
 
     That moment cannot be chosen, so the time-out is put off, and a real cancel comes in its place.
     """
-    limited.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
+    routine, holding, waiting = GROUP
+    change(limited, routine, "interval '30 milliseconds'", "interval '1 minute'")
+    be_patient(limited, routine)
     other = open_owner()
     own = server.session_id(other)
     with limited.transaction(), ThreadPoolExecutor(1) as pool:
         limited.execute(holding)
         call = pool.submit(lambda: other.execute(waiting).fetchone())
         wait_until_blocked(server, own, by=server.session_id(limited))
-        time.sleep(0.2)
+        time.sleep(0.05)
         limited.execute("select pg_cancel_backend(%s)", [own])
-        assert call.result(20) in [(False,), (None,)]
+        assert call.result(20) == (None,)

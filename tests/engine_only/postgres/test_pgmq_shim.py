@@ -191,6 +191,56 @@ def test_more_than_one_batch_goes_in_at_once_and_in_order(shim: Connection, made
     assert [row[0] for row in popped] == list(range(1, 10002))
 
 
+def test_an_array_that_begins_at_another_number_is_sent_whole(shim: Connection, made: str) -> None:
+    shim.execute(
+        "select pgmq.send_batch(%s, '[0:2]={1,2,3}'::jsonb[],"
+        """ '[5:7]={"{\\"a\\": 1}","{\\"a\\": 2}","{\\"a\\": 3}"}'::jsonb[])""",
+        [made],
+    )
+    read = shim.execute("select message, headers from pgmq.read(%s, 30, 9)", [made]).fetchall()
+    assert read == [(number, {"a": number}) for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("routine", ["read(%s, 30, {})", "pop(%s, {})"])
+def test_what_is_ready_is_read_before_anything_is_taken_back(
+    shim: Connection, made: str, routine: str
+) -> None:
+    def taken(qty: int) -> list[int]:
+        called = routine.format(qty)
+        return [row[0] for row in shim.execute(f"select message from pgmq.{called}", [made])]
+
+    shim.execute("select pgmq.send_batch(%s, array['1', '2']::jsonb[])", [made])
+    shim.execute("select pgmq.read(%s, 30, 2)", [made])
+    shim.execute("update rowq.claim set lease_until = now()")
+    shim.execute("select pgmq.send(%s, '3')", [made])
+    assert taken(1) == [3]
+    assert taken(1) == [1]
+    assert taken(5) == [2]
+
+
+def test_every_message_that_was_read_is_purged(shim: Connection, made: str) -> None:
+    shim.execute("select pgmq.send_batch(%s, array_fill('1'::jsonb, array[1100]))", [made])
+    shim.execute("select count(*) from pgmq.read(%s, 600, 1050)", [made])
+    assert shim.execute("select pgmq.purge_queue(%s)", [made]).fetchone() == (1100,)
+    assert shim.execute("select queue_length from pgmq.metrics(%s)", [made]).fetchone() == (0,)
+
+
+def test_messages_are_deleted_in_the_order_of_their_ids(shim: Connection, made: str) -> None:
+    sent = [shim.execute("select pgmq.send(%s, '1')", [made]).fetchone()[0] for _ in range(3)]
+    given = [sent[2], sent[0], sent[1], sent[0]]
+    deleted = shim.execute("select pgmq.delete(%s, %s::bigint[])", [made, given]).fetchall()
+    assert [row[0] for row in deleted] == sent
+
+
+def test_set_vt_leaves_out_a_message_that_ends_meanwhile(shim: Connection, made: str) -> None:
+    for seconds in (60, -1):
+        hidden = shim.execute(
+            "select pgmq.internal_hide(%s, 1, 1, now(), now() + make_interval(secs => %s))",
+            [made, seconds],
+        )
+        assert hidden.fetchone() == (None,)
+
+
 def test_a_message_that_another_transaction_holds_is_not_waited_for_for_ever(
     shim: Connection, open_shim: Open, made: str
 ) -> None:
@@ -262,6 +312,39 @@ def test_public_may_do_nothing_and_the_owner_is_rowq_s(shim: Connection) -> None
     assert found[1:] == (0, ["rowq_owner"], True)
     usage = shim.execute("select has_schema_privilege('public', 'pgmq', 'usage')").fetchone()
     assert usage == (False,)
+
+
+@pytest.mark.promise("P16")
+def test_no_operator_of_another_role_is_used_to_install_it(shim: Connection) -> None:
+    """Whoever may create in public could else have it run by a superuser."""
+    operators = {
+        "||": ("text[]", "text[]", "text[]"),
+        "=": ("oid", "regnamespace", "boolean"),
+    }
+    for name, (left, right, result) in operators.items():
+        shim.execute(
+            f"create function public.taken({left}, {right}) returns {result} language plpgsql"
+            " as $$ begin raise exception 'the operator was taken'; end; $$"
+        )
+        shim.execute(
+            f"create operator public.{name}"
+            f" (leftarg = {left}, rightarg = {right}, function = public.taken)"
+        )
+    try:
+        shim.execute(text_of_shim())
+    finally:
+        shim.execute("rollback")
+        for left, right, _ in operators.values():
+            shim.execute(f"drop function public.taken({left}, {right}) cascade")
+
+
+@pytest.mark.promise("P16")
+def test_a_superuser_who_acts_as_another_role_is_refused(shim: Connection) -> None:
+    shim.execute("set role rowq_owner")
+    with pytest.raises(psycopg.Error, match=r"RQ803 .* acts as rowq_owner"):
+        shim.execute(text_of_shim())
+    shim.execute("rollback")
+    shim.execute("reset role")
 
 
 def test_it_may_be_installed_again_and_keeps_what_uses_its_types(
