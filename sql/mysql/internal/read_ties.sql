@@ -22,8 +22,8 @@ begin
         resignal;
     end;
 
-    -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below whatever
-    -- their keys.
+    -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below
+    -- whatever their keys.
     if json_length(p_messages) > 300 then
         set session group_concat_max_len = 1073741824;
     end if;
