@@ -101,10 +101,12 @@ class Guard:
 
 async def _asked(settings: Settings, request: Request) -> Level:
     """Return what the application's own function says; it may be asynchronous."""
-    if inspect.iscoroutinefunction(settings.authorize):
-        level: Level = await settings.authorize(request)
+    authorize = settings.authorize
+    # An object that is called like a function is asynchronous by its method.
+    if any(map(inspect.iscoroutinefunction, (authorize, authorize.__call__))):
+        level: Level = await authorize(request)  # type: ignore[misc]
         return level
-    answer = await to_thread.run_sync(settings.authorize, request)
+    answer = await to_thread.run_sync(authorize, request)
     if inspect.isawaitable(answer):
         answer = await answer
     return answer
@@ -122,9 +124,17 @@ def _check_origin(request: Request) -> None:
     """Refuse what another site has sent; a program that is no browser says nothing of a site."""
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     origin = request.headers.get("Origin")
-    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("Host")
+    is_own = origin is None or _place_of(origin) == request.headers.get("Host")
     if site not in {"same-origin", "none"} or not is_own:
         raise HTTPException(HTTPStatus.FORBIDDEN, "this was sent by another site")
+
+
+def _place_of(address: str) -> str | None:
+    """Return the name and port of an address; None for what is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return None
 
 
 class Signer:
