@@ -43,7 +43,7 @@ def refused_arguments(routine: Routine) -> dict[str, Any]:
 
 
 def may_call(connection: Any, routine: Routine) -> bool:
-    """Return whether this account may call a routine, without an effect; any other error is a no."""
+    """Return whether this account may call a routine, without an effect; an error means no."""
     arguments = refused_arguments(routine)
     try:
         engine_for_connection(connection).call(connection, routine.name, arguments)

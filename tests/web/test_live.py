@@ -179,9 +179,10 @@ def test_who_comes_later_or_again_is_told_everything(
         wait_until(lambda: everything <= set(again.told), "who comes again is told")
         counts = [stream.told.count("queues") for stream in (second, again)]
         queue.resume_queue()
-        for stream, count in zip((second, again), counts, strict=True):
-            wait_until(lambda s=stream, c=count: s.told.count("queues") > c, "both are told")
-            stream.close()
+        wait_until(lambda: second.told.count("queues") > counts[0], "the other one is told")
+        wait_until(lambda: again.told.count("queues") > counts[1], "and who has come again")
+        second.close()
+        again.close()
 
 
 def test_what_is_done_during_a_look_is_looked_at_again(

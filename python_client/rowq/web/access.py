@@ -104,12 +104,10 @@ async def _asked(settings: Settings, request: Request) -> Level:
     authorize = settings.authorize
     # An object that is called like a function is asynchronous by its method.
     if any(map(inspect.iscoroutinefunction, (authorize, authorize.__call__))):
-        level: Level = await authorize(request)  # type: ignore[misc]
-        return level
-    answer = await to_thread.run_sync(authorize, request)
-    if inspect.isawaitable(answer):
-        answer = await answer
-    return answer
+        answer = authorize(request)
+    else:
+        answer = await to_thread.run_sync(authorize, request)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def host_of(authority: str) -> str:
