@@ -183,7 +183,7 @@ def test_a_file_of_passwords_lets_its_users_in(
         answer = client.get("/static/rowq.css", headers=headers)
         assert answer.status_code == 401, headers
         assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-    no_text = client.get("/static/rowq.css", headers={"Authorization": b"Basic \xe9"})
+    no_text = client.get("/static/rowq.css", headers={b"Authorization": b"Basic \xe9"})
     assert no_text.status_code == 401
     for bad in ("", "anna:plain\n", "anna:scrypt$00$00\n"):
         file.write_text(bad)

@@ -91,12 +91,15 @@ def test_a_change_is_told_and_nothing_is_asked_when_nobody_looks(
     with served(database_url) as (address, site):
         sampler = site.samplers["database"]
         stream = Stream(f"{address}/events")
-        wait_until(lambda: "queues" in stream.told, "the first look is told")
-        queue.pause_queue()
+        wait_until(lambda: "queues" in stream.told, "who comes is told everything")
+        wait_until(lambda: bool(sampler.points(queue.name, 0)), "it was looked at")
         count = stream.told.count("queues")
+        queue.pause_queue()
         wait_until(lambda: stream.told.count("queues") > count, "the pause is told")
+        wait_until(lambda: len(sampler.points(queue.name, 0)) > 1, "it was looked at again")
         assert "list_claims" not in calls
-        assert "paused" in get(f"{address}/parts/queue?name={queue.name}")[1]
+        address_of_part = f"{address}/parts/queue?name={queue.name}"
+        wait_until(lambda: "paused" in get(address_of_part)[1], "the pause is shown")
         points = json.loads(get(f"{address}/queue/points?name={queue.name}")[1])
         assert len(points) == 6
         assert points[0] == sorted(points[0])

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import inspect
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
 from anyio import to_thread
@@ -101,13 +102,14 @@ class Guard:
 
 async def _asked(settings: Settings, request: Request) -> Level:
     """Return what the application's own function says; it may be asynchronous."""
-    authorize = settings.authorize
+    authorize: Any = settings.authorize
     # An object that is called like a function is asynchronous by its method.
     if any(map(inspect.iscoroutinefunction, (authorize, authorize.__call__))):
         answer = authorize(request)
     else:
         answer = await to_thread.run_sync(authorize, request)
-    return await answer if inspect.isawaitable(answer) else answer
+    level: Level = await answer if inspect.isawaitable(answer) else answer
+    return level
 
 
 def host_of(authority: str) -> str:
