@@ -38,11 +38,18 @@ def build(target: Path) -> int:
         return build_main([*arguments, "-c", f"{source}/docs", str(source), str(target)])
 
 
+def _is_replaceable(target: Path) -> bool:
+    """Whether a folder may be deleted: there is nothing in it, or a site that Sphinx has made."""
+    return target.is_dir() and ((target / "objects.inv").is_file() or not any(target.iterdir()))
+
+
 def main() -> None:
     """Write the site to the folder that the command line names, in the place of an older one."""
     parser = argparse.ArgumentParser(prog="python -m docs.build", description="Build the site.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
     target = parser.parse_args().folder
+    if target.exists() and not _is_replaceable(target):
+        parser.error(f"{target} is no site of Sphinx's: name a new folder, or an empty one")
     shutil.rmtree(target, ignore_errors=True)
     sys.exit(build(target))
 

@@ -134,8 +134,8 @@ def _java(routine: Routine, needed: list[Parameter]) -> str:
     call = _postgres(routine, needed, lambda _place, _name: "?")
     lines = [f'PreparedStatement call = connection.prepareStatement(\n    "{call}");']
     lines += [_set(place, one) for place, one in enumerate(needed, start=1)]
-    has_rows = routine.kind != "procedure"
-    lines.append("ResultSet rows = call.executeQuery();" if has_rows else "call.execute();")
+    # Who calls a procedure gets its row, too.
+    lines.append("ResultSet rows = call.executeQuery();")
     return "```java\n" + "\n".join(lines) + "\n```"
 
 

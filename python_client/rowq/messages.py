@@ -386,6 +386,10 @@ class Attempt:
     error: str | None
 
 
+LAST_ID = 2**63 - 1
+"""No message's id is greater: to list those before it begins with the newest."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
     """A message that failed for good."""

@@ -35,11 +35,16 @@ def remedy_of(error: BaseException | None) -> str:
     return ""
 
 
-def may_call(connection: Any, routine: Routine) -> bool:
-    """Return whether this account may call a routine, without an effect."""
+def refused_arguments(routine: Routine) -> dict[str, Any]:
+    """Return arguments with which a routine has no effect: who may call it is refused."""
     queue_name = _NO_NAME if routine.name == "create_queue" else _NOWHERE
     inputs = dict.fromkeys(one.name for one in routine.parameters if one.direction == "in")
-    arguments = inputs | plain_arguments(routine, queue_name)
+    return inputs | plain_arguments(routine, queue_name)
+
+
+def may_call(connection: Any, routine: Routine) -> bool:
+    """Return whether this account may call a routine, without an effect; an error means no."""
+    arguments = refused_arguments(routine)
     try:
         engine_for_connection(connection).call(connection, routine.name, arguments)
     except Refused:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import snowballstemmer
 
-from docs import picture
-from docs.calls import ENGINES, on_mysql
+from docs import build, picture
+from docs.calls import ENGINES, by_language, on_mysql
 from rowq.contract import load_contract
 from rowq.engines.calls import inputs_of
 from tests.helpers.npm import package
@@ -35,6 +35,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return target
+
+
+def test_a_folder_that_is_no_site_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "letter").write_text("dear")
+    monkeypatch.setattr(sys, "argv", ["docs.build", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        build.main()
+    assert ended.value.code == 2
+    assert (tmp_path / "letter").read_text() == "dear"
+
+
+def test_java_reads_the_row_of_a_procedure() -> None:
+    for name in ("dequeue_wait", "wait_for_result"):
+        assert "call.executeQuery();" in dict(by_language(load_contract().routine(name)))["Java"]
 
 
 class _Loaded(HTMLParser):

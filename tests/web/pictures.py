@@ -41,7 +41,7 @@ def main(directory: Path | None) -> None:
                 "schedules": "schedules",
                 "schedule": "schedule?queue=reports&name=nightly",
                 "topics": "topics",
-                "health": "health?examine=1",
+                "health": "health",
             }
             if directory is None:
                 with window(browser, width=1000, height=640) as shown:

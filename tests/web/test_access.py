@@ -15,6 +15,8 @@ from starlette.testclient import TestClient
 
 import rowq
 import rowq.web
+from rowq.engines.patience import TookTooLongError
+from rowq.session import OwnedSession
 from rowq.web import passwords
 from rowq.web.passwords import BadPasswordFile, Passwords, ProxyUser, write_password
 from tests.helpers.worker_queue import MakeQueue
@@ -35,6 +37,7 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
         ({"Origin": "http://testserver.evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": ""}, 403),
+        ({"Origin": "http://[x"}, 403),
         ({"Origin": "http://testserver", "Sec-Fetch-Site": "same-site"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": ""}, 403),
@@ -88,16 +91,25 @@ def test_every_answer_keeps_a_browser_strict(browser: Browser) -> None:
 
 def test_a_name_that_leads_here_from_elsewhere_is_refused() -> None:
     app = rowq.web.create_app(
-        NOWHERE, authorize=lambda _: "act", allow_hosts=["localhost", "Queues.example", "::1"]
+        NOWHERE,
+        authorize=lambda _: "act",
+        allow_hosts=["localhost", "Queues.example", "::1", "other.example:8443", "[::2]:8443"],
     )
     client = TestClient(app)
     for host, status in (
         ("localhost", 200), ("localhost:8700", 200), ("queues.EXAMPLE:1", 200), ("[::1]:8700", 200),
+        ("other.example:8443", 200), ("[::2]:1", 200),
         ("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("[::1", 421),
     ):  # fmt: skip
         answer = client.get("/static/rowq.css", headers={"Host": host})
         assert answer.status_code == status, host
     assert client.get("/live", headers={"Host": "10.0.0.7:8700"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["", "http://queues.example", "[::1", ":8443"])
+def test_a_host_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(rowq.InvalidArgument):
+        rowq.web.create_app(NOWHERE, authorize=lambda _: "act", allow_hosts=[name])
 
 
 def test_who_may_not_look_sees_nothing_and_who_looks_sees_no_message(
@@ -171,6 +183,8 @@ def test_a_file_of_passwords_lets_its_users_in(
         answer = client.get("/static/rowq.css", headers=headers)
         assert answer.status_code == 401, headers
         assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    no_text = client.get("/static/rowq.css", headers={b"Authorization": b"Basic \xe9"})
+    assert no_text.status_code == 401
     for bad in ("", "anna:plain\n", "anna:scrypt$00$00\n"):
         file.write_text(bad)
         with pytest.raises(BadPasswordFile):
@@ -179,8 +193,52 @@ def test_a_file_of_passwords_lets_its_users_in(
         write_password(file, "a b", "x")
 
 
-def test_a_proxy_names_the_user() -> None:
-    client = TestClient(rowq.web.create_app(NOWHERE, authorize=ProxyUser("X-User")))
+def test_a_login_that_fails_is_logged_and_few_wait_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(passwords, "_COST", 2)
+    file = tmp_path / "passwords"
+    write_password(file, "anna", "right")
+    login = Passwords(file)
+    client = TestClient(rowq.web.create_app(NOWHERE, authorize=login))
+    assert client.get("/static/rowq.css", headers=basic("anna", "right")).status_code == 200
+    assert client.get("/static/rowq.css", headers=basic("anna\nx", "wrong")).status_code == 401
+    assert caplog.messages == ["login of 'anna\\nx' from testclient: refused"]
+    login._waiting = passwords._MOST_WAITING
+    assert client.get("/static/rowq.css", headers=basic("anna", "other")).status_code == 503
+    assert client.get("/static/rowq.css", headers=basic("anna", "right")).status_code == 200
+
+
+def test_a_new_file_of_passwords_is_no_link_to_another_one(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (tmp_path / ".passwords.new").symlink_to(other)
+    write_password(tmp_path / "passwords", "anna", "right")
+    assert not other.exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["passwords"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "proxies", "status"),
+    [
+        ("127.0.0.1", [], 200),
+        ("::1", [], 200),
+        ("10.0.0.2", [], 403),
+        ("10.0.0.2", ["10.0.0.2"], 200),
+        ("::ffff:10.0.0.2", ["10.0.0.0/24"], 200),
+        ("127.0.0.1", ["10.0.0.2"], 403),
+        ("nowhere", ["10.0.0.2"], 403),
+    ],
+)
+def test_only_a_proxy_names_the_user(peer: str, proxies: list[str], status: int) -> None:
+    login = ProxyUser("X-User", proxies) if proxies else ProxyUser("X-User")
+    app = rowq.web.create_app(NOWHERE, authorize=login)
+    client = TestClient(app, client=(peer, 50000))
+    assert client.get("/static/rowq.css", headers={"X-User": "anna"}).status_code == status
+
+
+def test_a_proxy_names_one_user() -> None:
+    app = rowq.web.create_app(NOWHERE, authorize=ProxyUser("X-User"))
+    client = TestClient(app, client=("127.0.0.1", 50000))
     assert client.get("/static/rowq.css", headers={"X-User": "anna"}).status_code == 200
     for names in ([], [("X-User", "")], [("X-User", "anna"), ("X-User", "root")]):
         assert client.get("/static/rowq.css", headers=names).status_code == 403
@@ -205,7 +263,6 @@ def test_it_is_mounted_with_the_application_s_own_login(
         assert 'href="/a%20b/rowq/static/rowq.css"' in text
         assert f'href="/a%20b/rowq/queue?name={made}"' in text
         assert client.get("/a b/rowq/static/rowq.css").status_code == 200
-        browser = Browser(client)
         with caplog.at_level("INFO", "rowq.web"):
             done = client.post(
                 "/a b/rowq/queue/pause",
@@ -214,7 +271,6 @@ def test_it_is_mounted_with_the_application_s_own_login(
             )
         assert done.url.path == "/a b/rowq/queue"
         assert f"{made}: paused" in done.text
-        del browser
     (line,) = [one.getMessage() for one in caplog.records if one.name == "rowq.web"]
     assert line == f"'anna\\nforged line' on database: pause_queue '{made}': {made}: paused"
     page.state.site.end()
@@ -229,6 +285,11 @@ def test_several_databases_have_pages_of_their_own(database_url: str, made: str)
         assert 'data-events="/db/prod/events?claims=1"' in page
         assert "paused" in browser.send(page, "/queue/pause").text
         assert browser.get("/queue", name=made).status_code == 404
+        assert "data-events" not in index
+        assert "<nav" not in index
+        found = browser.client.get("/db/prod", follow_redirects=False)
+        assert found.headers["Location"] == "prod/"
+        assert browser.get("/db/prod/queue/").status_code == 404
     for wrong in ({}, {"a/b": database_url}, {"..": database_url}):
         with pytest.raises(rowq.InvalidArgument):
             rowq.web.create_app(wrong, authorize=lambda _: "act")
@@ -236,6 +297,39 @@ def test_several_databases_have_pages_of_their_own(database_url: str, made: str)
         rowq.web.create_app(database_url, authorize=lambda _: "act", interval=0)
     with pytest.raises(rowq.EngineUnknown):
         rowq.web.create_app("nothing://here", authorize=lambda _: "act")
+
+
+def test_one_database_that_cannot_be_looked_at_hides_no_other(
+    database_url: str, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with browsing({"prod": database_url, "bad": NOWHERE, "slow": database_url}) as browser:
+        site = browser.client.app.state.site  # type: ignore[attr-defined]
+
+        def hang(**_: object) -> None:
+            raise TookTooLongError("it hangs")
+
+        monkeypatch.setattr(site.samplers["slow"], "sample", hang)
+        index = browser.page("/")
+        assert "it hangs" in index
+        assert 'href="/db/prod/"' in index
+        assert made in browser.page("/db/prod/")
+
+
+def test_an_error_that_passes_takes_no_right(
+    database_url: str, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = OwnedSession.call
+
+    def lost(self: OwnedSession, routine: str, *arguments: Any) -> Any:
+        if routine == "get_message":
+            raise rowq.ConnectionLost("gone for a moment")
+        return before(self, routine, *arguments)
+
+    with browsing(database_url) as browser:
+        monkeypatch.setattr(OwnedSession, "call", lost)
+        assert browser.get("/").status_code == 503
+        monkeypatch.setattr(OwnedSession, "call", before)
+        assert f"Pause {made}" in browser.page("/")
 
 
 def test_a_notice_is_the_page_s_own(browser: Browser) -> None:

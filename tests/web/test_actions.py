@@ -1,10 +1,13 @@
 """Every button: what it does, what the log says of it, and what is refused."""
 
 import logging
+import threading
 
 import pytest
 
 import rowq
+from rowq.web import batches, databases
+from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.web.browsing import Browser, browsing, forms, said
 
@@ -165,6 +168,82 @@ def test_a_reset_ends_although_the_messages_die_again(
     done = browser.send(step.text, "/batch", do="reset")
     assert said(done.text) == "1,100 messages reset"
     assert queue.counts()[3] == 1000
+
+
+def test_an_old_message_that_dies_meanwhile_stays(
+    browser: Browser, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH", 2)
+    queue = make_queue(lease_seconds=600)
+    queue.fill(2)
+    taken = queue.dequeue_fast(2)
+    queue.fail_now(taken[0].claim_id, error="ValueError: no")
+    queue.fill(1)
+    (old,) = queue.dequeue_fast()
+    make_dead(queue, 1)
+    page = browser.page("/dead", queue=queue.name)
+    step = browser.send(page, "/batch", scope="all", do="discard")
+    assert "2 of about 3 discarded" in step.text
+    queue.fail_now(old.claim_id, error="ValueError: no")
+    step = browser.send(step.text, "/batch", do="discard")
+    assert said(step.text) == "3 messages discarded"
+    assert [message.message_id for message in queue.list_dead()] == [old.message_id]
+
+
+def test_a_purge_goes_on_where_counting_stops(
+    browser: Browser, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH", 3)
+    monkeypatch.setattr(batches, "MAX_COUNT", 3)
+    queue = make_queue()
+    queue.fill(7)
+    done = browser.send(browser.page("/queue", name=queue.name), "/batch", typed=queue.name)
+    for _ in range(2):
+        done = browser.send(done.text, "/batch")
+    assert said(done.text) == "7 messages purged"
+    assert queue.counts() == (0, 0, 0, 0)
+
+
+def test_nothing_that_is_sent_makes_a_line_in_the_log(
+    browser: Browser, made: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    forged = "1\n2026 INFO 'root' on database: drop_queue\x85\u2028"
+    for path, fields in (
+        ("/batch", {"do": "purge", "typed": made, "scope": "chosen", "id": forged}),
+        ("/batch", {"do": "reset", "scope": "chosen", "id": forged}),
+        ("/batch", {"do": "reset", "scope": "group", "cause": forged}),
+        ("/queue/create", {"queue": forged}),
+        ("/topics/bind", {"topic": forged}),
+        ("/schedule/pause", {"schedule": forged}),
+    ):
+        browser.post(path, **{"queue": made, **fields})
+    lines = log_of(caplog)
+    assert len(lines) == 5
+    assert f"purge_queue '{made}' all that waits: 0 purged" in lines[0]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_what_outlasts_its_page_is_logged_as_it_ends(
+    browser: Browser, made: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    before = rowq.Queue.pause_queue
+
+    def slow(self: rowq.Queue, name: str) -> rowq.QueueOutcome:
+        go_on.wait(60)
+        return before(self, name)
+
+    token = browser.token()
+    browser.page("/")
+    monkeypatch.setattr(rowq.Queue, "pause_queue", slow)
+    monkeypatch.setattr(databases, "_LONGEST_SECONDS", 2.0)
+    answer = browser.post("/queue/pause", queue=made, token=token)
+    assert (answer.status_code, "may still be going on" in answer.text) == (503, True)
+    go_on.set()
+    wait_until(lambda: len(log_of(caplog)) == 2, "the outcome is logged", seconds=30)
+    first, last = log_of(caplog)
+    assert "may still be going on" in first
+    assert last.endswith(f"pause_queue '{made}': {made}: paused")
 
 
 def test_what_waits_is_purged_when_the_name_was_typed(

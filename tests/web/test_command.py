@@ -36,6 +36,9 @@ def test_beside_this_machine_it_needs_a_login(run_without_database: Run, host: s
         (["--url", "a=postgresql://x/y", "--url", "postgresql://x/y"], "a name of its own"),
         (["--url", "a=postgresql://x/y", "--url", "a=postgresql://x/z"], "a name of its own"),
         (["--url", "a/b=postgresql://x/y"], "the URL must begin with"),
+        (["--proxy", "10.0.0.2"], "--proxy goes with"),
+        (["--trust-proxy-user", "X", "--proxy", "anywhere"], "an address or a network"),
+        (["--trust-proxy-user", "X", "--host", "0.0.0.0"], "--proxy ADDRESS"),  # noqa: S104
         (["--password-file", "/nowhere", "--trust-proxy-user", "X"], "give either"),
         (["--set-password", "anna"], "goes with --password-file"),
     ],

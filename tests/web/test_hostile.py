@@ -161,7 +161,23 @@ def test_causes_are_the_lines_that_say_what_went_wrong() -> None:
     assert cause_of("\n first \nsecond") == "first"
     assert cause_of(None) == cause_of(" ") == "no error was given"
     assert kind_of(traceback) == "shop.NoStock"
-    assert kind_of("no stock of xyzzy") == "an error that is not shown"
+    hidden = "an error that is not shown"
+    for error, kind in (
+        ("no stock of xyzzy", hidden),
+        ("xyzzy: not there", hidden),
+        ("secret", hidden),
+        ("KeyError: 'xyzzy'", "KeyError"),
+        ("StopIteration", "StopIteration"),
+        ("shop.NoStock: xyzzy", "shop.NoStock"),
+        (
+            "java.lang.IllegalStateException: xyzzy\n\tat shop.Xyzzy",
+            "java.lang.IllegalStateException",
+        ),
+        (f"{traceback}xyzzy.com: more of what it says\nxyzzy: 1", "shop.NoStock"),
+        (f"{traceback.replace('shop.NoStock', 'x.Y')}\nDuring that\n\n{traceback}", "shop.NoStock"),
+        (traceback.replace("shop.NoStock", "xyzzy"), hidden),
+    ):
+        assert kind_of(error) == kind, error
 
 
 def dead(number: int, error: str) -> rowq.DeadMessage:

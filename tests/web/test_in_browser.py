@@ -123,11 +123,27 @@ def test_long_five_thousand_dead_are_reset_with_progress(
         page = one.page
         page.goto(f"{address}/dead?queue={queue.name}")
         seen: list[str] = []
-        page.on("response", lambda answer: seen.append(answer.url))
+        held: list[play.Route] = []
+
+        def hold(route: play.Route) -> None:
+            seen.append(route.request.url)
+            if len(seen) == 2:
+                held.append(route)
+            else:
+                route.continue_()
+
+        # The second step waits until the progress of the first one was seen.
+        page.route("**/batch", hold)
         page.get_by_role("button", name="Reset all 5,000").click()
         play.expect(page.locator("progress")).to_be_visible()
+        play.expect(page.get_by_role("status").last).to_contain_text("1,000 of about 5,000 reset")
+        for _ in range(PATIENCE // 50):
+            if held:
+                break
+            page.wait_for_timeout(50)
+        held[0].continue_()
         play.expect(page.get_by_role("status").last).to_have_text("5,000 messages reset")
-        assert sum(url.endswith("/batch") for url in seen) == 5
+        assert len(seen) == 5
     assert queue.counts() == (5_000, 0, 0, 0)
 
 

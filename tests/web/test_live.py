@@ -11,6 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import rowq
 import rowq.web
@@ -88,12 +91,15 @@ def test_a_change_is_told_and_nothing_is_asked_when_nobody_looks(
     with served(database_url) as (address, site):
         sampler = site.samplers["database"]
         stream = Stream(f"{address}/events")
-        wait_until(lambda: "queues" in stream.told, "the first look is told")
-        queue.pause_queue()
+        wait_until(lambda: "queues" in stream.told, "who comes is told everything")
+        wait_until(lambda: bool(sampler.points(queue.name, 0)), "it was looked at")
         count = stream.told.count("queues")
+        queue.pause_queue()
         wait_until(lambda: stream.told.count("queues") > count, "the pause is told")
+        wait_until(lambda: len(sampler.points(queue.name, 0)) > 1, "it was looked at again")
         assert "list_claims" not in calls
-        assert "paused" in get(f"{address}/parts/queue?name={queue.name}")[1]
+        address_of_part = f"{address}/parts/queue?name={queue.name}"
+        wait_until(lambda: "paused" in get(address_of_part)[1], "the pause is shown")
         points = json.loads(get(f"{address}/queue/points?name={queue.name}")[1])
         assert len(points) == 6
         assert points[0] == sorted(points[0])
@@ -133,6 +139,94 @@ def test_a_stream_ends_with_the_server(database_url: str) -> None:
         stream = Stream(f"{address}/events")
         wait_until(lambda: bool(stream.told), "something is told")
     wait_until(lambda: stream.has_ended, "the stream ends")
+
+
+def test_mounted_a_page_is_ended_by_its_application(database_url: str, made: str) -> None:
+    page = rowq.web.create_app(database_url, authorize=lambda _: "act", interval=0.1)
+    host = Starlette(routes=[Mount("/rowq", page)])
+    config = uvicorn.Config(host, log_config=None, log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/rowq"
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            assert made in get(f"{address}/")[1]
+            stream = Stream(f"{address}/events")
+            wait_until(lambda: bool(stream.told), "something is told")
+        finally:
+            rowq.web.end(page)
+            wait_until(lambda: stream.has_ended, "the stream ends")
+            assert Stream(f"{address}/events").status == 503
+            server.should_exit = True
+            thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_who_comes_later_or_again_is_told_everything(
+    database_url: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    everything = {"queues", "health", "claims"}
+    with served(database_url) as (address, site):
+        first = Stream(f"{address}/events")
+        wait_until(lambda: everything <= set(first.told), "the first one is told")
+        second = Stream(f"{address}/events")
+        wait_until(lambda: everything <= set(second.told), "the second one is told")
+        first.close()
+        wait_until(lambda: len(site.samplers["database"]._viewers) == 1, "one has left", seconds=60)
+        count = second.told.count("queues")
+        queue.pause_queue()
+        wait_until(lambda: second.told.count("queues") > count, "the pause is told")
+        again = Stream(f"{address}/events")
+        wait_until(lambda: everything <= set(again.told), "who comes again is told")
+        counts = [stream.told.count("queues") for stream in (second, again)]
+        queue.resume_queue()
+        wait_until(lambda: second.told.count("queues") > counts[0], "the other one is told")
+        wait_until(lambda: again.told.count("queues") > counts[1], "and who has come again")
+        second.close()
+        again.close()
+
+
+def test_what_is_done_during_a_look_is_looked_at_again(
+    database_url: str, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_queue()
+    sampler = Sampler(Database("x", database_url), 3600)
+    before = sampling._look
+
+    def slow(*arguments: Any) -> Any:
+        found = before(*arguments)
+        queue.pause_queue()
+        sampler.expire()
+        return found
+
+    monkeypatch.setattr(sampling, "_look", slow)
+    assert not sampler.sample().queue(queue.name).is_paused  # type: ignore[union-attr]
+    monkeypatch.setattr(sampling, "_look", before)
+    assert sampler.sample().queue(queue.name).is_paused  # type: ignore[union-attr]
+
+
+def test_a_look_that_fails_is_not_the_last_one(
+    database_url: str, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_queue()
+    before, failed = sampling._look, threading.Event()
+
+    def broken(*_: Any) -> Any:
+        failed.set()
+        raise ZeroDivisionError
+
+    with served(database_url) as (address, _):
+        stream = Stream(f"{address}/events")
+        wait_until(lambda: bool(stream.told), "something is told")
+        monkeypatch.setattr(sampling, "_look", broken)
+        assert failed.wait(60)
+        monkeypatch.setattr(sampling, "_look", before)
+        count = stream.told.count("queues")
+        queue.pause_queue()
+        wait_until(lambda: stream.told.count("queues") > count, "the pause is told", seconds=30)
+        stream.close()
 
 
 @pytest.mark.usefixtures("made")

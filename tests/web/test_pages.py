@@ -59,7 +59,10 @@ def test_an_admin_sees_every_page_and_all_of_a_message(
     assert file.headers["Content-Disposition"].startswith("attachment")
     found = browser.page("/queue/find", name=queue.name, key=PLANTED)
     assert PLANTED in found
-    assert "<h2>Examination</h2>" in browser.page("/health", examine=1)
+    examined = browser.send(browser.page("/health"), "/health/examine")
+    assert "<h2>Examination</h2>" in examined.text
+    with browser.client.app.state.site.databases["database"].examining:  # type: ignore[attr-defined]
+        assert browser.send(examined.text, "/health/examine").status_code == 409
 
 
 def test_a_monitor_sees_no_body_header_or_key_and_no_button(
@@ -70,7 +73,6 @@ def test_a_monitor_sees_no_body_header_or_key_and_no_button(
     answers += [monitor.get(path, **{name: queue.name}) for path, name in OF_A_QUEUE]
     answers += [
         monitor.get("/schedule", queue=queue.name, name="nightly"),
-        monitor.get("/health", examine=1),
         monitor.get("/metrics"),
     ]
     for answer in answers:
@@ -82,6 +84,7 @@ def test_a_monitor_sees_no_body_header_or_key_and_no_button(
         monitor.get("/queue/find", name=queue.name, key=PLANTED),
         monitor.post("/message/reset", queue=queue.name, id=dead),
         monitor.post("/queue/pause", queue=queue.name),
+        monitor.post("/health/examine"),
         monitor.post("/batch", queue=queue.name, do="reset", scope="all"),
     ]
     assert [answer.status_code for answer in refused] == [403] * len(refused)

@@ -7,11 +7,10 @@ import typer
 from rowq.cli.database import open_queue
 from rowq.cli.options import AsJson, QueueName, Url, header_pairs, moment
 from rowq.cli.output import finish, print_json, print_rows
-from rowq.messages import Cancelled, Discarded
+from rowq.messages import LAST_ID, Cancelled, Discarded
 
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
-LAST_ID = 2**63 - 1
 _MOST = 10_000
 """Messages that one call may touch."""
 

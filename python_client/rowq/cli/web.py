@@ -62,6 +62,13 @@ def web(
         str | None,
         typer.Option(metavar="HEADER", help="Header in which a proxy names who has logged in."),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where that proxy asks from, this machine unless given; may be repeated.",
+        ),
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Name by which browsers call it; may be repeated."),
@@ -79,11 +86,16 @@ def web(
     if set_password is not None:
         _set_password(password_file, set_password)
         return
-    authorize, is_open = _login(password_file, trust_proxy_user)
+    authorize, is_open = _login(password_file, trust_proxy_user, proxy)
     if is_open and not _is_local(host):
         raise typer.BadParameter(
             f"beside this machine ({host}) it needs a login: --password-file FILE, or"
             " --trust-proxy-user HEADER behind a proxy that asks"
+        )
+    if trust_proxy_user is not None and not proxy and not _is_local(host):
+        raise typer.BadParameter(
+            f"beside this machine ({host}) anybody could send that header: --proxy ADDRESS says"
+            " which address the proxy asks from"
         )
     if not _BASE_PATH.fullmatch(base_path):
         raise typer.BadParameter(f"--base-path is a path such as /rowq, got {base_path!r}")
@@ -104,16 +116,23 @@ def web(
     )
 
 
-def _login(password_file: Path | None, header: str | None) -> tuple["Authorize", bool]:
+def _login(
+    password_file: Path | None, header: str | None, proxies: list[str] | None
+) -> tuple["Authorize", bool]:
     """Return what lets users in, and whether that is everybody."""
-    from rowq.web.passwords import Passwords, ProxyUser
+    from rowq.web.passwords import LOOPBACK, Passwords, ProxyUser
 
     if password_file is not None and header is not None:
         raise typer.BadParameter("give either --password-file or --trust-proxy-user")
+    if proxies and header is None:
+        raise typer.BadParameter("--proxy goes with --trust-proxy-user")
     if password_file is not None:
         return Passwords(password_file), False
     if header is not None:
-        return ProxyUser(header), False
+        try:
+            return ProxyUser(header, proxies or LOOPBACK), False
+        except ValueError as error:
+            raise typer.BadParameter(f"--proxy is an address or a network: {error}") from None
     return lambda _request: "act", True
 
 

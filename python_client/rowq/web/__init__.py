@@ -16,8 +16,8 @@ try:
 except ImportError as error:
     raise PackageMissing("rowq.web needs Starlette and Jinja2: pip install 'rowq[web]'") from error
 
-from rowq.web.app import create_app
+from rowq.web.app import create_app, end
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "end"]
 
 del jinja2, starlette

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import inspect
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
 from anyio import to_thread
@@ -101,13 +102,14 @@ class Guard:
 
 async def _asked(settings: Settings, request: Request) -> Level:
     """Return what the application's own function says; it may be asynchronous."""
-    if inspect.iscoroutinefunction(settings.authorize):
-        level: Level = await settings.authorize(request)
-        return level
-    answer = await to_thread.run_sync(settings.authorize, request)
-    if inspect.isawaitable(answer):
-        answer = await answer
-    return answer
+    authorize: Any = settings.authorize
+    # An object that is called like a function is asynchronous by its method.
+    if any(map(inspect.iscoroutinefunction, (authorize, authorize.__call__))):
+        answer = authorize(request)
+    else:
+        answer = await to_thread.run_sync(authorize, request)
+    level: Level = await answer if inspect.isawaitable(answer) else answer
+    return level
 
 
 def host_of(authority: str) -> str:
@@ -122,9 +124,17 @@ def _check_origin(request: Request) -> None:
     """Refuse what another site has sent; a program that is no browser says nothing of a site."""
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     origin = request.headers.get("Origin")
-    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("Host")
+    is_own = origin is None or _place_of(origin) == request.headers.get("Host")
     if site not in {"same-origin", "none"} or not is_own:
         raise HTTPException(HTTPStatus.FORBIDDEN, "this was sent by another site")
+
+
+def _place_of(address: str) -> str | None:
+    """Return the name and port of an address; None for what is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return None
 
 
 class Signer:

@@ -9,8 +9,9 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from rowq.engines.patience import TookTooLongError
 from rowq.queue import Queue
-from rowq.web.databases import is_foreseen
+from rowq.web.databases import GoesOnError, is_foreseen
 from rowq.web.pages.queue import ALTERED
 from rowq.web.view import View
 
@@ -45,6 +46,8 @@ def act(routine: str, work: Action) -> Callable[[View], Any]:
 def require(view: View, routine: str) -> None:
     """Raise HTTPException unless the user and the account may call a routine."""
     if not view.can(routine):
+        # The account may have been given more since it was last asked what it may do.
+        view.database.forget_rights()
         raise HTTPException(
             HTTPStatus.FORBIDDEN, f"the account of this page may not call {routine}"
         )
@@ -59,18 +62,41 @@ def described(view: View) -> str:
 async def logged(
     view: View, what: str, work: Callable[[Queue], Any], said: Callable[[Any], str]
 ) -> Any:
-    """Return what `work` returns, and log it as a line; raises what it raises, and logs that."""
-    who = f"{view.user!r} on {view.database.name}"
+    """Return what `work` returns, and log it as a line; raises what it raises, and logs that.
+
+    The line is written by the thread that works, which goes on when the page waits no longer.
+    """
+    what = f"{view.user!r} on {view.database.name}: {what}"
+    begun = False
+
+    def log(level: int, outcome: str) -> None:
+        LOG.log(level, "%s", _one_line(f"{what}: {outcome}"))
+
+    def noted(queue: Queue) -> Any:
+        nonlocal begun
+        begun = True
+        try:
+            result = work(queue)
+        except Exception as error:
+            if is_foreseen(error):
+                log(logging.WARNING, view.database.described(error))
+            raise
+        finally:
+            view.sampler.expire()
+        log(logging.INFO, said(result))
+        return result
+
     try:
-        result = await view.run(work)
-    except Exception as error:
-        if is_foreseen(error):
-            LOG.warning("%s: %s: %s", who, what, view.database.described(error))
+        return await view.run(noted)
+    except TookTooLongError as error:
+        if isinstance(error, GoesOnError) or not begun:
+            log(logging.WARNING, view.database.described(error))
         raise
-    finally:
-        view.sampler.expire()
-    LOG.info("%s: %s: %s", who, what, said(result))
-    return result
+
+
+def _one_line(text: str) -> str:
+    """Return a text as one line: what is not to be printed is written as Python writes it."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _create_queue(view: View, queue: Queue) -> Done:

@@ -1,5 +1,6 @@
 """Puts the page together: what is asked for at which address, and what an error looks like."""
 
+import ipaddress
 import logging
 import re
 import secrets
@@ -8,23 +9,25 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import anyio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from rowq.errors import InvalidArgument
-from rowq.web.access import Guard, Signer
+from rowq.web.access import Guard, Signer, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
 from rowq.web.databases import Database, is_foreseen, status_of
+from rowq.web.examination import examine
 from rowq.web.formats import FILTERS
 from rowq.web.pages import dead, machines, message, others, overview, queue
-from rowq.web.sampler import Sampler
+from rowq.web.sampler import Sample, Sampler
 from rowq.web.settings import Authorize, Settings
 from rowq.web.view import View
 
@@ -127,14 +130,14 @@ def create_app(
         read_only: whether every POST is refused, and no button shown.
         hide_errors: whether of an error its type alone is shown: its text may quote a message.
         hide_bodies: whether bodies, headers, keys and results are hidden from everybody.
-        allow_hosts: names that the page may be called by, without a port; None, where the
-            application sees to that, is any.
+        allow_hosts: names that the page may be called by, at any port; None, where the application
+            sees to that, is any.
         key: what forms are signed with, random unless given: several processes that answer for the
             same address need the same.
 
     Raises:
         EngineUnknown: a URL is none of rowq's.
-        InvalidArgument: a name or the interval is not as it should be.
+        InvalidArgument: a name, a host or the interval is not as it should be.
     """
     urls = {"database": url} if isinstance(url, str) else dict(url)
     if not urls or not all(map(_NAME.fullmatch, urls)):
@@ -148,7 +151,7 @@ def create_app(
         read_only=read_only,
         hide_errors=hide_errors,
         hide_bodies=hide_bodies,
-        allow_hosts=None if allow_hosts is None else {name.lower() for name in allow_hosts},
+        allow_hosts=None if allow_hosts is None else {_host(name) for name in allow_hosts},
         key=secrets.token_bytes(32) if key is None else key,
     )
     site = Site(urls, settings)
@@ -162,8 +165,38 @@ def create_app(
         middleware=[Middleware(Guard, settings=settings)],
         exception_handlers={HTTPException: _refused(site)},
     )
+    app.router.redirect_slashes = False
     app.state.site = site
     return app
+
+
+def end(app: Starlette) -> None:
+    """End the streams of a page that create_app has made, and close its connections.
+
+    To be called when the server that serves it begins to end: it waits for answers that are not
+    over, and a browser that follows changes gets one for ten minutes.
+    """
+    app.state.site.end()
+
+
+def to_folder(path: str) -> Route:
+    """Return what leads from a path to the same one with a slash, whatever a proxy calls it."""
+
+    async def answer(_: Request) -> Response:
+        return RedirectResponse(f"{path.rpartition('/')[2]}/")
+
+    return Route(path, answer)
+
+
+def _host(name: str) -> str:
+    """Return a host's name or address without a port; raises InvalidArgument."""
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        host = host_of(name)
+    if not host or "/" in name:
+        raise InvalidArgument(f"a host is a name or an address, got {name!r}")
+    return host
 
 
 def _databases(site: Site) -> list[BaseRoute]:
@@ -171,9 +204,11 @@ def _databases(site: Site) -> list[BaseRoute]:
     databases = list(site.databases.values())
     if len(databases) == 1:
         return _routes(site, databases[0])
-    below = [
-        Mount(f"/db/{database.name}", routes=_routes(site, database)) for database in databases
-    ]
+    below: list[BaseRoute] = []
+    for database in databases:
+        path = f"/db/{database.name}"
+        pages = Router(_routes(site, database), redirect_slashes=False)
+        below += [to_folder(path), Mount(path, pages)]
     return [Route("/", _index(site)), *below]
 
 
@@ -181,7 +216,7 @@ def _routes(site: Site, database: Database) -> list[BaseRoute]:
     looks = [Route(path, _answer(site, database, page)) for path, page in _PAGES.items()]
     acts = [
         Route(path, _answer(site, database, page), methods=["POST"])
-        for path, page in {**ACTIONS, "/batch": batch}.items()
+        for path, page in {**ACTIONS, "/batch": batch, "/health/examine": examine}.items()
     ]
     return [*looks, *acts]
 
@@ -195,28 +230,48 @@ def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], A
             await view.prepare()
             return await page(view)
         except HTTPException as error:
-            return view.page("error.html", error.status_code, text=error.detail)
+            return await view.page("error.html", error.status_code, text=error.detail)
         except Exception as error:
             if not is_foreseen(error):
                 _log.exception("%s cannot be shown", request.url.path)
-                return view.page("error.html", 500, text="failed; the log says why")
+                return await view.page("error.html", 500, text="failed; the log says why")
             status = status_of(error)
             if status == HTTPStatus.FORBIDDEN:
                 database.forget_rights()
-            return view.page("error.html", status, text=database.described(error))
+            return await view.page("error.html", status, text=database.described(error))
 
     return answer
 
 
 def _index(site: Site) -> Callable[[Request], Any]:
-    """Return what shows all databases."""
+    """Return what shows all databases, those too that cannot be looked at."""
 
     async def answer(request: Request) -> Response:
         views = [View(request, site, database) for database in site.databases.values()]
-        found = [(view.database.name, await view.sample()) for view in views]
-        return views[0].page("index.html", databases=found)
+        found: dict[str, tuple[Sample | None, str | None]] = {}
+
+        async def look(view: View) -> None:
+            found[view.database.name] = await _looked_at(view)
+
+        async with anyio.create_task_group() as group:
+            for view in views:
+                group.start_soon(look, view)
+        rows = [(name, *found[name]) for name in site.databases]
+        return await views[0].page("index.html", databases=rows)
 
     return answer
+
+
+async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
+    """Return what was found in a database, and why nothing newer was."""
+    try:
+        sample = await view.sample()
+    except Exception as error:
+        if is_foreseen(error):
+            return None, view.database.described(error)
+        _log.exception("%s cannot be shown", view.database.name)
+        return None, "failed; the log says why"
+    return sample, sample.error
 
 
 def _ready(site: Site) -> Callable[[Request], Any]:

@@ -7,15 +7,17 @@ on stands in the form. Without script there is a button for the next step.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from rowq.messages import LAST_ID
 from rowq.queue import Queue
 from rowq.web.actions import check_typed, logged, require
 from rowq.web.causes import ids_of
-from rowq.web.pages.dead import LAST_ID
+from rowq.web.sampler import MAX_COUNT
 from rowq.web.view import View
 
 BATCH = 1_000
@@ -31,7 +33,8 @@ class Step:
     """What one step did, and what is left.
 
     done: messages of all steps so far. after: the last message that was looked at. until: the last
-    one that is meant: what dies meanwhile is not. total: about how many there are.
+    one that is meant. began: when the first step began, by the database's clock: what dies later is
+    not meant, however old it is. total: about how many there are.
     """
 
     done: int
@@ -39,6 +42,7 @@ class Step:
     until: int
     total: int
     is_last: bool
+    began: str = ""
 
 
 async def batch(view: View) -> Response:
@@ -53,7 +57,7 @@ async def batch(view: View) -> Response:
         check_typed(view)
     step = await logged(
         view,
-        f"{_ROUTINES[what]} {name!r} {_scope_of(view)}",
+        f"{_ROUTINES[what]} {name!r} {_scope_of(view, what)}",
         lambda queue: _next(view, queue, what),
         lambda step: f"{step.done - _number(view, 'done')} {WORDS[what]}",
     )
@@ -69,7 +73,7 @@ async def batch(view: View) -> Response:
             )
         return view.back(path, said, **query)
     template = "parts/steps.html" if view.request.headers.get("HX-Request") else "steps.html"
-    return view.page(template, name=name, do=what, scope=scope, step=step, words=WORDS[what])
+    return await view.page(template, name=name, do=what, scope=scope, step=step, words=WORDS[what])
 
 
 def _next(view: View, queue: Queue, what: str) -> Step:
@@ -88,26 +92,46 @@ def _in_order(view: View, queue: Queue, what: str, name: str) -> Step:
     if view.given("scope") not in {"group", "all"} or (view.given("scope") == "group" and not key):
         raise HTTPException(HTTPStatus.BAD_REQUEST, "chosen ones, a group, or all?")
     after, until = _number(view, "after"), _number(view, "until")
-    if not until:
+    began = _moment(view.given("began"))
+    if not until or began is None:
+        began = _now(queue)
         newest = queue.list_dead(name, max_messages=1, before_message_id=LAST_ID)
         until = newest[0].message_id if newest else 0
     page = queue.list_dead(name, after_message_id=after, max_messages=BATCH)
     meant = [message for message in page if message.message_id <= until]
-    done = _number(view, "done") + _apply(queue, what, name, ids_of(meant, key))
+    dead = [message for message in meant if message.died_at <= began]
+    done = _number(view, "done") + _apply(queue, what, name, ids_of(dead, key))
     is_last = len(meant) < BATCH or meant[-1].message_id >= until
     after = meant[-1].message_id if meant else until
-    return Step(done, after, until, max(_number(view, "total"), done), is_last)
+    total = max(_number(view, "total"), done)
+    return Step(done, after, until, total, is_last, began.isoformat())
 
 
 def _purge(view: View, queue: Queue, name: str) -> Step:
-    """Purge no more than there was at the beginning: producers may go on."""
+    """Purge until nothing waits; how much that is, is not counted to its end."""
     total, done = _number(view, "total"), _number(view, "done")
     if not total:
-        (stats,) = queue.queue_stats(name, max_count=100_000_000)
+        (stats,) = queue.queue_stats(name, max_count=MAX_COUNT)
         total = stats.ready + stats.delayed + (stats.blocked or 0)
     removed = queue.purge_queue(name, max_messages=BATCH).removed
     done += removed
-    return Step(done, 0, 0, total, is_last=removed < BATCH or done >= total)
+    return Step(done, 0, 0, max(total, done), is_last=removed < BATCH)
+
+
+def _now(queue: Queue) -> datetime:
+    """Return the database's time: the first tick of an interval that begins now, less that."""
+    (tick,) = queue.next_ticks(interval_seconds=1, max_ticks=1)
+    return tick - timedelta(seconds=1)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment of a step before; None where there is none; raises HTTPException."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "that is no moment") from None
 
 
 def _apply(queue: Queue, what: str, name: str, ids: list[int]) -> int:
@@ -133,12 +157,14 @@ def _number(view: View, field: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
-def _scope_of(view: View) -> str:
-    """Return which messages are meant, for the log."""
+def _scope_of(view: View, what: str) -> str:
+    """Return which messages are meant, for the log; raises HTTPException for ids that are none."""
+    if what == "purge":
+        return "all that waits"
     match view.given("scope"):
         case "chosen":
-            ids = view.form.get("id", [])
-            return " ".join(ids[:20]) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
+            ids = _chosen(view)
+            return " ".join(map(str, ids[:20])) + (f" and {len(ids) - 20} more" if ids[20:] else "")
         case "group":
             return f"group {view.given('cause')[:30]!r} after {_number(view, 'after')}"
         case _:

@@ -1,5 +1,6 @@
 """Groups dead messages by what went wrong."""
 
+import builtins
 import hashlib
 import re
 from collections import Counter
@@ -12,7 +13,7 @@ _TRACEBACK = re.compile(r'^Traceback \(most recent call last\)|^ +File "', re.MU
 _NUMBERS = re.compile(
     r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b|\d+", re.IGNORECASE
 )
-_KIND = re.compile(r"[^\W\d][\w.]*(?=:|$)")
+_KIND = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*(?=:|$)")
 # With more causes than this, those that differ by numbers alone are taken together.
 _MANY = 20
 _LONGEST = 300
@@ -47,12 +48,24 @@ def without_numbers(cause: str) -> str:
 
 
 def kind_of(error: str | None) -> str:
-    """Return the type of an error alone: nothing of what it says."""
-    cause = cause_of(error)
-    if cause == NO_ERROR:
-        return cause
-    kind = _KIND.match(cause)
-    return kind[0] if kind else HIDDEN
+    """Return the type of an error alone: nothing of what it says.
+
+    Of a traceback that is where the frames of its last block end: what an error says may go on for
+    lines. A word before a colon is a type only if it looks like one.
+    """
+    lines = [line for line in (error or "").splitlines() if line.strip()]
+    if not lines:
+        return NO_ERROR
+    starts = [number for number, line in enumerate(lines) if _TRACEBACK.match(line)]
+    after = lines[starts[-1] + 1 :] if starts else lines
+    kind = _KIND.match(next((line for line in after if not line[0].isspace()), ""))
+    return kind[0] if kind and _is_type(kind[0]) else HIDDEN
+
+
+def _is_type(name: str) -> bool:
+    known = getattr(builtins, name, None)
+    is_built_in = isinstance(known, type) and issubclass(known, BaseException)
+    return is_built_in or "." in name or name.endswith(("Error", "Exception"))
 
 
 def group_dead(messages: Sequence[DeadMessage]) -> list[Group]:

@@ -11,14 +11,14 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from rowq.contract import load_contract
+from rowq.contract import Routine, load_contract
 from rowq.engines import is_driver_error
 from rowq.engines.patience import TookTooLongError
 from rowq.errors import Refused, RowqError
 from rowq.queue import Queue
-from rowq.rights import may_call, remedy_of
+from rowq.rights import refused_arguments, remedy_of
 from rowq.secrets import without_secrets
-from rowq.session import OwnedSession
+from rowq.session import OwnedSession, Session
 
 Result = TypeVar("Result")
 
@@ -37,6 +37,10 @@ It is called so that it must refuse, which a server may log.
 """
 
 
+class GoesOnError(TookTooLongError):
+    """A call was given up by its page, and may have its effect all the same."""
+
+
 class Database:
     """One database that is shown."""
 
@@ -47,6 +51,8 @@ class Database:
         """
         self.name = name
         self.url = url
+        self.examining = threading.Lock()
+        """Held while somebody examines it: that takes connections of its own."""
         self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._idle: deque[Queue] = deque([Queue(self._session())])
         self._rights: frozenset[str] = frozenset()
@@ -79,7 +85,10 @@ class Database:
         return await in_thread(partial(self.call, work))
 
     def rights(self) -> frozenset[str]:
-        """Return the routines that the account may call; raises what calls raise."""
+        """Return the routines that the account may call; raises what calls raise.
+
+        What is kept is only what the database has answered: an error that passes takes no right.
+        """
         if time.monotonic() >= self._rights_until:
             self._rights = self.call(_rights)
             self._rights_until = time.monotonic() + _RIGHTS_SECONDS
@@ -108,10 +117,13 @@ class Database:
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """Return what `work` returns, in a thread; raises TookTooLongError after a while."""
+    """Return what `work` returns, in a thread; raises GoesOnError after a while."""
     with anyio.move_on_after(_LONGEST_SECONDS):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-    raise TookTooLongError(f"no answer of the database within {_LONGEST_SECONDS:g} seconds")
+    raise GoesOnError(
+        f"no answer of the database within {_LONGEST_SECONDS:g} seconds; the call may still be"
+        " going on"
+    )
 
 
 def is_foreseen(error: BaseException) -> bool:
@@ -130,11 +142,23 @@ def status_of(error: BaseException) -> int:
 
 def _rights(queue: Queue) -> frozenset[str]:
     session = queue._session
-    connection = session.connection()
     there = load_contract().of(session.engine.name)
     roles: set[str] = set()
     for role, name in _OF_ROLES.items():
         # Who is admin may do everything, and need not be asked for more.
-        if "admin" not in roles and may_call(connection, there[name]):
+        if "admin" not in roles and _may_call(session, there[name]):
             roles.add(role)
     return frozenset(name for name, routine in there.items() if not roles.isdisjoint(routine.roles))
+
+
+def _may_call(session: Session, routine: Routine) -> bool:
+    """Return whether the account may call a routine; raises what leaves that open."""
+    try:
+        session.call(routine.name, refused_arguments(routine))
+    except Refused:
+        return True
+    except Exception as error:
+        if session.engine.is_denied(error):
+            return False
+        raise
+    return True

@@ -1,18 +1,20 @@
 """Logins of the page that runs by itself: a file of passwords, or a proxy that has asked."""
 
 import base64
-import binascii
 import hashlib
 import hmac
+import ipaddress
+import logging
 import os
 import re
 import secrets
-import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+import anyio
+from anyio import to_thread
 from starlette.authentication import SimpleUser
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,12 +22,18 @@ from starlette.requests import Request
 from rowq.errors import RowqError
 from rowq.web.settings import Level
 
+LOOPBACK = ("127.0.0.0/8", "::1")
+"""Where a proxy on this machine asks from, and so may each program that runs there."""
+
+_log = logging.getLogger("rowq.web")
+
 _LINE = re.compile(r"([^:\s]+):scrypt\$([0-9a-f]{32})\$([0-9a-f]{64})")
 # These take 16 MiB and some tens of milliseconds; OWASP's advice at this amount of memory.
 _COST, _BLOCK, _LANES = 2**14, 8, 5
 _LONGEST_HEADER = 1_024
 _MOST_KNOWN = 100
-_PATIENCE_SECONDS = 2.0
+# To guess costs whoever guesses, and this server one computation at a time: so many may wait.
+_MOST_WAITING = 8
 
 
 class BadPasswordFile(RowqError):  # noqa: N818 - named by what it is
@@ -77,7 +85,9 @@ def write_password(file: Path, user: str, password: str) -> None:
     before = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     kept = [other for other in before if not other.startswith(f"{user}:")]
     new = file.with_name(f".{file.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # A file that is there already may be open to others, or be a link to another one.
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write("".join(f"{one}\n" for one in (*kept, line)))
     new.replace(file)
@@ -87,19 +97,18 @@ class Passwords:
     """Basic authentication against a file; whoever is in it may act."""
 
     def __init__(self, file: Path) -> None:
-        """Read the file; raises BadPasswordFile and OSError."""
+        """Read the file, once; raises BadPasswordFile and OSError."""
         self._secrets = read_passwords(file)
-        # To guess costs whoever guesses, and this server no more than one computation at a time.
-        self._one = threading.Lock()
+        self._one = anyio.CapacityLimiter(1)
+        self._waiting = 0
         # A browser sends the password with each request: what was right once is kept as a digest.
         self._key = secrets.token_bytes(32)
         self._known: dict[bytes, str] = {}
         self._nobody = _Secret(bytes(16), bytes(32))
 
-    def __call__(self, request: Request) -> Level:
+    async def __call__(self, request: Request) -> Level:
         """Let a user in; raises HTTPException, which a browser answers by asking."""
-        header = request.headers.get("Authorization", "")
-        user = self._user(header)
+        user = await self._user(request)
         if user is None:
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,
@@ -109,7 +118,8 @@ class Passwords:
         request.scope["user"] = SimpleUser(user)
         return "act"
 
-    def _user(self, header: str) -> str | None:
+    async def _user(self, request: Request) -> str | None:
+        header = request.headers.get("Authorization", "")
         if len(header) > _LONGEST_HEADER:
             return None
         digest = hmac.digest(self._key, header.encode(), "sha256")
@@ -118,34 +128,61 @@ class Passwords:
         user, password = _read_basic(header)
         if user is None:
             return None
-        if not self._one.acquire(timeout=_PATIENCE_SECONDS):
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many try to log in")
-        try:
-            # Who is unknown takes as long as who is known.
-            if not self._secrets.get(user, self._nobody).is_of(password):
-                return None
-        finally:
-            self._one.release()
+        if not await self._is_right(user, password):
+            _log.warning("login of %r from %s: refused", user, _address(request))
+            return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = user
         return user
 
+    async def _is_right(self, user: str, password: str) -> bool:
+        """Return whether it is the user's password; raises HTTPException when too many ask."""
+        if self._waiting >= _MOST_WAITING:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many try to log in")
+        # Who is unknown takes as long as who is known.
+        secret = self._secrets.get(user, self._nobody)
+        self._waiting += 1
+        try:
+            return await to_thread.run_sync(secret.is_of, password, limiter=self._one)
+        finally:
+            self._waiting -= 1
+
 
 class ProxyUser:
     """The login of a proxy in front, which names the user in a header; whoever it names may act."""
 
-    def __init__(self, header: str) -> None:
-        """Trust this header."""
-        self._header = header
+    def __init__(self, header: str, proxies: Collection[str] = LOOPBACK) -> None:
+        """Trust this header of requests that come from a proxy; raises ValueError.
 
-    def __call__(self, request: Request) -> Level:
-        """Let a user in; raises HTTPException where the header is missing."""
+        proxies: addresses of proxies, or networks that have no other members.
+        """
+        self._header = header
+        self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
+
+    async def __call__(self, request: Request) -> Level:
+        """Let a user in; raises HTTPException where the header is missing, or of somebody else."""
+        if not self._is_proxy(_address(request)):
+            raise HTTPException(HTTPStatus.FORBIDDEN, "this address is not a proxy's")
         names = request.headers.getlist(self._header)
         if len(names) != 1 or not names[0].strip():
             raise HTTPException(HTTPStatus.FORBIDDEN, "the proxy has named no user")
         request.scope["user"] = SimpleUser(names[0].strip())
         return "act"
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            peer = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        # An IPv6 socket that takes IPv4, too, writes such an address as ::ffff:10.0.0.7.
+        peer = getattr(peer, "ipv4_mapped", None) or peer
+        return any(peer in network for network in self._proxies)
+
+
+def _address(request: Request) -> str:
+    """Return the address that a request has come from, the last one on its way."""
+    return request.client.host if request.client else "nowhere"
 
 
 def _read_basic(header: str) -> tuple[str | None, str]:
@@ -154,7 +191,7 @@ def _read_basic(header: str) -> tuple[str | None, str]:
         return None, ""
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return None, ""
     user, colon, password = text.partition(":")
     return (user if colon else None), password

@@ -5,6 +5,7 @@ ends with the last of them. A page that nobody follows takes the last sample whi
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
@@ -18,6 +19,10 @@ from rowq.messages import Claim, DelayedMessage, HealthCheck, PeekedMessage, Que
 from rowq.queue import Queue
 from rowq.web.databases import PATIENCE_SECONDS, Database, is_foreseen
 
+_log = logging.getLogger("rowq.web")
+
+REGIONS = frozenset({"queues", "health", "claims"})
+"""The parts of a page that change, as viewers are told of them."""
 MAX_COUNT = 10_000
 """Counting stops here, so that a look at a huge queue stays cheap."""
 MAX_CLAIMS = 1_000
@@ -100,14 +105,21 @@ class Viewer:
 
 @dataclass(slots=True)
 class _State:
-    """What the thread and the pages share, under one lock."""
+    """What the thread and the pages share, under one lock.
+
+    era, claims_era: what the sampler's era was when the last sample, and its claims, were begun.
+    changed: what has changed since viewers were last told.
+    """
 
     last: Sample | None = None
     made_at: float = float("-inf")
+    era: object = None
     claims_made_at: float = float("-inf")
+    claims_era: object = None
+    changed: set[str] = field(default_factory=set)
     count: int = 0
     series: dict[str, deque[Point]] = field(default_factory=dict)
-    following: dict[tuple[str, bool], tuple[tuple[int, int], float, Following]] = field(
+    following: dict[tuple[str, bool], tuple[tuple[int, int, object], float, Following]] = field(
         default_factory=dict
     )
 
@@ -129,7 +141,9 @@ class Sampler:
         self._drawing = threading.Lock()
         self._viewers: set[Viewer] = set()
         self._viewing = threading.Lock()
-        self._told: Sample | None = None
+        self._has_ended = False
+        # What was begun in an earlier era does not have what was done since.
+        self._era = object()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
@@ -142,8 +156,9 @@ class Sampler:
             raise TookTooLongError("the last look at the database has not ended yet")
         try:
             state, oldest = self._state, time.monotonic() - self._interval
-            are_old = claims and state.claims_made_at < oldest
-            if state.last is None or state.made_at < oldest or are_old:
+            is_old = state.made_at < oldest or state.era is not self._era
+            are_old = state.claims_made_at < oldest or state.claims_era is not self._era
+            if state.last is None or is_old or (claims and are_old):
                 return self._make(health=state.last is None, claims=claims)
             return state.last
         finally:
@@ -154,8 +169,9 @@ class Sampler:
 
         has_ready: whether what is ready is asked for, too.
         """
+        era = self._era
         stats = self.sample().queue(queue_name)
-        counts = (stats.ready, stats.delayed) if stats else (0, 0)
+        counts = (stats.ready, stats.delayed, era) if stats else (0, 0, era)
         kept, place = self._state.following, (queue_name, has_ready)
         known = kept.get(place)
         now = time.monotonic()
@@ -169,15 +185,14 @@ class Sampler:
 
     def expire(self) -> None:
         """Have the next sample made at once: something was done."""
-        self._state.following.clear()
-        self._state.made_at = self._state.claims_made_at = float("-inf")
+        self._era = object()
         self._wake.set()
 
     def end(self) -> None:
-        """Tell the viewers that nothing comes any more."""
+        """Tell the viewers that nothing comes any more, and let no other one in."""
         with self._viewing:
-            viewers = list(self._viewers)
-        self._tell(viewers, {END})
+            self._has_ended = True
+        self._tell({END})
 
     def points(self, queue_name: str, after: float) -> list[Point]:
         """Return what is known of a queue's last hour, after a moment in seconds since 1970."""
@@ -194,19 +209,22 @@ class Sampler:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many viewers as there may be."""
-        return len(self._viewers) >= _MOST_VIEWERS
+        """Whether there are as many viewers as there may be, or the page ends."""
+        return self._has_ended or len(self._viewers) >= _MOST_VIEWERS
 
     @contextmanager
     def viewing(self, *, wants_claims: bool) -> Iterator[Viewer]:
         """Be a viewer for the length of a block."""
         viewer = Viewer(wants_claims=wants_claims)
-        with self._viewing:
-            self._viewers.add(viewer)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="rowq-web", daemon=True)
-                self._thread.start()
         try:
+            with self._viewing:
+                self._viewers.add(viewer)
+                if self._has_ended:
+                    viewer.tell({END})
+                elif self._thread is None:
+                    thread = threading.Thread(target=self._watch, name="rowq-web", daemon=True)
+                    thread.start()
+                    self._thread = thread
             yield viewer
         finally:
             with self._viewing:
@@ -214,7 +232,7 @@ class Sampler:
                 self._wake.set()
 
     def _watch(self) -> None:
-        """Make samples until nobody looks."""
+        """Make samples until nobody looks, whatever becomes of one of them."""
         while True:
             self._wake.wait(self._interval)
             self._wake.clear()
@@ -223,24 +241,31 @@ class Sampler:
                 if not viewers:
                     self._thread = None
                     return
-            changed = self._next(claims=any(viewer.wants_claims for viewer in viewers))
-            if changed:
-                self._tell(viewers, changed)
+            try:
+                changed = self._next(claims=any(viewer.wants_claims for viewer in viewers))
+                if changed:
+                    self._tell(changed)
+            except Exception:
+                _log.exception("%s could not be looked at", self._database.name)
 
     def _next(self, *, claims: bool) -> set[str]:
-        """Make the next sample unless a page has just done so; return what has changed."""
+        """Make the next sample unless a page has just done so; return what was not told yet."""
         with self._sampling:
             state = self._state
-            if time.monotonic() - state.made_at >= self._interval / 2:
+            is_old = time.monotonic() - state.made_at >= self._interval / 2
+            if is_old or state.era is not self._era:
                 state.count += 1
                 self._make(
                     health=state.count % _HEALTH_EVERY == 0,
                     claims=claims and state.count % _CLAIMS_EVERY == 0,
                 )
-            return _changes(self._told, state.last)
+            changed, state.changed = state.changed, set()
+            return changed
 
-    def _tell(self, viewers: list[Viewer], changed: set[str]) -> None:
-        self._told = self._state.last
+    def _tell(self, changed: set[str]) -> None:
+        # Who has come since the sample was begun may have seen the one before, and is told, too.
+        with self._viewing:
+            viewers = list(self._viewers)
         for viewer in viewers:
             try:
                 viewer.tell(changed)
@@ -249,7 +274,7 @@ class Sampler:
                     self._viewers.discard(viewer)
 
     def _make(self, *, health: bool, claims: bool) -> Sample:
-        state = self._state
+        state, era = self._state, self._era
         last = state.last or Sample(datetime.now(UTC))
         try:
             found = self._database.call(lambda queue: _look(queue, last, health, claims))
@@ -257,9 +282,10 @@ class Sampler:
             if not is_foreseen(error):
                 raise
             found = replace(last, error=self._database.described(error))
-        state.last, state.made_at = found, time.monotonic()
+        state.changed |= _changes(state.last, found)
+        state.last, state.made_at, state.era = found, time.monotonic(), era
         if claims:
-            state.claims_made_at = state.made_at
+            state.claims_made_at, state.claims_era = state.made_at, era
         if found.error is None:
             with self._drawing:
                 self._remember(found)
@@ -305,9 +331,9 @@ def _next_in(queue: Queue, name: str, has_ready: bool) -> Following:
     return Following(tuple(ready), tuple(queue.list_delayed(name, max_messages=_DELAYED)))
 
 
-def _changes(before: Sample | None, now: Sample | None) -> set[str]:
-    if before is None or now is None:
-        return {"queues", "health", "claims"}
+def _changes(before: Sample | None, now: Sample) -> set[str]:
+    if before is None:
+        return set(REGIONS)
     return {
         region
         for region, changed in (

@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from rowq.errors import PackageMissing
+from rowq.web.app import end, to_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def serving(page: Starlette, host: str, port: int, base_path: str = "") -> Itera
     except ImportError as error:
         raise PackageMissing("rowq web needs uvicorn: pip install 'rowq[web]'") from error
     config = uvicorn.Config(
-        Starlette(routes=[Mount(base_path, page)]) if base_path else page,
+        Starlette(routes=[to_folder(base_path), Mount(base_path, page)]) if base_path else page,
         access_log=False,
         lifespan="off",
         log_config=None,
@@ -52,6 +53,6 @@ def serving(page: Starlette, host: str, port: int, base_path: str = "") -> Itera
         try:
             yield Served(address, thread.is_alive)
         finally:
-            page.state.site.end()
+            end(page)
             server.should_exit = True
             thread.join()

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
+from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -12,9 +13,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from rowq.messages import QueueStats
 from rowq.queue import Queue
 from rowq.web.access import LEVEL, ROOT
-from rowq.web.causes import cause_of, kind_of
+from rowq.web.causes import Group, cause_of, kind_of
 from rowq.web.databases import Database, in_thread
-from rowq.web.sampler import Sample
+from rowq.web.sampler import MAX_COUNT, Sample
 
 if TYPE_CHECKING:
     from rowq.web.app import Site
@@ -23,6 +24,8 @@ Result = TypeVar("Result")
 
 # A body of a megabyte is three of them in a form, where each byte is written as %XX.
 _LONGEST_FORM = 16 * 1024 * 1024
+# A thousand messages may be chosen at a time.
+_MOST_FIELDS = 2_000
 
 
 class View:
@@ -50,9 +53,11 @@ class View:
             if len(body) > _LONGEST_FORM:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the form is too large")
         try:
-            pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
+            pairs = await to_thread.run_sync(_pairs_in, body)
         except ValueError:
-            raise HTTPException(HTTPStatus.BAD_REQUEST, "that is no form in UTF-8") from None
+            raise HTTPException(
+                HTTPStatus.BAD_REQUEST, f"that is no form in UTF-8 of {_MOST_FIELDS:,} fields"
+            ) from None
         form: dict[str, list[str]] = {}
         for name, value in pairs:
             form.setdefault(name, []).append(value)
@@ -125,9 +130,9 @@ class View:
             return "-"
         return kind_of(text) if self.settings.hide_errors else cause_of(text)
 
-    def cause_text(self, cause: str) -> str:
+    def cause_text(self, group: Group) -> str:
         """Return the cause of a group as it may be shown."""
-        return kind_of(cause) if self.settings.hide_errors else cause
+        return kind_of(group.newest.last_error) if self.settings.hide_errors else group.cause
 
     async def run(self, work: Callable[[Queue], Result]) -> Result:
         """Return what `work` returns, which calls routines; raises what it raises."""
@@ -142,7 +147,7 @@ class View:
         stats = (await self.sample()).queue(queue_name)
         if stats is not None:
             return stats
-        return (await self.run(lambda queue: queue.queue_stats(queue_name, max_count=10_000)))[0]
+        return (await self.run(lambda queue: queue.queue_stats(queue_name, max_count=MAX_COUNT)))[0]
 
     def link(self, path: str, **query: Any) -> str:
         """Return the address of a page of this database.
@@ -164,10 +169,13 @@ class View:
         """Return the address of what belongs to no database."""
         return quote(self.request.scope[ROOT]) + path
 
-    def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page made of a template."""
-        found = self.site.templates.get_template(template)
-        return HTMLResponse(found.render(view=self, **values), status)
+    async def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page made of a template: in a thread, as there may be much on it."""
+
+        def render() -> str:
+            return self.site.templates.get_template(template).render(view=self, **values)
+
+        return HTMLResponse(await to_thread.run_sync(render), status)
 
     def back(self, path: str, said: str, **query: Any) -> Response:
         """Return the way to a page that says what was done."""
@@ -183,3 +191,10 @@ class View:
 
 def _query(pairs: Mapping[str, Any]) -> str:
     return "?" + urlencode(pairs, quote_via=quote, safe="") if pairs else ""
+
+
+def _pairs_in(body: bytearray) -> list[tuple[str, str]]:
+    """Return the fields of a form; raises ValueError."""
+    return parse_qsl(
+        body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+    )

@@ -3,8 +3,8 @@
 import time
 
 from rowq.cli.database import server_of
-from rowq.cli.repair import LAST_ID
 from rowq.cli.top.view import Sight, View
+from rowq.messages import LAST_ID
 from rowq.queue import Queue
 
 _MOST = 100

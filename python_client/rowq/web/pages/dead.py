@@ -2,12 +2,12 @@
 
 from starlette.responses import Response
 
-from rowq.messages import DeadMessage
+from rowq.messages import LAST_ID, DeadMessage
 from rowq.queue import Queue
-from rowq.web.causes import group_dead, in_group
+from rowq.web.causes import Group, group_dead, in_group
+from rowq.web.databases import in_thread
 from rowq.web.view import View
 
-LAST_ID = 2**63 - 1
 _LOOKED_AT = 2_000
 _SHOWN = 100
 
@@ -18,12 +18,11 @@ async def dead(view: View) -> Response:
     before = _number(view.asked("before"))
     stats = await view.stats(name)
     found = await view.run(lambda calls: _found(calls, name, before))
-    groups = group_dead(found)
-    matching = [message for message in found if not cause or in_group(cause)(message)]
+    groups, matching = await in_thread(lambda: _grouped(found, cause))
     shown = matching[:_SHOWN]
     is_more = len(matching) > _SHOWN or len(found) == _LOOKED_AT
     following = (shown or found)[-1].message_id if is_more else None
-    return view.page(
+    return await view.page(
         "dead.html",
         name=name,
         stats=stats,
@@ -31,7 +30,7 @@ async def dead(view: View) -> Response:
         group=next((group for group in groups if group.key == cause), None),
         cause=cause,
         shown=shown,
-        before=before,
+        is_newest=before == LAST_ID,
         following=following,
         looked_at=len(found),
         is_all=len(found) < _LOOKED_AT and before == LAST_ID,
@@ -40,6 +39,12 @@ async def dead(view: View) -> Response:
 
 def _found(calls: Queue, name: str, before: int) -> list[DeadMessage]:
     return calls.list_dead(name, max_messages=_LOOKED_AT, before_message_id=before)
+
+
+def _grouped(found: list[DeadMessage], cause: str) -> tuple[list[Group], list[DeadMessage]]:
+    """Return the groups of messages, and the messages of one, or all."""
+    is_meant = in_group(cause)
+    return group_dead(found), [one for one in found if not cause or is_meant(one)]
 
 
 def _number(text: str) -> int:

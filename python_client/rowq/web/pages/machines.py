@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from rowq.engines.patience import TookTooLongError
 from rowq.errors import PackageMissing
 from rowq.web.databases import in_thread
-from rowq.web.sampler import END
+from rowq.web.sampler import END, REGIONS
 from rowq.web.view import View
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ async def events(view: View) -> Response:
         with view.sampler.viewing(wants_claims=bool(view.asked("claims"))) as viewer:
             yield "retry: 2000\n: what has changed\n\n"
             until = time.monotonic() + _LONGEST_SECONDS
+            # The page may be older than the stream: a browser that comes back has missed some.
+            viewer.tell(set(REGIONS))
             while time.monotonic() < until:
                 changed = await viewer.changes(_SILENCE_SECONDS)
                 if END in changed:
@@ -63,7 +65,7 @@ def _metrics(view: View) -> Response:
     return Response(answer.body, answer.status, media_type=answer.content_type)
 
 
-def live(_: Request) -> Response:
+async def live(_: Request) -> Response:
     """Say that the page is up."""
     return PlainTextResponse("ok\n")
 

@@ -11,6 +11,7 @@ from rowq.messages import Attempt, MessageDetails, MessageResult
 from rowq.queue import Queue
 from rowq.tracing.headers import TRACEPARENT, trace_of
 from rowq.web.bodies import as_command, file_of, shown_body
+from rowq.web.databases import in_thread
 from rowq.web.view import View
 
 ENDED = ("completed", "cancelled", "expired")
@@ -20,14 +21,19 @@ async def message(view: View) -> Response:
     """Show a message."""
     name, details = view.asked("queue"), await _details(view)
     attempts, result = await view.run(lambda calls: _more(calls, view, name, details))
-    return view.page(
+    body = command = None
+    if view.sees_bodies:
+        form = view.asked("form")
+        body = await in_thread(lambda: shown_body(details, form))
+        command = await in_thread(lambda: as_command(name, details))
+    return await view.page(
         "message.html",
         name=name,
         details=details,
         attempts=attempts,
         result=result,
-        body=shown_body(details, view.asked("form")) if view.sees_bodies else None,
-        command=as_command(name, details) if view.sees_bodies else None,
+        body=body,
+        command=command,
         trace_id=trace_of(details.headers).get(TRACEPARENT, "--").split("-")[1],
         schedule=_schedule_of(details) if view.sees_bodies else None,
         ended=details.state in ENDED,

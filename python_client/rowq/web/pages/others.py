@@ -5,10 +5,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from rowq.engines import is_driver_error
 from rowq.errors import ScheduleNotFound
 from rowq.messages import Claim
-from rowq.web.databases import in_thread
 from rowq.web.sampler import MAX_CLAIMS
 from rowq.web.view import View
 
@@ -27,7 +25,7 @@ async def _workers(view: View, template: str) -> Response:
     sample = await view.sample(claims=True)
     held = sorted(sample.claims, key=_worker)
     leases = {stats.queue_name: stats.lease_seconds for stats in sample.queues}
-    return view.page(
+    return await view.page(
         template,
         sample=sample,
         workers=[(name, list(claims)) for name, claims in groupby(held, key=_worker)],
@@ -44,7 +42,7 @@ async def schedules(view: View) -> Response:
     """Show all schedules, or those of a queue."""
     name = view.asked("queue") or None
     found = await view.run(lambda calls: calls.list_schedules(name))
-    return view.page("schedules.html", name=name, schedules=found)
+    return await view.page("schedules.html", name=name, schedules=found)
 
 
 async def schedule(view: View) -> Response:
@@ -65,47 +63,34 @@ async def schedule(view: View) -> Response:
     if one.interval_seconds is not None:
         # The ticks of an interval are counted from the schedule's own beginning.
         ticks = []
-    return view.page("schedule.html", schedule=one, ticks=ticks)
+    return await view.page("schedule.html", schedule=one, ticks=ticks)
 
 
 async def topics(view: View) -> Response:
     """Show which queue gets what is published under which topics."""
     found = await view.run(lambda calls: calls.list_topics(None))
     queues = [stats.queue_name for stats in (await view.sample()).queues]
-    return view.page("topics.html", bindings=found, queues=queues)
+    return await view.page("topics.html", bindings=found, queues=queues)
 
 
 async def health(view: View) -> Response:
-    """Show what needs attention; with `examine`, what rowq doctor finds, too."""
+    """Show what needs attention."""
+    return await health_page(view, [], "")
+
+
+async def health_page(view: View, found: list[Any], why_not: str) -> Response:
+    """Return the page of health with what an examination has found, or why there was none."""
     checks = await view.run(lambda calls: calls.health())
     version = await view.run(lambda calls: calls.version())
-    found: list[Any] = []
-    why_not = ""
-    if view.asked("examine"):
-        found, why_not = await in_thread(lambda: _examined(view.database.url))
-    return view.page(
+    return await view.page(
         "health.html",
         checks=checks,
         version=version,
         found=found,
-        why_not=why_not and view.database.described(RuntimeError(why_not)),
+        why_not=why_not,
     )
 
 
 async def health_part(view: View) -> Response:
     """Show what needs attention, as the overview does."""
-    return view.page("parts/health.html", sample=await view.sample())
-
-
-def _examined(url: str) -> tuple[list[Any], str]:
-    """Return what rowq doctor finds, or why it cannot be asked."""
-    try:
-        from rowq.doctor import examine
-
-        return list(examine(url)), ""
-    except ImportError:
-        return [], "rowq doctor needs the extra tools: pip install 'rowq[tools]'"
-    except Exception as error:
-        if not (is_driver_error(error) or type(error).__module__.startswith("rowq.")):
-            raise
-        return [], " ".join(str(error).split())
+    return await view.page("parts/health.html", sample=await view.sample())

@@ -20,4 +20,4 @@ async def queues_part(view: View) -> Response:
 
 async def _shown(view: View, template: str) -> Response:
     sample = await view.sample()
-    return view.page(template, sample=sample, trend=view.sampler.trend(_TREND))
+    return await view.page(template, sample=sample, trend=view.sampler.trend(_TREND))

@@ -26,7 +26,7 @@ async def queue(view: View) -> Response:
     """Show a queue."""
     name = view.asked("name")
     stats = await view.stats(name)
-    return view.page(
+    return await view.page(
         "queue.html",
         name=name,
         stats=stats,
@@ -40,7 +40,9 @@ async def queue_part(view: View) -> Response:
     """Show the counts of a queue, which change."""
     name = view.asked("name")
     sample = await view.sample()
-    return view.page("parts/queue.html", name=name, stats=await view.stats(name), sample=sample)
+    return await view.page(
+        "parts/queue.html", name=name, stats=await view.stats(name), sample=sample
+    )
 
 
 async def lists_part(view: View) -> Response:
@@ -48,7 +50,9 @@ async def lists_part(view: View) -> Response:
     name = view.asked("name")
     await view.stats(name)
     following = await _following(view, name)
-    return view.page("parts/lists.html", name=name, sample=await view.sample(), following=following)
+    return await view.page(
+        "parts/lists.html", name=name, sample=await view.sample(), following=following
+    )
 
 
 async def points(view: View) -> Response:
@@ -65,7 +69,8 @@ async def points(view: View) -> Response:
 async def find(view: View) -> Response:
     """Lead to the message with an id, or with a dedup key."""
     name, key, number = view.asked("name"), view.asked("key"), view.asked("id")
-    message_id = int(number) if number.isascii() and number.isdecimal() else 0
+    is_id = number.isascii() and number.isdecimal() and len(number) < 19
+    message_id = int(number) if is_id else 0
     if key and view.sees_bodies:
         found = await view.run(lambda calls: calls.find_message(name, key))
         message_id = found.message_id if found else 0
