@@ -62,6 +62,12 @@ class Command(BaseCommand):  # type: ignore[misc]
             action=argparse.BooleanOptionalAction,
             help="Be told of new messages while idle, which only PostgreSQL does.",
         )
+        parser.add_argument(
+            "--stripes", type=int, metavar="N", help="The queue is a striped one, with N parts."
+        )
+        parser.add_argument(
+            "--home", type=int, metavar="N", help="With --stripes: the part to ask first."
+        )
         parser.add_argument("--drain", action="store_true", help="End when nothing is left.")
         parser.add_argument(
             "--metrics-port",
@@ -97,5 +103,5 @@ class Command(BaseCommand):  # type: ignore[misc]
 
 _PASSED_ON = (
     *("batch_size", "lease_seconds", "worker_name", "transactional", "concurrent", "listen"),
-    *("drain", "metrics_port", "metrics_host"),
+    *("stripes", "home", "drain", "metrics_port", "metrics_host"),
 )
