@@ -69,27 +69,14 @@ def test_every_page_of_the_site_with_commands_is_run() -> None:
 
 
 @pytest.mark.requires("psql")
-def test_celery_s_page_prints_what_it_says(
-    server: Server, empty_database: str, tmp_path: Path
+@pytest.mark.parametrize(
+    "page", ["python_client/CELERY.md", "python_client/IMPORT.md", "sql/postgres/shim/README.md"]
+)
+def test_a_page_on_coming_from_another_queue_prints_what_it_says(
+    page: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     migrate(empty_database)
-    run_page("python_client/CELERY.md", server, empty_database, tmp_path)
-
-
-@pytest.mark.requires("psql")
-def test_the_page_on_coming_from_another_queue_prints_what_it_says(
-    server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    migrate(empty_database)
-    run_page("python_client/IMPORT.md", server, empty_database, tmp_path)
-
-
-@pytest.mark.requires("psql")
-def test_the_shim_s_page_prints_what_it_says(
-    server: Server, empty_database: str, tmp_path: Path
-) -> None:
-    migrate(empty_database)
-    run_page("sql/postgres/shim/README.md", server, empty_database, tmp_path)
+    run_page(page, server, empty_database, tmp_path)
 
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:

@@ -11,14 +11,14 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from rowq.contract import Routine, load_contract
+from rowq.contract import load_contract
 from rowq.engines import is_driver_error
 from rowq.engines.patience import TookTooLongError
 from rowq.errors import Refused, RowqError
 from rowq.queue import Queue
-from rowq.rights import refused_arguments, remedy_of
+from rowq.rights import is_allowed, remedy_of
 from rowq.secrets import without_secrets
-from rowq.session import OwnedSession, Session
+from rowq.session import OwnedSession
 
 Result = TypeVar("Result")
 
@@ -146,19 +146,6 @@ def _rights(queue: Queue) -> frozenset[str]:
     roles: set[str] = set()
     for role, name in _OF_ROLES.items():
         # Who is admin may do everything, and need not be asked for more.
-        if "admin" not in roles and _may_call(session, there[name]):
+        if "admin" not in roles and is_allowed(session.engine, session.call, there[name]):
             roles.add(role)
     return frozenset(name for name, routine in there.items() if not roles.isdisjoint(routine.roles))
-
-
-def _may_call(session: Session, routine: Routine) -> bool:
-    """Return whether the account may call a routine; raises what leaves that open."""
-    try:
-        session.call(routine.name, refused_arguments(routine))
-    except Refused:
-        return True
-    except Exception as error:
-        if session.engine.is_denied(error):
-            return False
-        raise
-    return True
