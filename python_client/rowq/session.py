@@ -29,7 +29,7 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
-from rowq.engines import engine_for_url, is_driver_error, without_password
+from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
 from rowq.engines.sources import source_of
@@ -309,7 +309,7 @@ class OwnedSession(Session):
         try:
             return self.engine.call(connection, routine, arguments)
         except BaseException as error:
-            if not isinstance(error, RowqError) and not is_driver_error(error):
+            if not is_foreseen(error):
                 self._break_off()
             elif isinstance(error, Exception):
                 explain_denial(self.engine, connection, routine, error)

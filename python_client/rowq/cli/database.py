@@ -8,7 +8,7 @@ from typing import Literal
 import typer
 
 import rowq
-from rowq.engines import engine_for_url, is_driver_error, part_of
+from rowq.engines import engine_for_url, is_driver_error, is_foreseen, part_of
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
@@ -143,11 +143,6 @@ def is_bare(url: str) -> bool:
         if is_foreseen(error):
             return False
         raise
-
-
-def is_foreseen(error: BaseException) -> bool:
-    """Whether an error is rowq's or a driver's, and not a fault of the program."""
-    return isinstance(error, RowqError) or is_driver_error(error)
 
 
 def hide_secrets(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rowq.engines.base import Engine
-from rowq.errors import EngineUnknown
+from rowq.errors import EngineUnknown, RowqError
 
 EXAMPLE = "postgresql://user:password@host/database"
 """A URL, for errors."""
@@ -83,6 +83,11 @@ def is_driver_error(error: BaseException) -> bool:
     """Whether an engine's driver raised the error."""
     packages = packages_of(type(error))
     return any(engine.driver_package in packages for engine in engines())
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Whether an error is rowq's or a driver's, and not a fault of the program."""
+    return isinstance(error, RowqError) or is_driver_error(error)
 
 
 def packages_of(kind: type) -> set[str]:

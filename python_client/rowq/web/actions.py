@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rowq.engines.patience import TookTooLongError
 from rowq.queue import Queue
-from rowq.web.databases import GoesOnError, is_foreseen
+from rowq.web.databases import GoesOnError, is_expected
 from rowq.web.pages.queue import ALTERED
 from rowq.web.view import View
 
@@ -78,7 +78,7 @@ async def logged(
         try:
             result = work(queue)
         except Exception as error:
-            if is_foreseen(error):
+            if is_expected(error):
                 log(logging.WARNING, view.database.described(error))
             raise
         finally:

@@ -23,7 +23,7 @@ from rowq.errors import InvalidArgument
 from rowq.web.access import Guard, Signer, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
-from rowq.web.databases import Database, is_foreseen, status_of
+from rowq.web.databases import Database, is_expected, status_of
 from rowq.web.examination import examine
 from rowq.web.formats import FILTERS
 from rowq.web.pages import dead, machines, message, others, overview, queue
@@ -232,7 +232,7 @@ def _answer(site: Site, database: Database, page: Page) -> Callable[[Request], A
         except HTTPException as error:
             return await view.page("error.html", error.status_code, text=error.detail)
         except Exception as error:
-            if not is_foreseen(error):
+            if not is_expected(error):
                 _log.exception("%s cannot be shown", request.url.path)
                 return await view.page("error.html", 500, text="failed; the log says why")
             status = status_of(error)
@@ -267,7 +267,7 @@ async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
     try:
         sample = await view.sample()
     except Exception as error:
-        if is_foreseen(error):
+        if is_expected(error):
             return None, view.database.described(error)
         _log.exception("%s cannot be shown", view.database.name)
         return None, "failed; the log says why"

@@ -12,9 +12,9 @@ import anyio
 import anyio.to_thread
 
 from rowq.contract import load_contract
-from rowq.engines import is_driver_error
+from rowq.engines import is_foreseen
 from rowq.engines.patience import TookTooLongError
-from rowq.errors import Refused, RowqError
+from rowq.errors import Refused
 from rowq.queue import Queue
 from rowq.rights import is_allowed, remedy_of
 from rowq.secrets import without_secrets
@@ -126,9 +126,9 @@ async def in_thread(work: Callable[[], Result]) -> Result:
     )
 
 
-def is_foreseen(error: BaseException) -> bool:
-    """Whether an error is rowq's or a driver's, and not a fault of the page."""
-    return isinstance(error, RowqError | TookTooLongError) or is_driver_error(error)
+def is_expected(error: BaseException) -> bool:
+    """Whether an error is rowq's or a driver's, or one that took too long: no fault of the page."""
+    return isinstance(error, TookTooLongError) or is_foreseen(error)
 
 
 def status_of(error: BaseException) -> int:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from rowq.engines.patience import TookTooLongError
 from rowq.messages import Claim, DelayedMessage, HealthCheck, PeekedMessage, QueueStats
 from rowq.queue import Queue
-from rowq.web.databases import PATIENCE_SECONDS, Database, is_foreseen
+from rowq.web.databases import PATIENCE_SECONDS, Database, is_expected
 
 _log = logging.getLogger("rowq.web")
 
@@ -279,7 +279,7 @@ class Sampler:
         try:
             found = self._database.call(lambda queue: _look(queue, last, health, claims))
         except Exception as error:
-            if not is_foreseen(error):
+            if not is_expected(error):
                 raise
             found = replace(last, error=self._database.described(error))
         state.changed |= _changes(state.last, found)

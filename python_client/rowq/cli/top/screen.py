@@ -10,12 +10,13 @@ from types import ModuleType
 
 from rich.live import Live
 
-from rowq.cli.database import hide_secrets, is_foreseen
+from rowq.cli.database import hide_secrets
 from rowq.cli.errors import one_line
 from rowq.cli.output import console
 from rowq.cli.top.frame import frame
 from rowq.cli.top.looks import Looker
 from rowq.cli.top.view import Sight, View
+from rowq.engines import is_foreseen
 
 _NAMES = {
     "\x1b[A": "up",
