@@ -23,6 +23,11 @@ export function say(words) {
     process.stdout.write(JSON.stringify(words) + "\n");
 }
 
+// A pipe takes 64 KiB at once: a process that exits without waiting leaves out the rest of the words.
+function sayAndExit(words) {
+    process.stdout.write(JSON.stringify(words) + "\n", () => process.exit(0));
+}
+
 // The clock of all processes of the machine, in seconds and finer than the milliseconds of Date.
 export function clock() {
     return (performance.timeOrigin + performance.now()) / 1000;
@@ -148,8 +153,8 @@ export async function main(roles) {
     const role = process.argv[2];
     const config = await nextOrder();
     if (role === "prepare") {
-        say(await roles.prepare(config));
-        process.exit(0);
+        sayAndExit(await roles.prepare(config));
+        return;
     }
     const peer = await roles[role](config);
     say({ ready: true });
@@ -161,6 +166,5 @@ export async function main(roles) {
             ? await produce(config, peer.send, stopped)
             : await consume(peer.begin, stopped);
     await peer.close();
-    say(result);
-    process.exit(0);
+    sayAndExit(result);
 }
