@@ -1,4 +1,10 @@
-create or replace function rowq.internal_admit(p_part_id integer, p_wanted integer)
+create or replace function rowq.internal_admit(
+    p_part_id      integer,
+    p_wanted       integer,
+    p_max_leased   integer,
+    p_rate_limit   integer,
+    p_rate_seconds double precision
+)
 returns integer
 language plpgsql
 as $$
@@ -18,13 +24,17 @@ begin
     end if;
 
     -- Look first, because a poll of a queue without room shall neither wait nor write.
-    v_room := rowq.internal_room(p_part_id, p_wanted);
+    v_room := rowq.internal_room(
+        p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds
+    );
     if v_room = 0 or not rowq.internal_lock_gate(p_part_id) then
         return 0;
     end if;
 
     -- Look again, in statements of their own: their snapshots are newer than the lock, so they see
     -- what the session leased that held the gate before.
-    return rowq.internal_room(p_part_id, p_wanted);
+    return rowq.internal_room(
+        p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds
+    );
 end;
 $$;

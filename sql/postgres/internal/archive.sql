@@ -9,6 +9,7 @@ as $$
 -- locks     finished rows, passing over locked ones; message rows, tried only where messages wait
 --           for others; archive, waited for a second; as internal_free_successors
 declare
+    v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
     v_batch     record;
     v_archived  integer := 0;
     v_is_tied   boolean;
@@ -26,7 +27,7 @@ begin
         select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
         from rowq.finished f
         where f.part_id = p_part_id
-          and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
+          and f.finish_id >= v_from
         order by f.part_id, f.finish_id
         limit p_limit
         for update skip locked

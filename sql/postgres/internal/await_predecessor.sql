@@ -17,6 +17,7 @@ declare
     v_has_successors boolean;
     v_is_dead        boolean;
     v_place          integer;
+    v_from           bigint;
 begin
     loop
         -- "offset 0" keeps this a lookup by key for one message after the other, which ends with
@@ -67,11 +68,12 @@ begin
             where d.part_id = p_part_id
               and d.message_id = o_predecessor_id
         );
+        v_from := rowq.internal_read_floor(p_part_id, -3::smallint);
         if v_is_dead and p_on_dead = 'continue' or exists (
             select
             from rowq.finished f
             where f.part_id = p_part_id
-              and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
+              and f.finish_id >= v_from
               and o_predecessor_id = any (f.message_ids)
         ) then
             -- Thousands may have ended since the archiver was here: leave all of them out at once.
@@ -82,7 +84,7 @@ begin
                     select unnest(f.message_ids)
                     from rowq.finished f
                     where f.part_id = p_part_id
-                      and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
+                      and f.finish_id >= v_from
                 )
                 order by u.message_id
             );

@@ -12,13 +12,16 @@ declare
     v_tokens    integer;
 begin
     loop
+        select q.group_limit into v_limit
+        from rowq.queue q
+        where q.part_id = p_part_id;
+
         -- Take the first free number. The count keeps a limit that was lowered.
         insert into rowq.message_group (part_id, group_key, token_no)
         select p_part_id, p_group_key, n.token_no
-        from rowq.queue q
-        cross join lateral (
+        from (
             select min(s.token_no) as token_no
-            from generate_series(1, q.group_limit) s (token_no)
+            from generate_series(1, v_limit) s (token_no)
             where not exists (
                 select
                 from rowq.message_group x
@@ -27,9 +30,8 @@ begin
                   and x.token_no = s.token_no
             )
         ) n
-        where q.part_id = p_part_id
-          and n.token_no is not null
-          and q.group_limit > (
+        where n.token_no is not null
+          and v_limit > (
               select count(*)
               from rowq.message_group x
               where x.part_id = p_part_id
@@ -41,15 +43,13 @@ begin
 
         -- Hold the tokens to the end of the transaction: whoever would give the last one back knows
         -- by this that a message is coming.
-        select count(*), min(h.group_limit) into v_tokens, v_limit
+        select count(*) into v_tokens
         from (
-            select q.group_limit
-            from rowq.queue q
-            cross join rowq.message_group x
-            where q.part_id = p_part_id
-              and x.part_id = p_part_id
+            select
+            from rowq.message_group x
+            where x.part_id = p_part_id
               and x.group_key = p_group_key
-            for key share of x
+            for key share
         ) h;
         exit when v_tokens >= v_limit;
         -- A token was given back in between: try once more.

@@ -43,7 +43,8 @@ begin
             v_later := v_later || v_dead_id;
             continue;
         end if;
-        with asking as (
+        select array_agg(h.message_id order by h.message_id) into v_ids
+        from (
             select s.message_id
             from rowq.successor s
             cross join lateral (
@@ -59,17 +60,12 @@ begin
             order by s.part_id, s.predecessor_id, s.message_id
             limit c_most
             for update of s skip locked
-        ),
-        cut as (
-            delete from rowq.successor s
-            where s.part_id = p_part_id
-              and s.predecessor_id = v_dead_id
-              and s.message_id = any (array(select a.message_id from asking a))
-            returning s.message_id
-        )
-        select array_agg(c.message_id order by c.message_id) into v_ids
-        from cut c;
+        ) h;
         continue when v_ids is null;
+        delete from rowq.successor s
+        where s.part_id = p_part_id
+          and s.predecessor_id = v_dead_id
+          and s.message_id = any (v_ids);
         if cardinality(v_ids) = c_most then
             v_later := v_later || v_dead_id;
         end if;

@@ -9,6 +9,8 @@ as $$
 -- routine   internal_has_unended
 -- purpose   Say whether one of these predecessors has not ended, as far as a plain look shows.
 -- promise   P25
+declare
+    v_from constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
 begin
     -- "offset 0" keeps this a lookup by key for one message after the other.
     return exists (
@@ -33,7 +35,7 @@ begin
               select unnest(f.message_ids)
               from rowq.finished f
               where f.part_id = p_part_id
-                and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
+                and f.finish_id >= v_from
           )
     );
 end;

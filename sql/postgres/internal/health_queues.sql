@@ -10,189 +10,245 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_queues
--- purpose   Return the checks of each queue.
+-- purpose   Return the checks of each queue, and whether the numbers of their messages are ahead of their sequence.
 #variable_conflict use_column
+declare
+    v_queue      record;
+    v_from       record;
+    v_seen       record;
+    v_oldest     timestamp with time zone;
+    v_now        timestamp with time zone;
+    v_waiting    bigint;
+    v_recheck_at timestamp with time zone;
+    v_expires_at timestamp with time zone;
+    v_newest     bigint := 0;
+    v_last       bigint;
 begin
-    return query
-    select 'oldest_ready', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - r.oldest), 0)::double precision,
-           300::double precision, 3600::double precision,
-           'seconds that the oldest ready message has waited'
-           || case when q.paused_at is null then '' else '; the queue is paused' end
-    from rowq.queue q
-    cross join lateral rowq.internal_count_ready(q.part_id, 1) r;
+    for v_queue in
+        select q.part_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
+               q.history_days
+        from rowq.queue q
+    loop
+        v_oldest := (rowq.internal_count_ready(v_queue.part_id, 1)).oldest;
 
-    return query
-    select 'dead_messages', q.queue_name, s.dead::double precision, 1::double precision,
-           1000::double precision, 'dead messages, counted up to 1000; see list_dead and reset'
-    from rowq.queue q
-    cross join lateral (
-        select count(*) as dead
-        from (select 1 from rowq.dead d where d.part_id = q.part_id limit 1000) x
-    ) s;
+        -- The safe floors are read before what they are for, as internal_read_safe_floor does, but
+        -- in one statement.
+        select max(f.safe) filter (where l.lane = -1) as claims,
+               max(f.safe) filter (where l.lane = -2) as delayed,
+               max(f.safe) filter (where l.lane = -4) as tied,
+               max(f.safe) filter (where l.lane = -5) as results,
+               max(f.safe) filter (where l.lane = -7) as expiring,
+               max(f.safe) filter (where l.lane = -8) as history
+        into v_from
+        from unnest('{-1,-2,-4,-5,-7,-8}'::smallint[]) l (lane)
+        cross join lateral (
+            select x.safe
+            from rowq.floor x
+            where x.part_id = v_queue.part_id
+              and x.lane = l.lane
+            order by x.part_id, x.lane, x.generation
+            limit 1
+        ) f;
+        v_now := clock_timestamp();
 
-    return query
-    select 'overdue_delayed', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
-           30::double precision, 300::double precision,
-           'seconds that the oldest due message has not been promoted; call maintain every second'
-    from rowq.queue q
-    left join lateral (
-        select d.due_at
-        from rowq.delayed d
-        where d.part_id = q.part_id
-          and d.due_at <= statement_timestamp()
-          and d.due_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_safe_floor(q.part_id, -2::smallint)
-          )
-        order by d.part_id, d.due_at
-        limit 1
-    ) w on true;
-
-    return query
-    select 'expired_leases', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - c.lease_until), 0)::double precision,
-           30::double precision, 300::double precision,
-           'seconds that the oldest expired lease has not been reaped; call maintain every second'
-    from rowq.queue q
-    cross join lateral (
-        select min(k.lease_until) filter (where k.lease_until <= clock_timestamp()) as lease_until
-        from rowq.claim k
-        where k.part_id = q.part_id
-          and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
-    ) c;
-
-    return query
-    select 'waits_for_dead', q.queue_name, s.waiting::double precision, 1::double precision,
-           1000::double precision,
-           'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
-           'cancel these'
-    from rowq.queue q
-    cross join lateral (
-        select count(*) as waiting
+        -- One statement looks for everything, and reads the rows of this queue only.
+        select (
+                   select count(*)
+                   from (
+                       select
+                       from rowq.dead d
+                       where d.part_id = v_queue.part_id
+                       limit 1000
+                   ) x
+               ) as dead,
+               (
+                   select d.due_at
+                   from rowq.delayed d
+                   where d.part_id = v_queue.part_id
+                     and d.due_at >= rowq.internal_from_microseconds(coalesce(v_from.delayed, 0))
+                     and d.due_at <= v_now
+                   order by d.part_id, d.due_at
+                   limit 1
+               ) as due_at,
+               (
+                   select min(k.lease_until) filter (where k.lease_until <= v_now)
+                   from rowq.claim k
+                   where k.part_id = v_queue.part_id
+                     and k.claim_id >= coalesce(v_from.claims, 0)
+               ) as lease_until,
+               (
+                   select r.finished_at
+                   from rowq.result r
+                   where r.part_id = v_queue.part_id
+                     and r.finished_at
+                         >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
+                   order by r.part_id, r.finished_at
+                   limit 1
+               ) as finished_at,
+               (
+                   select h.ended_at
+                   from rowq.history h
+                   where h.part_id = v_queue.part_id
+                     and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
+                   order by h.part_id, h.ended_at
+                   limit 1
+               ) as ended_at,
+               s.next_run_at, s.failed,
+               (
+                   select m.message_id
+                   from rowq.message m
+                   where m.part_id = v_queue.part_id
+                   order by m.part_id desc, m.message_id desc
+                   limit 1
+               ) as newest
+        into v_seen
         from (
-            select
-            from (
-                select d.message_id
-                from rowq.dead d
-                where d.part_id = q.part_id
-                order by d.part_id desc, d.message_id desc
-                limit 10000
-            ) d
-            cross join lateral (
-                select
-                from rowq.successor x
-                join rowq.blocked b on b.part_id = x.part_id and b.message_id = x.message_id
-                where x.part_id = q.part_id
-                  and x.predecessor_id = d.message_id
-                limit 1000
-            ) w
-            limit 1000
-        ) x
-    ) s;
+            select min(x.next_run_at) filter (where x.next_run_at <= v_now) as next_run_at,
+                   count(x.last_error) as failed
+            from rowq.schedule x
+            where x.part_id = v_queue.part_id
+        ) s;
+        v_newest := greatest(v_newest, v_seen.newest);
 
-    return query
-    select 'overdue_groups', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
-           30::double precision, 300::double precision,
-           'seconds that a group, or what waits for others, has waited for a transaction to end, '
-           'or for maintain'
-    from rowq.queue q
-    left join lateral (
-        select r.due_at
-        from rowq.recheck r
-        where r.part_id = q.part_id
-          and r.due_at <= statement_timestamp()
-          and r.due_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_safe_floor(q.part_id, -4::smallint)
-          )
-        order by r.part_id, r.due_at
-        limit 1
-    ) w on true;
+        -- Only a queue in which messages have waited for others, or could expire, has these lanes.
+        v_waiting := 0;
+        v_recheck_at := null;
+        v_expires_at := null;
+        if v_from.tied is not null or v_from.expiring is not null then
+            select (
+                       select count(*)
+                       from (
+                           select
+                           from (
+                               select d.message_id
+                               from rowq.dead d
+                               where d.part_id = v_queue.part_id
+                               order by d.part_id desc, d.message_id desc
+                               limit 10000
+                           ) d
+                           cross join lateral (
+                               select
+                               from rowq.successor x
+                               join rowq.blocked b
+                                   on b.part_id = x.part_id and b.message_id = x.message_id
+                               where x.part_id = v_queue.part_id
+                                 and x.predecessor_id = d.message_id
+                               limit 1000
+                           ) w
+                           limit 1000
+                       ) x
+                   ),
+                   (
+                       select r.due_at
+                       from rowq.recheck r
+                       where r.part_id = v_queue.part_id
+                         and r.due_at >= rowq.internal_from_microseconds(coalesce(v_from.tied, 0))
+                         and r.due_at <= v_now
+                       order by r.part_id, r.due_at
+                       limit 1
+                   ),
+                   (
+                       select e.expires_at
+                       from rowq.expiry e
+                       where e.part_id = v_queue.part_id
+                         and e.expires_at
+                             >= rowq.internal_from_microseconds(coalesce(v_from.expiring, 0))
+                         and e.expires_at <= v_now
+                       order by e.part_id, e.expires_at
+                       limit 1
+                   )
+            into v_waiting, v_recheck_at, v_expires_at;
+        end if;
 
-    return query
-    select 'overdue_expiries', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - w.expires_at), 0)::double precision,
-           30::double precision, 300::double precision,
-           'seconds that a message whose time has come has waited for maintain, or for who holds it'
-    from rowq.queue q
-    left join lateral (
-        select e.expires_at
-        from rowq.expiry e
-        where e.part_id = q.part_id
-          and e.expires_at <= statement_timestamp()
-          and e.expires_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_safe_floor(q.part_id, -7::smallint)
-          )
-        order by e.part_id, e.expires_at
-        limit 1
-    ) w on true;
+        return query
+        select c.check_name, v_queue.queue_name, c.value::double precision, c.warning, c.critical,
+               c.detail
+        from (
+            values
+                (
+                    'oldest_ready', coalesce(extract(epoch from v_now - v_oldest), 0),
+                    300::double precision, 3600::double precision,
+                    'seconds that the oldest ready message has waited'
+                    || case when v_queue.is_paused then '; the queue is paused' else '' end
+                ),
+                (
+                    'dead_messages', v_seen.dead, 1, 1000,
+                    'dead messages, counted up to 1000; see list_dead and reset'
+                ),
+                (
+                    'overdue_delayed', coalesce(extract(epoch from v_now - v_seen.due_at), 0),
+                    30, 300,
+                    'seconds that the oldest due message has not been promoted; '
+                    'call maintain every second'
+                ),
+                (
+                    'expired_leases', coalesce(extract(epoch from v_now - v_seen.lease_until), 0),
+                    30, 300,
+                    'seconds that the oldest expired lease has not been reaped; '
+                    'call maintain every second'
+                ),
+                (
+                    'waits_for_dead', v_waiting, 1, 1000,
+                    'messages that wait for the newest 10000 dead ones, counted up to 1000; '
+                    'reset or cancel these'
+                ),
+                (
+                    'overdue_groups', coalesce(extract(epoch from v_now - v_recheck_at), 0),
+                    30, 300,
+                    'seconds that a group, or what waits for others, has waited for a transaction '
+                    'to end, or for maintain'
+                ),
+                (
+                    'overdue_expiries', coalesce(extract(epoch from v_now - v_expires_at), 0),
+                    30, 300,
+                    'seconds that a message whose time has come has waited for maintain, or for '
+                    'who holds it'
+                ),
+                (
+                    'overdue_results',
+                    greatest(
+                        coalesce(extract(epoch from v_now - v_seen.finished_at), 0)
+                        - v_queue.result_seconds,
+                        0
+                    ),
+                    300, 3600,
+                    'seconds that the oldest result has been kept beyond result_seconds; '
+                    'call maintain every second'
+                ),
+                (
+                    'overdue_history',
+                    greatest(
+                        coalesce(extract(epoch from v_now - v_seen.ended_at), 0)
+                        - v_queue.history_days * 86400,
+                        0
+                    ),
+                    3600, 86400,
+                    'seconds that the oldest attempt has been kept beyond history_days; '
+                    'call maintain every second'
+                ),
+                (
+                    'overdue_schedules',
+                    coalesce(extract(epoch from v_now - v_seen.next_run_at), 0), 30, 300,
+                    'seconds that a tick of a schedule has not been run; call maintain every second'
+                ),
+                (
+                    'failed_schedules', v_seen.failed, 1, 1000,
+                    'schedules whose last tick made no message; list_schedules says why'
+                )
+        ) c (check_name, value, warning, critical, detail);
+    end loop;
 
+    -- Ask the sequence after the messages, so that it is no earlier than any of these.
+    v_last := coalesce(pg_sequence_last_value('rowq.message_seq'), 0);
     return query
-    select 'overdue_results', q.queue_name,
-           greatest(
-               coalesce(extract(epoch from clock_timestamp() - w.finished_at), 0)
-               - q.result_seconds,
-               0
-           )::double precision,
-           300::double precision, 3600::double precision,
-           'seconds that the oldest result has been kept beyond result_seconds; call maintain '
-           'every second'
-    from rowq.queue q
-    left join lateral (
-        select r.finished_at
-        from rowq.result r
-        where r.part_id = q.part_id
-          and r.finished_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_safe_floor(q.part_id, -5::smallint)
-          )
-        order by r.part_id, r.finished_at
-        limit 1
-    ) w on true;
-
-    return query
-    select 'overdue_history', q.queue_name,
-           greatest(
-               coalesce(extract(epoch from clock_timestamp() - w.ended_at), 0)
-               - q.history_days * 86400,
-               0
-           )::double precision,
-           3600::double precision, 86400::double precision,
-           'seconds that the oldest attempt has been kept beyond history_days; call maintain '
-           'every second'
-    from rowq.queue q
-    left join lateral (
-        select h.ended_at
-        from rowq.history h
-        where h.part_id = q.part_id
-          and h.ended_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_safe_floor(q.part_id, -8::smallint)
-          )
-        order by h.part_id, h.ended_at
-        limit 1
-    ) w on true;
-
-    return query
-    select 'overdue_schedules', q.queue_name,
-           coalesce(extract(epoch from clock_timestamp() - w.next_run_at), 0)::double precision,
-           30::double precision, 300::double precision,
-           'seconds that a tick of a schedule has not been run; call maintain every second'
-    from rowq.queue q
-    cross join lateral (
-        select min(s.next_run_at) filter (where s.next_run_at <= clock_timestamp()) as next_run_at
-        from rowq.schedule s
-        where s.part_id = q.part_id
-    ) w;
-
-    return query
-    select 'failed_schedules', q.queue_name, w.failed::double precision, 1::double precision,
-           1000::double precision,
-           'schedules whose last tick made no message; list_schedules says why'
-    from rowq.queue q
-    cross join lateral (
-        select count(s.last_error) as failed
-        from rowq.schedule s
-        where s.part_id = q.part_id
-    ) w;
+    select 'sequence_behind', null::text, greatest(v_newest - v_last, 0)::double precision,
+           1::double precision, 1::double precision,
+           case
+               when v_newest > v_last then format(
+                   'rowq.message_seq is behind the data: select setval(''rowq.message_seq'', %s)',
+                   v_newest
+               )
+               else 'rowq.message_seq is ahead of every message'
+           end;
 end;
 $$;

@@ -10,7 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_server
--- purpose   Return the checks that concern the whole server: old snapshots and sequences.
+-- purpose   Return the checks that concern the whole server: old snapshots.
 -- differs   this engine's own
 #variable_conflict use_column
 begin
@@ -50,29 +50,5 @@ begin
            ))[1] || ' holds the horizon for so many transactions', 'no slot holds the horizon')
     from pg_catalog.pg_replication_slots s
     where coalesce(s.xmin, s.catalog_xmin) is not null;
-
-    return query
-    select 'sequence_behind', null::text,
-           greatest(n.newest - s.last_number, 0)::double precision,
-           1::double precision, 1::double precision,
-           case
-               when n.newest > s.last_number then format(
-                   'rowq.message_seq is behind the data: select setval(''rowq.message_seq'', %s)',
-                   n.newest
-               )
-               else 'rowq.message_seq is ahead of every message'
-           end
-    from (select coalesce(pg_sequence_last_value('rowq.message_seq'), 0) as last_number) s
-    cross join (
-        select coalesce(max(x.newest), 0) as newest
-        from rowq.queue q
-        cross join lateral (
-            select m.message_id as newest
-            from rowq.message m
-            where m.part_id = q.part_id
-            order by m.part_id desc, m.message_id desc
-            limit 1
-        ) x
-    ) n;
 end;
 $$;

@@ -10,6 +10,7 @@ declare
     v_keys  text[] := p_group_keys;
     v_again text[];
     v_left  text[];
+    v_pause double precision;
 begin
     -- Several messages of one group may end at once where its limit is above 1: one after the
     -- other.
@@ -30,13 +31,13 @@ begin
     end loop;
 
     if v_left is not null then
+        select q.group_pause_seconds into v_pause
+        from rowq.queue q
+        where q.part_id = p_part_id;
         perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
         insert into rowq.recheck (part_id, due_at, group_key)
-        select p_part_id, clock_timestamp() + make_interval(secs => q.group_pause_seconds),
-               u.group_key
-        from rowq.queue q
-        cross join unnest(v_left) u (group_key)
-        where q.part_id = p_part_id;
+        select p_part_id, clock_timestamp() + make_interval(secs => v_pause), u.group_key
+        from unnest(v_left) u (group_key);
     end if;
 end;
 $$;

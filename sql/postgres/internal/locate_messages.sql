@@ -1,7 +1,6 @@
 create or replace function rowq.internal_locate_messages(
     p_part_id    integer,
     p_message_id bigint,
-    p_group_key  text,
     out state       text,
     out lane        smallint,
     out attempt     smallint,
@@ -18,9 +17,20 @@ create or replace function rowq.internal_locate_messages(
 language plpgsql
 as $$
 -- routine   internal_locate_messages
--- purpose   Find where each message is that still has a body.
+-- purpose   Find where a message is that still has a body; state is null for any other one.
 #variable_conflict use_column
+declare
+    v_group_key text;
+    v_from      bigint;
 begin
+    select m.group_key into v_group_key
+    from rowq.message m
+    where m.part_id = p_part_id
+      and m.message_id = p_message_id;
+    if not found then
+        return;
+    end if;
+
     select 'delayed', d.lane, d.attempt, d.due_at, d.last_error
     into state, lane, attempt, due_at, last_error
     from rowq.delayed d
@@ -48,42 +58,44 @@ begin
         return;
     end if;
 
-    if p_group_key is not null then
+    if v_group_key is not null then
         select 'blocked', x.lane, 0, x.last_error, (
                    select max(y.message_id)
                    from rowq.grouped y
                    where y.part_id = p_part_id
-                     and y.group_key = p_group_key
+                     and y.group_key = v_group_key
                      and y.message_id < p_message_id
                )
         into state, lane, attempt, last_error, waits_for
         from rowq.grouped x
         where x.part_id = p_part_id
-          and x.group_key = p_group_key
+          and x.group_key = v_group_key
           and x.message_id = p_message_id;
         if found then
             return;
         end if;
     end if;
 
+    v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint);
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
            c.lease_until, c.errors[p.place], c.progress, c.leased_at
     into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
     where c.part_id = p_part_id
-      and c.claim_id >= rowq.internal_read_safe_floor(p_part_id, -1::smallint)
+      and c.claim_id >= v_from
       and p_message_id = any (c.message_ids);
     if found then
         return;
     end if;
 
+    v_from := rowq.internal_read_safe_floor(p_part_id, -3::smallint);
     select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
     into state, lane, attempt, finished_at
     from rowq.finished f
     cross join lateral array_position(f.message_ids, p_message_id) p (place)
     where f.part_id = p_part_id
-      and f.finish_id >= rowq.internal_read_safe_floor(p_part_id, -3::smallint)
+      and f.finish_id >= v_from
       and p_message_id = any (f.message_ids);
     if found then
         return;

@@ -7,16 +7,17 @@ as $$
 -- promise   P34
 -- locks     claim rows, passing over locked ones
 declare
+    -- Begin at the safe floor, because a claim that was committed late may hold one of them.
+    v_from     constant bigint := rowq.internal_read_safe_floor(p_part_id, -1::smallint);
     v_claim_id bigint;
     v_ids      bigint[];
     v_noted    bigint[] := '{}'::bigint[];
 begin
-    -- Begin at the safe floor, because a claim that was committed late may hold one of them.
     for v_claim_id in
         select c.claim_id
         from rowq.claim c
         where c.part_id = p_part_id
-          and c.claim_id >= rowq.internal_read_safe_floor(p_part_id, -1::smallint)
+          and c.claim_id >= v_from
           and exists (
               select 1
               from unnest(c.message_ids) u (message_id)

@@ -8,14 +8,11 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_note_start
--- purpose   Note the deliveries that a claim has begun, where the queue has a rate_limit.
+-- purpose   Note the deliveries that a claim has begun, in a queue with a rate_limit.
 -- promise   P29
 -- locks     the new started row
 begin
     insert into rowq.started (part_id, messages, started_at, claim_id)
-    select p_part_id, p_messages, p_started_at, p_claim_id
-    from rowq.queue q
-    where q.part_id = p_part_id
-      and q.rate_limit > 0;
+    values (p_part_id, p_messages, p_started_at, p_claim_id);
 end;
 $$;

@@ -16,40 +16,41 @@ declare
     v_rest  bigint[];
     v_found record;
 begin
-    with locked_delayed as (
+    with locked as (
         select d.message_id
         from rowq.delayed d
         where d.part_id = p_part_id
           and d.message_id = any (p_message_ids)
         for update skip locked
     ),
-    from_delayed as (
+    gone as (
         delete from rowq.delayed d
         where d.part_id = p_part_id
-          and d.message_id = any (array(select l.message_id from locked_delayed l))
+          and d.message_id = any (array(select l.message_id from locked l))
         returning d.message_id, d.lane, d.attempt, d.group_key is not null as is_tokenless
-    ),
-    locked_dead as (
+    )
+    select coalesce(array_agg(g.message_id), '{}'), coalesce(array_agg(g.lane), '{}'),
+           coalesce(array_agg(g.attempt), '{}'),
+           array_agg(g.message_id) filter (where g.is_tokenless)
+    into o_message_ids, o_lanes, o_attempts, o_tokenless
+    from gone g;
+
+    with locked as (
         select d.message_id
         from rowq.dead d
         where d.part_id = p_part_id
           and d.message_id = any (p_message_ids)
         for update skip locked
     ),
-    from_dead as (
+    gone as (
         delete from rowq.dead d
         where d.part_id = p_part_id
-          and d.message_id = any (array(select l.message_id from locked_dead l))
+          and d.message_id = any (array(select l.message_id from locked l))
         returning d.message_id, d.lane, d.attempt, d.holds_group is null as is_tokenless
-    ),
-    gone as (
-        select f.message_id, f.lane, f.attempt, f.is_tokenless from from_delayed f
-        union all
-        select f.message_id, f.lane, f.attempt, f.is_tokenless from from_dead f
     )
-    select coalesce(array_agg(g.message_id), '{}'), coalesce(array_agg(g.lane), '{}'),
-           coalesce(array_agg(g.attempt), '{}'),
-           array_agg(g.message_id) filter (where g.is_tokenless)
+    select o_message_ids || array_agg(g.message_id), o_lanes || array_agg(g.lane),
+           o_attempts || array_agg(g.attempt),
+           o_tokenless || array_agg(g.message_id) filter (where g.is_tokenless)
     into o_message_ids, o_lanes, o_attempts, o_tokenless
     from gone g;
 

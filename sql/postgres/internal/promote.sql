@@ -10,12 +10,16 @@ declare
     -- The moment is a constant, because a scan that compares with clock_timestamp() itself would
     -- not stop at the last row that is due.
     v_now         constant timestamp with time zone := clock_timestamp();
+    v_from        constant timestamp with time zone := rowq.internal_from_microseconds(
+        rowq.internal_read_floor(p_part_id, -2::smallint)
+    );
     v_row         record;
     v_message_ids bigint[];
     v_lanes       smallint[];
     v_attempts    smallint[];
     v_errors      text[];
     v_last_due_at timestamp with time zone;
+    v_later       timestamp with time zone;
     v_promoted    integer := 0;
     v_has_token   boolean;
     v_is_late     boolean := false;
@@ -24,9 +28,7 @@ begin
         select d.message_id, d.lane, d.attempt, d.last_error, d.due_at, d.group_key
         from rowq.delayed d
         where d.part_id = p_part_id
-          and d.due_at >= rowq.internal_from_microseconds(
-              rowq.internal_read_floor(p_part_id, -2::smallint)
-          )
+          and d.due_at >= v_from
           and d.due_at <= v_now
         order by d.part_id, d.due_at, d.message_id
         limit p_limit
@@ -41,8 +43,9 @@ begin
             end;
             if v_has_token is null then
                 v_is_late := true;
+                v_later := clock_timestamp() + interval '0.5 seconds';
                 update rowq.delayed d
-                set due_at = clock_timestamp() + interval '0.5 seconds'
+                set due_at = v_later
                 where d.part_id = p_part_id
                   and d.message_id = v_row.message_id;
                 continue;

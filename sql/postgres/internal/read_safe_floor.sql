@@ -4,7 +4,7 @@ language plpgsql
 stable
 as $$
 -- routine   internal_read_safe_floor
--- purpose   Return where a reader of a lane begins that must not overlook late rows.
+-- purpose   Return where a reader of a lane begins that must not overlook late rows. A statement that comes later may begin there, too: nothing appears below it any more.
 -- promise   P13 P14
 -- differs   only engines whose readers walk dead rows need it
 declare

@@ -14,13 +14,14 @@ as $$
 -- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only;
 --           for these as internal_finish; new history rows
 declare
+    v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint);
     -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
     v_expired cursor for
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,
                c.cancel_ids
         from rowq.claim c
         where c.part_id = p_part_id
-          and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
+          and c.claim_id >= v_from
           and c.lease_until <= clock_timestamp()
         order by c.part_id, c.claim_id
         for update skip locked;

@@ -27,6 +27,7 @@ declare
     v_noted   bigint[] := '{}'::bigint[];
     v_ids     bigint[] := p_message_ids;
     v_unknown bigint[];
+    v_from    bigint;
 begin
     if p_message_ids is null then
         raise exception 'RQ711 invalid_argument: message_ids is missing'
@@ -52,6 +53,7 @@ begin
 
     -- A message without a body is unknown, and so is one that is finished and not yet archived.
     -- Every other one that is left is in a worker's hands.
+    v_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint);
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)
@@ -67,7 +69,7 @@ begin
               select 1
               from rowq.finished f
               where f.part_id = v_queue.part_id
-                and f.finish_id >= rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint)
+                and f.finish_id >= v_from
                 and u.message_id = any (f.message_ids)
           )
       );

@@ -27,9 +27,11 @@ as $$
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
 #variable_conflict use_column
 declare
-    v_queue rowq.queue;
-    v_fault text;
-    v_seen  record;
+    v_queue         rowq.queue;
+    v_fault         text;
+    v_seen          record;
+    v_claims_from   bigint;
+    v_finished_from bigint;
 begin
     v_fault := case
         when p_max_messages is null or p_max_messages not between 1 and 10000
@@ -76,6 +78,8 @@ begin
     -- Leave out what a worker holds, and what is finished and not yet archived, because it would
     -- be looked for among all ready messages.
     if v_seen.ids is not null then
+        v_claims_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint);
+        v_finished_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint);
         v_seen.ids := array(
             select u.message_id
             from unnest(v_seen.ids) u (message_id)
@@ -84,13 +88,13 @@ begin
             from rowq.claim c
             cross join lateral unnest(c.message_ids) x (message_id)
             where c.part_id = v_queue.part_id
-              and c.claim_id >= rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint)
+              and c.claim_id >= v_claims_from
             except
             select x.message_id
             from rowq.finished f
             cross join lateral unnest(f.message_ids) x (message_id)
             where f.part_id = v_queue.part_id
-              and f.finish_id >= rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint)
+              and f.finish_id >= v_finished_from
         );
     end if;
 

@@ -38,7 +38,10 @@ declare
     v_lease_seconds integer;
     v_is_paused     boolean;
     v_has_recheck   boolean;
-    v_is_limited    boolean;
+    v_max_leased    integer;
+    v_rate_limit    integer;
+    v_rate_seconds  double precision;
+    v_is_limited    boolean := false;
     v_claim_id      bigint;
     v_lease_until   timestamp with time zone;
     v_lane          smallint := -1;
@@ -68,8 +71,9 @@ begin
     end if;
 
     select q.part_id, q.lease_seconds, q.paused_at is not null, q.has_recheck,
-           q.max_leased + q.rate_limit > 0
-    into v_part_id, v_lease_seconds, v_is_paused, v_has_recheck, v_is_limited
+           q.max_leased, q.rate_limit, q.rate_seconds
+    into v_part_id, v_lease_seconds, v_is_paused, v_has_recheck,
+         v_max_leased, v_rate_limit, v_rate_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -78,8 +82,11 @@ begin
     if v_is_paused then
         return;
     end if;
-    if v_is_limited then
-        p_batch_size := rowq.internal_admit(v_part_id, p_batch_size);
+    if v_max_leased + v_rate_limit > 0 then
+        v_is_limited := true;
+        p_batch_size := rowq.internal_admit(
+            v_part_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds
+        );
         if p_batch_size = 0 then
             return;
         end if;
@@ -171,7 +178,7 @@ begin
     )
     returning claim_id, lease_until
     into v_claim_id, v_lease_until;
-    if v_is_limited then
+    if v_rate_limit > 0 then
         perform rowq.internal_note_start(
             v_part_id,
             v_claim_id,

@@ -38,7 +38,6 @@ declare
     v_lane            smallint;
     v_part_id         integer;
     v_max_body_length integer;
-    v_is_open         boolean;
     v_message_id      bigint;
     v_existing        bigint;
     v_now             timestamp with time zone;
@@ -61,13 +60,7 @@ begin
         end if;
     end if;
     v_lane := p_priority * 2 + 1;
-    select q.part_id, q.max_body_length, exists (
-        select 1
-        from rowq.floor f
-        where f.part_id = q.part_id
-          and f.lane = v_lane
-    )
-    into v_part_id, v_max_body_length, v_is_open
+    select q.part_id, q.max_body_length into v_part_id, v_max_body_length
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -122,13 +115,13 @@ begin
         part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
         headers, body, body_binary, group_key, expires_at
     )
-    select q.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
+    select g.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
            p_headers, p_body, p_body_binary, p_group_key,
            v_now + make_interval(secs => p_expire_seconds)
-    from rowq.queue q
-    where q.part_id = v_part_id;
+    from rowq.gate g
+    where g.part_id = v_part_id;
     if not found then
-        -- The queue was dropped: the insert waited for drop_queue, and found no queue after that.
+        -- The queue was dropped: the insert waited for drop_queue, and found no gate after that.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -151,11 +144,19 @@ begin
         insert into rowq.grouped (part_id, lane, message_id, group_key)
         values (v_part_id, v_lane, v_message_id, p_group_key);
     else
-        if not v_is_open then
-            perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
-        end if;
         insert into rowq.ready (part_id, lane, seq, message_id)
-        values (v_part_id, v_lane, v_message_id, v_message_id);
+        select f.part_id, f.lane, v_message_id, v_message_id
+        from rowq.floor f
+        where f.part_id = v_part_id
+          and f.lane = v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        if not found then
+            -- The lane was never used before.
+            perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
+            insert into rowq.ready (part_id, lane, seq, message_id)
+            values (v_part_id, v_lane, v_message_id, v_message_id);
+        end if;
         if rowq.internal_is_listened(v_part_id) then
             perform pg_notify('rowq', p_queue_name);
         end if;

@@ -103,7 +103,7 @@ begin
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
         headers, body, body_binary, group_key, has_successors, expires_at
     )
-    select m.part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
+    select v_part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
            m.headers, m.body, m.body_binary, m.group_key,
            case when m.message_id = any (v_awaited) then true end, m.expires_at
     from unnest(v_messages, v_kept_ids) m (
@@ -117,7 +117,7 @@ begin
     if v_expires then
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select m.part_id, m.lane, m.expires_at, m.message_id, m.message_id
+        select v_part_id, m.lane, m.expires_at, m.message_id, m.message_id
         from unnest(v_messages, v_kept_ids, v_lanes) m (
             part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
             group_key, headers, body, body_binary, has_successors, expires_at, kept_id, lane
@@ -161,7 +161,7 @@ begin
     v_blocked := rowq.internal_block_batch(v_part_id, v_ties, v_awaited);
 
     insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
-    select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
+    select v_part_id, m.lane, m.message_id, m.due_at, m.group_key
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
         group_key, headers, body, body_binary, has_successors, expires_at,
@@ -172,7 +172,7 @@ begin
       and m.message_id <> all (v_blocked);
 
     insert into rowq.ready (part_id, lane, seq, message_id)
-    select m.part_id, m.lane, m.message_id, m.message_id
+    select v_part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
         group_key, headers, body, body_binary, has_successors, expires_at,

@@ -24,6 +24,9 @@ as $$
 declare
     v_part_id       integer;
     v_lease_seconds integer;
+    v_lease_until   timestamp with time zone;
+    v_now           timestamp with time zone;
+    v_tries         integer := 0;
 begin
     if p_claim_id is null then
         raise exception 'RQ711 invalid_argument: claim_id is missing'
@@ -38,20 +41,28 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    return query
-    update rowq.claim c
-    set lease_until = greatest(
-            c.lease_until,
-            clock_timestamp() + make_interval(secs => v_lease_seconds)
-        ),
-        progress    = coalesce(left(p_progress, 2000), c.progress)
-    where c.part_id = v_part_id
-      and c.claim_id = p_claim_id
-    returning c.claim_id, c.lease_until, c.cancel_ids;
+    loop
+        v_tries := v_tries + 1;
+        v_now := clock_timestamp();
+        v_lease_until := v_now + make_interval(secs => v_lease_seconds);
+        update rowq.claim c
+        set lease_until = greatest(c.lease_until, v_lease_until),
+            progress    = coalesce(left(p_progress, 2000), c.progress)
+        where c.part_id = v_part_id
+          and c.claim_id = p_claim_id
+        returning c.claim_id, c.lease_until, c.cancel_ids
+        into claim_id, lease_until, cancel_ids;
+        -- Where this has waited for the row, do it again, so that the lease counts from now: this
+        -- transaction holds the row, so the second time waits for nobody.
+        exit when not found
+            or v_tries = 2
+            or clock_timestamp() - v_now < interval '100 milliseconds';
+    end loop;
 
     if not found then
         raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
             using errcode = 'RQ721';
     end if;
+    return next;
 end;
 $$;

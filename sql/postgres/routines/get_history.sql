@@ -36,13 +36,7 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     -- Look for the lease first: one that ends meanwhile is in the history then, and none is missed.
-    select p.claim_id, p.attempt, p.worker_name, p.leased_at into v_lease
-    from rowq.message m
-    cross join lateral rowq.internal_locate_messages(
-        v_queue.part_id, p_message_id, m.group_key
-    ) p
-    where m.part_id = v_queue.part_id
-      and m.message_id = p_message_id;
+    v_lease := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
 
     for v_row in
         select h.attempt, h.worker_name, h.leased_at, h.ended_at, h.outcome, h.error, h.claim_id

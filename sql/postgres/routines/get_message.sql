@@ -41,6 +41,7 @@ as $$
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
+    v_place record;
 begin
     if p_message_id is null then
         raise exception 'RQ711 invalid_argument: message_id is missing'
@@ -48,20 +49,21 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    return query
-    select m.message_id, p.state, p.lane / 2, p.attempt::integer,
-           coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
-           m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
-           p.worker_name, p.lease_until, p.finished_at, p.last_error,
-           m.group_key, p.waits_for, m.expires_at, p.progress
-    from rowq.message m
-    cross join lateral rowq.internal_locate_messages(
-        v_queue.part_id, p_message_id, m.group_key
-    ) p
-    where m.part_id = v_queue.part_id
-      and m.message_id = p_message_id;
-    if found then
-        return;
+    v_place := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
+    if v_place.state is not null then
+        return query
+        select m.message_id, v_place.state, v_place.lane / 2, v_place.attempt::integer,
+               coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.dedup_key, m.enqueued_at, v_place.due_at,
+               v_place.claim_id, v_place.worker_name, v_place.lease_until, v_place.finished_at,
+               v_place.last_error, m.group_key, v_place.waits_for, m.expires_at, v_place.progress
+        from rowq.message m
+        where m.part_id = v_queue.part_id
+          and m.message_id = p_message_id;
+        if found then
+            return;
+        end if;
+        -- It has ended since it was located, so it may be in the archive.
     end if;
 
     return query

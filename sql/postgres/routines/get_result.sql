@@ -33,13 +33,7 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select p.state, p.finished_at, p.last_error into v_place
-    from rowq.message m
-    cross join lateral rowq.internal_locate_messages(
-        v_queue.part_id, p_message_id, m.group_key
-    ) p
-    where m.part_id = v_queue.part_id
-      and m.message_id = p_message_id;
+    v_place := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
     if v_place.state in ('ready', 'delayed', 'blocked', 'leased') then
         return query
         select p_message_id, v_place.state, null::timestamp with time zone, null::jsonb, null::text;

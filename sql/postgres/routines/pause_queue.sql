@@ -13,11 +13,13 @@ as $$
 -- errors    RQ701 RQ711
 -- differs   nothing
 #variable_conflict use_column
+declare
+    v_now constant timestamp with time zone := clock_timestamp();
 begin
     perform rowq.internal_require_queue(p_queue_name);
 
     update rowq.queue q
-    set paused_at = coalesce(q.paused_at, clock_timestamp())
+    set paused_at = coalesce(q.paused_at, v_now)
     where q.queue_name = p_queue_name;
     if not found then
         -- The queue was dropped while this call waited for its row.

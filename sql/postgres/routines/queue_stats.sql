@@ -33,6 +33,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 -- routine   queue_stats
@@ -44,6 +45,10 @@ as $$
 -- errors    RQ701 RQ711
 -- differs   nothing
 #variable_conflict use_column
+declare
+    v_queue rowq.queue;
+    v_ready record;
+    v_from  bigint;
 begin
     if p_max_count is null or p_max_count not between 1 and 100000000 then
         raise exception 'RQ711 invalid_argument: max_count must be between 1 and 100000000, got %',
@@ -54,45 +59,76 @@ begin
         perform rowq.internal_require_queue(p_queue_name);
     end if;
 
-    return query
-    select q.queue_name, q.paused_at is not null,
-           r.ready, w.delayed, c.leased, f.dead, b.blocked,
-           extract(epoch from clock_timestamp() - r.oldest)::double precision,
-           q.lease_seconds, q.max_attempts::integer, q.backoff_base_seconds, q.backoff_factor,
-           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days, q.max_body_length,
-           q.group_limit::integer, q.group_after_dead, q.group_pause_seconds,
-           q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days
-    from rowq.queue q
-    cross join lateral rowq.internal_count_ready(q.part_id, p_max_count) r
-    cross join lateral (
-        select count(*) as delayed
-        from (select 1 from rowq.delayed d where d.part_id = q.part_id limit p_max_count) x
-    ) w
-    cross join lateral (
-        select least(coalesce(sum(cardinality(x.message_ids)), 0), p_max_count) as leased
-        from (
-            select k.message_ids
-            from rowq.claim k
-            where k.part_id = q.part_id
-              and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
-            limit p_max_count
-        ) x
-    ) c
-    cross join lateral (
-        select count(*) as dead
-        from (select 1 from rowq.dead d where d.part_id = q.part_id limit p_max_count) x
-    ) f
-    cross join lateral (
-        select count(*) as blocked
-        from (
-            (select 1 from rowq.grouped g where g.part_id = q.part_id limit p_max_count)
-            union all
-            (select 1 from rowq.blocked b where b.part_id = q.part_id limit p_max_count)
-            limit p_max_count
-        ) x
-    ) b
-    where p_queue_name is null
-       or q.queue_name = p_queue_name
-    order by q.queue_name;
+    -- One statement counts what a queue has, and reads the rows of this queue only.
+    for v_queue in
+        select q.part_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+               q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
+               q.has_recheck, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
+               q.history_days, q.paused_at, q.created_at
+        from rowq.queue q
+        where p_queue_name is null
+           or q.queue_name = p_queue_name
+        order by q.queue_name
+    loop
+        v_ready := rowq.internal_count_ready(v_queue.part_id, p_max_count);
+        v_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint);
+        return query
+        select v_queue.queue_name, v_queue.paused_at is not null, v_ready.ready,
+               (
+                   select count(*)
+                   from (
+                       select
+                       from rowq.delayed d
+                       where d.part_id = v_queue.part_id
+                       limit p_max_count
+                   ) x
+               ),
+               (
+                   select least(coalesce(sum(cardinality(x.message_ids)), 0), p_max_count)
+                   from (
+                       select k.message_ids
+                       from rowq.claim k
+                       where k.part_id = v_queue.part_id
+                         and k.claim_id >= v_from
+                       limit p_max_count
+                   ) x
+               ),
+               (
+                   select count(*)
+                   from (
+                       select
+                       from rowq.dead d
+                       where d.part_id = v_queue.part_id
+                       limit p_max_count
+                   ) x
+               ),
+               (
+                   select count(*)
+                   from (
+                       (
+                           select
+                           from rowq.grouped g
+                           where g.part_id = v_queue.part_id
+                           limit p_max_count
+                       )
+                       union all
+                       (
+                           select
+                           from rowq.blocked b
+                           where b.part_id = v_queue.part_id
+                           limit p_max_count
+                       )
+                       limit p_max_count
+                   ) x
+               ),
+               extract(epoch from clock_timestamp() - v_ready.oldest)::double precision,
+               v_queue.lease_seconds, v_queue.max_attempts::integer, v_queue.backoff_base_seconds,
+               v_queue.backoff_factor, v_queue.backoff_cap_seconds, v_queue.backoff_jitter,
+               v_queue.archive_days, v_queue.max_body_length, v_queue.group_limit::integer,
+               v_queue.group_after_dead, v_queue.group_pause_seconds, v_queue.max_leased,
+               v_queue.rate_limit, v_queue.rate_seconds, v_queue.result_seconds,
+               v_queue.history_days;
+    end loop;
 end;
 $$;

@@ -25,10 +25,11 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_dead    record;
-    v_reset   record;
-    v_taken   bigint[];
-    v_waiting bigint[];
+    v_dead       record;
+    v_reset      record;
+    v_group_keys text[];
+    v_taken      bigint[];
+    v_waiting    bigint[];
 begin
     v_dead := rowq.internal_lock_dead(
         p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
@@ -67,26 +68,30 @@ begin
     select coalesce(array_agg(f.message_id order by f.message_id), '{}') ids,
            array_agg((f.lane / 2 * 2 + 1)::smallint order by f.message_id) lanes,
            array_agg(f.last_error order by f.message_id) errors,
-           array_agg(m.group_key order by f.message_id) group_keys
+           array_agg(f.holds_group order by f.message_id) holds
     into v_reset
-    from from_dead f
-    cross join lateral (
-        -- One that has kept the token of its group goes on as if it had none.
-        select case when f.holds_group then null else x.group_key end as group_key
+    from from_dead f;
+
+    -- One that has kept the token of its group goes on as if it had none.
+    select array_agg(case when u.holds_group then null else m.group_key end order by u.place)
+    into v_group_keys
+    from unnest(v_reset.ids, v_reset.holds) with ordinality u (message_id, holds_group, place)
+    left join lateral (
+        select x.group_key
         from rowq.message x
         where x.part_id = v_dead.o_part_id
-          and x.message_id = f.message_id
+          and x.message_id = u.message_id
         offset 0
-    ) m;
+    ) m on true;
 
     -- A message that is alive again has not ended.
     delete from rowq.result r
     where r.part_id = v_dead.o_part_id
       and r.message_id = any (v_reset.ids);
 
-    if array_remove(v_reset.group_keys, null) <> '{}' then
+    if array_remove(v_group_keys, null) <> '{}' then
         v_waiting := rowq.internal_join_groups(
-            v_dead.o_part_id, v_reset.group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
+            v_dead.o_part_id, v_group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
         );
         perform rowq.internal_note_expiry(v_dead.o_part_id, v_waiting);
     end if;

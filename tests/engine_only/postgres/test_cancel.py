@@ -1,13 +1,15 @@
 """What cancelling reads: claims by one walk, and messages by their keys."""
 
-from datetime import UTC, datetime
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_plans import Watched, faults, nodes
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
 
@@ -72,3 +74,23 @@ def test_every_look_of_a_cancel_goes_by_the_key(
     plans = watched.run(lambda session: counts.append(reset(session)))
     assert counts == [50, 10]
     assert faults(plans) == set()
+
+
+@pytest.mark.promise("P08", "P34")
+def test_a_heartbeat_that_waited_holds_for_its_whole_lease_from_then_on(
+    server: Server, open_owner: Open, own_queue: CheckedQueue
+) -> None:
+    holder, worker = open_owner(), open_owner()
+    own_queue.call("enqueue_batch", messages=[{}])
+    [row] = own_queue.dequeue(1)
+    given = {"queue_name": "q", "claim_id": row.claim_id, "lease_seconds": 1000}
+    with ThreadPoolExecutor(1) as pool:
+        with holder.transaction():
+            assert cancel(holder, [row.message_id]) == ["requested"]
+            beating = pool.submit(call, worker, "extend_lease", **given)
+            wait_until_blocked(server, server.session_id(worker), by=server.session_id(holder))
+            time.sleep(0.2)
+            [(before,)] = holder.execute("select clock_timestamp()").fetchall()
+        [told] = beating.result(20)
+    assert told.cancel_ids == [row.message_id]
+    assert told.lease_until - before >= timedelta(seconds=1000)
