@@ -346,8 +346,8 @@ export interface Columns {
     archived: number;
     /**
      * What was deleted row by row: messages from the archive, attempts older than history_days,
-     * and, by maintain on PostgreSQL, results older than result_seconds. Call again at once while
-     * it is batch_size or more.
+     * and, by maintain, results older than result_seconds. Call again at once while it is
+     * batch_size or more.
      */
     purged: number;
     /** Archive partitions dropped whole. */

@@ -78,6 +78,7 @@ deallocate prepare rowq_check;
 -- source internal/drop_days.sql
 -- source internal/end_awaited.sql
 -- source internal/end_cancelled.sql
+-- source internal/end_tied.sql
 -- source internal/enter_group.sql
 -- source internal/expand_range.sql
 -- source internal/expire.sql
@@ -110,6 +111,7 @@ deallocate prepare rowq_check;
 -- source internal/maintain_delivery.sql
 -- source internal/maintain_history.sql
 -- source internal/maintain_queue.sql
+-- source internal/maintain_results.sql
 -- source internal/message_fault.sql
 -- source internal/messages_json.sql
 -- source internal/moment_of_local.sql
@@ -118,6 +120,7 @@ deallocate prepare rowq_check;
 -- source internal/next_cron.sql
 -- source internal/next_cron_local.sql
 -- source internal/next_number.sql
+-- source internal/next_slice.sql
 -- source internal/next_tick.sql
 -- source internal/note_cancels.sql
 -- source internal/note_error.sql

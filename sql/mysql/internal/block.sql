@@ -62,11 +62,11 @@ begin
     end if;
 
     if p_state = 'failed' then
-        insert into rowq.dead (part_id, message_id, lane, attempt, died_at)
-        values (p_part_id, p_message_id, p_lane, 0, utc_timestamp(6));
-        update rowq.message m force index (primary)
-        set m.last_error = concat('predecessor ', v_predecessor_id, ' is dead')
-        where m.message_id = p_message_id;
+        insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+        values (
+            p_part_id, p_message_id, p_lane, 0, utc_timestamp(6),
+            concat('predecessor ', v_predecessor_id, ' is dead')
+        );
         call rowq.internal_push_result(
             p_part_id, json_array(json_array(p_message_id + 0)), 'dead', null, null, null
         );

@@ -13,33 +13,39 @@ begin
 -- routine   internal_follow_deaths
 -- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first.
 -- promise   P10 P12 P27 P32
--- locks     message rows, tried only; new dead and result rows; dedup rows; as
---           internal_follow_death; new recheck rows
+-- locks     message rows, tried only, those of p_failed waited for in the caller's transaction; new
+--           dead and result rows; dedup rows; as internal_follow_death; new recheck rows
     declare c_most int default 1000;
     declare v_count int default 0;
     declare v_dead longtext default p_dead;
     declare v_failed longtext default p_failed;
-    declare v_free, v_held, v_awaited, v_ties longtext;
+    declare v_rest, v_slice, v_ties, v_free, v_held, v_awaited longtext;
     declare v_at int;
 
     levels: loop
         if v_failed is not null then
-            insert into rowq.dead (part_id, message_id, lane, attempt, died_at)
-            select p_part_id, j.message_id, j.lane, 0, utc_timestamp(6)
+            insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+            select p_part_id, j.message_id, j.lane, 0, utc_timestamp(6),
+                   concat('predecessor ', j.dead_id, ' is dead')
             from json_table(
                 v_failed,
-                '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    dead_id bigint path '$[3]'
+                )
             ) j;
-            update json_table(
-                v_failed, '$[*]' columns (message_id bigint path '$[0]', dead_id bigint path '$[3]')
-            ) j
-            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-            set m.last_error = concat('predecessor ', j.dead_id, ' is dead');
             call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
-            call rowq.internal_read_ties(v_failed, null, true, false, v_ties);
-            if v_ties is not null then
-                call rowq.internal_release_dedup_keys(p_part_id, v_ties);
-            end if;
+            set v_rest = v_failed;
+            while v_rest is not null do
+                call rowq.internal_next_slice(v_rest, v_slice);
+                call rowq.internal_read_ties(
+                    v_slice, null, true, not p_owns_transaction, v_ties
+                );
+                if v_ties is not null then
+                    call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+                end if;
+            end while;
             set v_dead = v_failed, v_count = v_count + json_length(v_failed);
         end if;
 

@@ -9,23 +9,23 @@ create procedure rowq.internal_maintain_delivery(
     out p_reaped int,
     out p_died int,
     out p_expired int,
+    out p_has_results boolean,
     out p_has_history boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_delivery
--- purpose   Run the part of maintain that deliveries wait for: floors, expiry, promote, reap, and what limits and results need.
--- promise   P09 P11 P13 P14 P24 P26 P27 P28 P29 P32 P36
--- locks     as promote and reap; the part, shared; the gate and result rows, passed over when
---           locked
+-- purpose   Run the part of maintain that deliveries wait for: floors, expiry, promote, reap, and what limits need.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P28 P29 P36
+-- locks     as promote and reap; the part, shared; the gate, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_max_attempts, v_solved, v_max_leased, v_archive_days, v_history_days int;
-    declare v_has_started, v_has_results boolean;
-    declare v_started_seconds, v_result_seconds double;
+    declare v_has_started boolean;
+    declare v_started_seconds double;
     declare v_lane smallint;
     declare v_queue_name longtext;
 
@@ -42,12 +42,12 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            set v_max_attempts = null, p_has_history = false;
+            set v_max_attempts = null, p_has_results = false, p_has_history = false;
             select q.max_attempts, convert(q.queue_name using utf8mb4), q.max_leased, q.has_started,
                    if(q.rate_limit > 0, q.rate_seconds, 0), q.archive_days, q.has_results,
-                   q.result_seconds, q.has_history, q.history_days
+                   q.has_history, q.history_days
             into v_max_attempts, v_queue_name, v_max_leased, v_has_started, v_started_seconds,
-                 v_archive_days, v_has_results, v_result_seconds, p_has_history, v_history_days
+                 v_archive_days, p_has_results, p_has_history, v_history_days
             from rowq.queue q
             where q.part_id = p_part_id;
             call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
@@ -64,7 +64,7 @@ begin
             if p_elected then
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(
-                    p_part_id, v_has_started, v_has_results, p_has_history
+                    p_part_id, v_has_started, p_has_results, p_has_history
                 );
                 -- Not in the caller's transaction, whose snapshot may be old: a message that it
                 -- does not show where it is now would be taken for one that has ended.
@@ -83,11 +83,6 @@ begin
                 -- by now would be locked with the gaps where dequeues insert.
                 if v_has_started and v_owns_transaction then
                     call rowq.internal_purge_started(p_part_id, v_started_seconds, 10 * p_limit);
-                end if;
-                if v_has_results then
-                    call rowq.internal_purge_results(
-                        p_part_id, v_result_seconds, least(10 * p_limit, 50000)
-                    );
                 end if;
             end if;
 

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_maintain_queue(
     p_part_id int,
     p_limit int,
+    p_until datetime(6),
     out p_elected boolean,
     out p_promoted int,
     out p_reaped int,
@@ -23,13 +24,14 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_is_done boolean default true;
-    declare v_has_history boolean;
-    declare v_attempts int default 0;
+    declare v_has_results, v_has_history boolean;
+    declare v_now datetime(6);
+    declare v_more int;
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(
         p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired,
-        v_has_history
+        v_has_results, v_has_history
     );
     if p_elected then
         call rowq.internal_run_schedules(p_part_id);
@@ -40,9 +42,19 @@ begin
         if not v_is_done then
             call rowq.internal_sweep_again(p_part_id);
         end if;
+        if v_has_results then
+            -- Results leave history half of the time that is left.
+            set v_now = utc_timestamp(6);
+            call rowq.internal_maintain_results(
+                p_part_id, p_limit,
+                v_now + interval timestampdiff(microsecond, v_now, p_until) div 2 microsecond,
+                v_more
+            );
+            set p_purged = p_purged + v_more;
+        end if;
         if v_has_history then
-            call rowq.internal_maintain_history(p_part_id, p_limit, v_attempts);
-            set p_purged = p_purged + v_attempts;
+            call rowq.internal_maintain_history(p_part_id, p_limit, p_until, v_more);
+            set p_purged = p_purged + v_more;
         end if;
     end if;
 end//

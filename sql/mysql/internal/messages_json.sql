@@ -58,7 +58,7 @@ begin
 
     if v_length + 500 <= @@max_allowed_packet then
         -- The engine cuts the result of group_concat to this length, and to max_allowed_packet.
-        set session group_concat_max_len = 1073741824;
+        set session group_concat_max_len = @@max_allowed_packet;
         select group_concat(
                    json_object(
                        'claim_id', p_claim_id + 0, 'message_id', m.message_id, 'attempt', j.attempt,

@@ -36,11 +36,11 @@ begin
     -- or a temporary table with too little room fails with an error that no handler sees, so that
     -- the transaction would stay open. MySQL asks for a right to set max_error_count, which the
     -- account that the routines run as has not, and shows numbers of tables that are a day old
-    -- unless told not to.
+    -- unless told not to. What aggregates return is cut to max_allowed_packet in any case.
     set session unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
-        /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1073741824), */
+        /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, @@max_allowed_packet), */
         /*M!100600 tmp_disk_table_size = greatest(@@tmp_disk_table_size, 1073741824), */
         /*M!100600 default_regex_flags = '', */
         /*M!100600 max_error_count = cast(greatest(@@max_error_count, 64) as unsigned), */

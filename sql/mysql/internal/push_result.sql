@@ -13,7 +13,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_push_result
--- purpose   Keep how messages have ended, where the queue has result_seconds; p_results go along p_asked_ids, among which they are. Without p_error a dead message has the error that stands beside its body.
+-- purpose   Keep how messages have ended, where the queue has result_seconds; p_results go along p_asked_ids, among which they are. Without p_error a dead message has that of its row in dead.
 -- promise   P32
 -- locks     result rows
     declare v_now datetime(6) default utc_timestamp(6);
@@ -32,13 +32,14 @@ begin
             finished_at = v_now,
             state       = p_state;
         if p_state = 'dead' and p_error is null then
-            -- The caller has locked the message rows.
             update json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+            straight_join rowq.dead d force index (primary)
+                on d.part_id = p_part_id
+               and d.message_id = j.message_id
             straight_join rowq.result r force index (primary)
                 on r.part_id = p_part_id
                and r.message_id = j.message_id
-            set r.last_error = m.last_error;
+            set r.last_error = d.last_error;
         end if;
     elseif v_result_seconds > 0 then
         -- The limit has the engine keep the results in a table, and not read the text again for

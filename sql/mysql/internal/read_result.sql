@@ -21,12 +21,11 @@ begin
     declare v_claim_id, v_waits_for bigint;
     declare v_worker_name varchar(200);
     declare v_group_key varbinary(800);
-    declare v_last_error, v_progress varchar(2000);
+    declare v_progress varchar(2000);
     declare v_place varchar(20);
     set p_state = null, p_finished_at = null, p_result = null, p_last_error = null;
 
-    select m.enqueued_at, m.due_at, m.group_key, m.last_error
-    into v_enqueued_at, v_due_at, v_group_key, v_last_error
+    select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
       and m.part_id = p_part_id;
@@ -49,8 +48,11 @@ begin
           and r.message_id = p_message_id
           and r.message_id > 0;
         if p_state is null and v_place is not null then
-            set p_state = v_place, p_finished_at = v_finished_at,
-                p_last_error = if(v_place = 'dead', v_last_error, null);
+            set p_state = v_place, p_finished_at = v_finished_at;
+            select d.last_error into p_last_error
+            from rowq.dead d force index (primary)
+            where d.part_id = p_part_id
+              and d.message_id = p_message_id;
         elseif p_state is null then
             select a.state, a.finished_at into p_state, p_finished_at
             from rowq.archive a force index (archive_message_ix)

@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_read_ties
--- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_tokenless are ids that have no token of their group, and p_with_keys is whether a dedup key counts.
+-- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_tokenless are ids that have no token of their group, and p_with_keys is whether a dedup key counts. Of messages with keys there are no more than internal_next_slice takes.
 -- locks     all of the message rows, if asked for
 -- differs   PostgreSQL reads them as it deletes the messages
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
@@ -23,9 +23,9 @@ begin
     end;
 
     -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below
-    -- whatever their keys.
-    if json_length(p_messages) > 300 then
-        set session group_concat_max_len = 1073741824;
+    -- whatever their keys, and to that of a packet, below which a slice stays.
+    if json_length(p_messages) > 300 and v_cut_at < @@max_allowed_packet then
+        set session group_concat_max_len = @@max_allowed_packet;
     end if;
     if p_is_locking then
         -- Lock every row, so that nobody comes to wait for one of them any more. The limit keeps

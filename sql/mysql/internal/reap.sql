@@ -123,12 +123,12 @@ begin
         if v_alive is not null then
             call rowq.internal_as_front(v_alive, 0, v_front);
             call rowq.internal_push_ready(p_part_id, v_front);
-            call rowq.internal_note_error(v_alive, v_error, false);
+            call rowq.internal_note_error(v_alive, v_error);
             set p_reaped = p_reaped + json_length(v_alive);
         end if;
         if v_dead is not null then
             call rowq.internal_push_dead(
-                p_part_id, v_dead, v_error, false, p_owns_transaction
+                p_part_id, v_dead, v_error, p_owns_transaction
             );
             set p_died = p_died + json_length(v_dead);
         end if;

@@ -71,7 +71,7 @@ begin
                     'not delivered: as JSON it is longer than max_allowed_packet, ',
                     @@max_allowed_packet, '; raise that on the server, then reset the message'
                 ),
-                false, true
+                true
             );
         end if;
     end while;

@@ -69,7 +69,7 @@ begin
             end if;
             if v_rest is not null then
                 call rowq.internal_push_dead(
-                    v_part_id, v_rest, p_error, true, v_owns_transaction
+                    v_part_id, v_rest, p_error, v_owns_transaction
                 );
             end if;
             if v_history_days > 0 and v_messages is not null then

@@ -50,11 +50,15 @@ begin
                m.headers, m.body, m.body_binary,
                convert(m.dedup_key using utf8mb4) as dedup_key, m.enqueued_at,
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
-               v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
+               v_lease_until as lease_until, v_finished_at as finished_at,
+               if(d.message_id is null, m.last_error, d.last_error) as last_error,
                convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
                m.expires_at, v_progress as progress
         from rowq.message m force index (primary)
         straight_join rowq.queue q on q.part_id = m.part_id
+        left join rowq.dead d force index (primary)
+            on d.part_id = m.part_id
+           and d.message_id = m.message_id
         where m.message_id = p_message_id
           and m.part_id = v_part_id;
     else

@@ -34,7 +34,7 @@ begin
 
     if p_before_message_id is null then
         select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
-               d.died_at, m.last_error
+               d.died_at, d.last_error
         from rowq.dead d force index (primary)
         straight_join rowq.message m force index (primary) on m.message_id = d.message_id
         where d.part_id = v_part_id
@@ -47,7 +47,7 @@ begin
         limit v_limit;
     else
         select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
-               d.died_at, m.last_error
+               d.died_at, d.last_error
         from rowq.dead d force index (primary)
         straight_join rowq.message m force index (primary) on m.message_id = d.message_id
         where d.part_id = v_part_id

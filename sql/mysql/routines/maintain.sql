@@ -20,6 +20,7 @@ begin
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped, v_expired int;
     declare v_elected boolean;
     declare v_at int default 0;
+    declare v_until datetime(6);
     declare exit handler for sqlexception
     begin
         call rowq.internal_unpin_session();
@@ -27,6 +28,9 @@ begin
     end;
 
     call rowq.internal_pin_session(@@timestamp);
+    -- More than a batch of results and history goes only till then, whatever the number of queues,
+    -- because the next call is what deliveries wait for.
+    set v_until = utc_timestamp(6) + interval 100000 microsecond;
     call rowq.internal_check_batch_size(p_batch_size);
     call rowq.internal_begin_work(v_owns_transaction);
     if p_queue_name is null then
@@ -71,8 +75,8 @@ begin
             set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
                 v_at = v_at + 1;
             call rowq.internal_maintain_queue(
-                v_part_id, coalesce(p_batch_size, 1000), v_elected, v_promoted, v_reaped, v_died,
-                v_archived, v_purged, v_dropped, v_expired
+                v_part_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,
+                v_died, v_archived, v_purged, v_dropped, v_expired
             );
             set v_rows = json_array_append(
                 v_rows, '$',

@@ -16,8 +16,8 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12 P32
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; result rows; new
---           ready rows; groups as enqueue
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; message rows,
+--           tried only; result rows; new ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -97,6 +97,25 @@ begin
                 where t.message_id is null;
             end if;
             if v_reset is not null then
+                -- The error goes with the message, but not where a producer holds its row, because
+                -- reset waits for nobody. Without a limit MySQL would merge what is selected into
+                -- the update, and wait.
+                update (
+                    select x.message_id, d.last_error
+                    from json_table(
+                        v_reset, '$[*]' columns (message_id bigint path '$[0]')
+                    ) j
+                    straight_join rowq.dead d force index (primary)
+                        on d.part_id = v_part_id
+                       and d.message_id = j.message_id
+                    straight_join rowq.message x force index (primary)
+                        on x.message_id = j.message_id
+                    limit 1000000
+                    for update /*!80000 of d, x */ skip locked
+                ) h
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = h.message_id
+                set m.last_error = h.last_error;
                 delete d
                 from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.dead d force index (primary)

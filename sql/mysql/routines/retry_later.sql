@@ -82,7 +82,7 @@ begin
                 end if;
                 if v_dead is not null then
                     call rowq.internal_push_dead(
-                        v_part_id, v_dead, p_error, true, v_owns_transaction
+                        v_part_id, v_dead, p_error, v_owns_transaction
                     );
                 end if;
             end if;

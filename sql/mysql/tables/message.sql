@@ -1,5 +1,6 @@
--- A row is what the producer handed over. It is written once and deleted once; only a failure
--- updates last_error and due_at, and the first message that waits for it sets has_successors.
+-- A row is what the producer handed over. It is written once and deleted once; only a failure that
+-- another attempt follows updates last_error and due_at, reset gives last_error back, and the first
+-- message that waits for it sets has_successors. The error of a dead message is in dead.
 -- enqueued_at finds a message that was never given back, because its seq in ready is the same
 -- moment in microseconds. due_at is the last place that the message had in delayed.
 create table if not exists rowq.message (

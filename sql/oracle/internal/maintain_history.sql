@@ -1,18 +1,30 @@
-function internal_maintain_history(p_queue in t_queue, p_limit in number)
+function internal_maintain_history(
+    p_queue in t_queue,
+    p_limit in number,
+    p_until in timestamp
+)
 return number
 is
 -- routine   internal_maintain_history
--- purpose   Run the history part of maintain, a queue's first p_limit old attempts; an error in it is noted, not raised.
+-- purpose   Run the history part of maintain, a queue's first p_limit old attempts, and till p_until up to ten times as many; an error in it is noted, not raised.
 -- promise   P13 P37
 -- locks     as internal_purge_history; with a fault a row of meta
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
-    v_fault rowq_meta.value%type;
+    c_most_batches constant pls_integer := 10;
+    v_fault  rowq_meta.value%type;
+    v_batch  number;
+    v_purged number := 0;
 begin
     savepoint rowq_history_part;
-    return internal_purge_history(p_queue, p_limit);
+    for i in 1 .. c_most_batches loop
+        v_batch := internal_purge_history(p_queue, p_limit);
+        v_purged := v_purged + v_batch;
+        exit when v_batch < p_limit or sys_extract_utc(systimestamp) > p_until;
+    end loop;
+    return v_purged;
 exception
     when e_cancelled then
         raise;

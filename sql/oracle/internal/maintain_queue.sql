@@ -2,6 +2,7 @@ procedure internal_maintain_queue(
     p_queue_name in varchar2,
     p_queue      in t_queue,
     p_limit      in number,
+    p_until      in timestamp,
     p_kept       out nocopy rowq_kept
 )
 is
@@ -10,7 +11,6 @@ is
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36 P37
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
-    c_most_rows   constant pls_integer := 50000;
     v_lane        rowq_lane.lane%type;
     v_has_recheck boolean;
     v_has_started boolean;
@@ -19,6 +19,8 @@ is
     v_has_history boolean;
     v_sent        pls_integer;
     v_solved      pls_integer := 0;
+    -- Results leave history half of the time.
+    c_results_until constant timestamp(6) := p_until - numtodsinterval(0.05, 'second');
     cursor seat is
         select l.lane
         from rowq_lane l
@@ -55,13 +57,14 @@ begin
     if v_has_started then
         internal_purge_started(p_queue, p_limit);
     end if;
-    if v_has_results then
-        internal_purge_results(p_queue, least(10 * p_limit, c_most_rows));
-    end if;
     internal_maintain_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped
     );
+    if v_has_results then
+        p_kept.purged := p_kept.purged
+            + internal_maintain_results(p_queue, p_limit, c_results_until);
+    end if;
     if v_has_history then
-        p_kept.purged := p_kept.purged + internal_maintain_history(p_queue, p_limit);
+        p_kept.purged := p_kept.purged + internal_maintain_history(p_queue, p_limit, p_until);
     end if;
 end internal_maintain_queue;

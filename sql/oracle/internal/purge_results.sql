@@ -1,7 +1,8 @@
-procedure internal_purge_results(p_queue in t_queue, p_limit in number)
+function internal_purge_results(p_queue in t_queue, p_limit in number)
+return number
 is
 -- routine   internal_purge_results
--- purpose   Delete up to p_limit results of messages that ended too long ago.
+-- purpose   Delete up to p_limit results of messages that ended too long ago; returns how many there were.
 -- promise   P13 P32
 -- locks     result rows, passing over locked ones
     v_before  constant timestamp(6) :=
@@ -10,6 +11,7 @@ is
         internal_from_microseconds(internal_read_floor(p_queue.part_id, -7));
     v_probe   rowq_result.finished_at%type;
     v_row_ids t_row_ids;
+    v_purged  number := 0;
     cursor due is
         select /*+ index_rs_asc(r rowq_result_finished_ix) */ r.finished_at
         from rowq_result r
@@ -32,7 +34,7 @@ begin
     fetch due into v_probe;
     close due;
     if v_probe is null then
-        return;
+        return 0;
     end if;
 
     open due_rows;
@@ -45,4 +47,8 @@ begin
         where r.rowid = v_row_ids(i)
           and r.part_id = p_queue.part_id
           and r.finished_at < v_before;
+    for i in 1 .. v_row_ids.count loop
+        v_purged := v_purged + sql%bulk_rowcount(i);
+    end loop;
+    return v_purged;
 end internal_purge_results;

@@ -19,6 +19,10 @@ is
     e_gone exception;
     pragma exception_init(e_gone, -20701);
     c_most constant pls_integer := 1000;
+    -- More than a batch of results and history goes only till then, whatever the number of queues,
+    -- because what was promoted and reaped waits for the end of the transaction.
+    c_until constant timestamp(6) :=
+        sys_extract_utc(systimestamp) + numtodsinterval(0.1, 'second');
     v_seed  pls_integer;
     v_names t_names;
     v_kept  rowq_kept;
@@ -42,7 +46,8 @@ begin
     for i in 1 .. v_names.count loop
         begin
             internal_maintain_queue(
-                v_names(i), internal_require_queue(v_names(i)), p_batch_size, v_kept
+                v_names(i), internal_require_queue(v_names(i)), p_batch_size, c_until,
+                v_kept
             );
             v_rows.extend;
             v_rows(v_rows.last) := v_kept;

@@ -30,18 +30,32 @@ begin
 
     perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
 
-    -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
-    -- in the order in which workers lock, so that no delete below has to wait. All time-outs
-    -- together are shorter than deadlock_timeout, so that a deadlock never ends a producer or a
-    -- worker.
+    -- Wait for open enqueues, because their messages are not visible yet. Lock all tables first, in
+    -- the order in which workers lock, so that no delete below has to wait. Lock each in a
+    -- statement of its own: where a time-out falls together with the end of a wait, another wait in
+    -- the same statement would show it as a cancel by the user. All time-outs together are shorter
+    -- than deadlock_timeout, so that a deadlock never ends a producer or a worker.
     begin
         -- History may be long, so delete it before everybody waits for this transaction.
         delete from rowq.history h where h.part_id = v_queue.part_id;
-        lock table rowq.queue, rowq.gate, rowq.claim, rowq.floor, rowq.ready, rowq.delayed,
-            rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.successor,
-            rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started,
-            rowq.result
-            in exclusive mode;
+        lock table rowq.queue in exclusive mode;
+        lock table rowq.gate in exclusive mode;
+        lock table rowq.claim in exclusive mode;
+        lock table rowq.floor in exclusive mode;
+        lock table rowq.ready in exclusive mode;
+        lock table rowq.delayed in exclusive mode;
+        lock table rowq.message in exclusive mode;
+        lock table rowq.dedup in exclusive mode;
+        lock table rowq.grouped in exclusive mode;
+        lock table rowq.message_group in exclusive mode;
+        lock table rowq.successor in exclusive mode;
+        lock table rowq.blocked in exclusive mode;
+        lock table rowq.recheck in exclusive mode;
+        lock table rowq.dead in exclusive mode;
+        lock table rowq.finished in exclusive mode;
+        lock table rowq.archive in exclusive mode;
+        lock table rowq.started in exclusive mode;
+        lock table rowq.result in exclusive mode;
         -- Who is running a schedule waits for these tables.
         delete from rowq.schedule s where s.part_id = v_queue.part_id;
         -- Only maintain can still hold these rows: who adds one has written to the tables above.

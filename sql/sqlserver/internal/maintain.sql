@@ -9,7 +9,7 @@ as
 begin
 -- routine   InternalMaintain
 -- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P36 P37
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36 P37
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
 --           InternalRunSchedules, archive
 -- commits   its own transaction where the caller has none; never the caller's
@@ -28,8 +28,12 @@ begin
     declare @expired int;
     declare @archived int;
     declare @purged int;
-    declare @attempts int;
+    declare @more int;
     declare @dropped int;
+    -- More than a batch of results and history goes only till then, whatever the number of queues;
+    -- results leave history half of that time.
+    declare @until datetime2(6) = dateadd(millisecond, 100, sysutcdatetime());
+    declare @until_results datetime2(6) = dateadd(millisecond, -50, @until);
     declare @parts table (part_id int not null primary key);
     declare @rows table (
         part_id            int not null primary key,
@@ -79,8 +83,12 @@ begin
                 begin
                     exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
-                    exec rowq.InternalMaintainHistory @part_id, @batch_size, @attempts output;
-                    set @purged += @attempts;
+                    exec rowq.InternalMaintainResults
+                        @part_id, @batch_size, @until_results, @more output;
+                    set @purged += @more;
+                    exec rowq.InternalMaintainHistory
+                        @part_id, @batch_size, @until, @more output;
+                    set @purged += @more;
                 end;
                 insert into @rows (
                     part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,

@@ -13,11 +13,10 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts, results. @has_due says that a schedule is due.
--- promise   P09 P11 P13 P14 P24 P26 P27 P32 P36 P37
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts. @has_due says that a schedule is due.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P36 P37
 -- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
---           InternalExpire, promote, InternalPurgeStarted, InternalPurgeResults;
---           the queue row, tried
+--           InternalExpire, promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -37,9 +36,6 @@ begin
     declare @has_notes bit;
     declare @has_starts bit;
     declare @has_expiry bit;
-    declare @has_results bit;
-    declare @result_seconds float;
-    declare @most_results int = 10 * @limit;
     declare @history_days int;
     declare @rate_seconds float;
     declare @most_starts int = 10 * @limit;
@@ -86,20 +82,6 @@ begin
                        else 0
                    end,
                    @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0),
-                   @has_results = case
-                       when q.result_seconds > 0 then 1
-                       when exists (
-                           select 1
-                           from rowq.result r
-                               with (
-                                   index (result_finished_ix), rowlock, readpast, readcommittedlock,
-                                   forceseek
-                               )
-                           where r.part_id = @part_id
-                       ) then 1
-                       else 0
-                   end,
-                   @result_seconds = q.result_seconds,
                    @history_days = q.history_days,
                    @has_expiry = case
                        when exists (
@@ -201,9 +183,6 @@ begin
                 if @has_starts = 1
                     exec rowq.InternalPurgeStarted
                         @part_id, @rate_seconds, @most_starts, @owns_transaction;
-                if @has_results = 1
-                    exec rowq.InternalPurgeResults
-                        @part_id, @result_seconds, @most_results, @owns_transaction;
                 if @has_notes > @has_recheck and @owns_transaction = 1
                 begin
                     -- From now on a dequeue that finds nothing looks at recheck, too, and the floor

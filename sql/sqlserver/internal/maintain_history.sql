@@ -4,11 +4,12 @@ go
 create or alter procedure rowq.InternalMaintainHistory
     @part_id int,
     @limit int,
+    @until datetime2(6),
     @purged int output
 as
 begin
 -- routine   InternalMaintainHistory
--- purpose   Run the history part of maintain, a queue's first @limit old attempts; an error in it is printed, not raised.
+-- purpose   Run the history part of maintain, a queue's first @limit old attempts, and till @until up to ten times as many; an error in it is printed, not raised.
 -- promise   P13 P37
 -- locks     as InternalPurgeHistory
 -- commits   where the caller has no transaction, after each 1000 attempts; never the caller's
@@ -24,6 +25,7 @@ begin
     declare @begun int;
     declare @history_days int;
     declare @has_history bit;
+    declare @rest int;
     declare @step int;
     declare @done int;
     declare @text nvarchar(2048);
@@ -67,9 +69,10 @@ begin
                 set @is_saved = 1;
             end;
 
-            while @purged < @limit
+            while @purged < @limit or @purged < 10 * @limit and sysutcdatetime() < @until
             begin
-                set @step = iif(@limit - @purged < 1000, @limit - @purged, 1000);
+                set @rest = iif(@purged < @limit, @limit, 10 * @limit) - @purged;
+                set @step = iif(@rest < 1000, @rest, 1000);
                 if @owns_transaction = 1
                     begin transaction;
                 exec rowq.InternalPurgeHistory

@@ -5,11 +5,12 @@ create or alter procedure rowq.InternalPurgeResults
     @part_id int,
     @seconds float,
     @limit int,
-    @owns_transaction bit
+    @owns_transaction bit,
+    @purged int output
 as
 begin
 -- routine   InternalPurgeResults
--- purpose   Delete up to @limit results of messages that ended more than @seconds ago.
+-- purpose   Delete up to @limit results, 1000 at most, of messages that ended more than @seconds ago; @purged is how many there were.
 -- promise   P13 P32
 -- locks     result rows, passing over locked ones; lane -9, tried
     set nocount on;
@@ -21,6 +22,7 @@ begin
         dateadd(second, -cast(floor(@seconds) as int), sysutcdatetime())
     );
     declare @old table (message_id bigint not null primary key);
+    set @purged = 0;
 
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
@@ -39,6 +41,7 @@ begin
     order by r.finished_at, r.message_id
     option (maxdop 1, keepfixed plan);
     if @@rowcount > 0
+    begin
         delete r
         from @old o
         inner join rowq.result r
@@ -47,6 +50,8 @@ begin
            and r.message_id = o.message_id
         where r.finished_at < @before
         option (loop join, force order, maxdop 1);
+        set @purged = @@rowcount;
+    end;
 
     -- From now on maintain keeps the floor.
     if @is_open = 0 and @owns_transaction = 1

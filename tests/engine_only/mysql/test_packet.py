@@ -225,3 +225,40 @@ def test_a_batch_whose_list_no_text_could_hold_is_left_where_it_is(
     call(connection, "maintain", queue_name=queue)
     found = [row.message_id for row in dequeue(connection, queue, 1000)]
     assert sorted(found) == [row.message_id for row in sent if row != sent[-4]]
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("end", ["complete", "archived", "fail_now", "cancel"])
+def test_keys_that_no_packet_holds_are_freed_by_one_call(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, end: str
+) -> None:
+    """A thousand keys of the longest kind, noted in hex, are longer than a packet."""
+    keys = [f"{number:03d}" + "\U0001f4e6" * 197 for number in range(1000)]
+    messages = [{"body": "x", "dedup_key": key} for key in keys]
+    if end == "archived":
+        call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    sent = call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    set_packet(MEGABYTE)
+    session = connect()
+    if end == "cancel":
+        call(session, end, queue_name=queue, message_ids=[row.message_id for row in sent])
+    else:
+        claim = dequeue(session, queue, 1000)[0].claim_id
+        routine = "complete" if end == "archived" else end
+        call(session, routine, queue_name=queue, claim_id=claim)
+    assert counts(session, queue) == (0, 0, 0, 1000 * (end == "fail_now"))
+    again = call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    assert {row.outcome for row in again} == {"enqueued"}
+
+
+@pytest.mark.promise("P17")
+def test_a_pinned_session_lets_aggregates_be_as_long_as_a_packet(connect: Connect) -> None:
+    """Nothing is set beyond what the server allows anyway, and the session's own comes back."""
+    session = connect()
+    session.execute("set session group_concat_max_len = 1024")
+    session.execute("call rowq.internal_pin_session(@@timestamp)")
+    if "mariadb" in session.server_version.lower():
+        found = session.execute("select @@group_concat_max_len = @@max_allowed_packet").fetchone()
+        assert found == (1,)
+    session.execute("call rowq.internal_unpin_session()")
+    assert session.execute("select @@group_concat_max_len").fetchone() == (1024,)

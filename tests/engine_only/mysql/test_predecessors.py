@@ -227,7 +227,6 @@ def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leave
         enqueue(producer, queue, "after", predecessor_ids=[ready])
         enqueue(producer, queue, "after", predecessor_ids=[leased])
         waiting: dict[str, dict[str, Any]] = {
-            "fail_now": {"claim_id": claim},
             "retry_later": {"claim_id": claim},
             "cancel": {"message_ids": [ready]},
             "purge_queue": {},
@@ -239,6 +238,40 @@ def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leave
         assert call_one(other, "reap", queue_name=queue).reaped == 1
     [row] = dequeue(connection, queue)
     assert (row.message_id, row.attempt, row.last_error) == (leased, 2, None)
+
+
+@pytest.mark.promise("P10", "P27")
+@pytest.mark.parametrize("end", ["fail_now", "retry_later", "reap"])
+def test_a_death_waits_for_no_producer_and_keeps_its_error(
+    connection: Connection, connect: Connect, queue: str, end: str
+) -> None:
+    producer, other = connect(), connect()
+    call(connection, "alter_queue", queue_name=queue, max_attempts=1, result_seconds=600)
+    [first] = enqueue(connection, queue, "first")
+    claim = dequeue_one(connection, queue).claim_id
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    with transaction(producer):
+        asked = {"predecessor_ids": [first], "on_predecessor_dead": "fail"}
+        [second] = enqueue(producer, queue, "second", dedup_key="second", **asked)
+        if end == "reap":
+            dialect_of(connection).expire_claim(connection, claim)
+            assert call_one(other, "reap", queue_name=queue).died == 1
+        else:
+            call(other, end, queue_name=queue, claim_id=claim, error="broken")
+        error = "lease expired" if end == "reap" else "broken"
+        [dead] = call(other, "list_dead", queue_name=queue)
+        message = call_one(other, "get_message", queue_name=queue, message_id=first)
+        result = call_one(other, "get_result", queue_name=queue, message_id=first)
+        assert {row.last_error for row in (dead, message, result)} == {error}
+    tick(other, queue)
+    call(other, "maintain", queue_name=queue)
+    rows = call(other, "list_dead", queue_name=queue)
+    assert [row.last_error for row in rows] == [error, f"predecessor {first} is dead"]
+    assert call_one(other, "get_result", queue_name=queue, message_id=second).last_error == (
+        f"predecessor {first} is dead"
+    )
+    call(other, "reset", queue_name=queue)
+    assert [row.last_error for row in dequeue(other, queue, 2)] == [row.last_error for row in rows]
 
 
 @pytest.mark.promise("P13")

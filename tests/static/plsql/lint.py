@@ -19,7 +19,10 @@ WAITS = {"pop_claimed", "extend_lease"}
 WAITS |= {"require_schedule"}
 """Sessions that change the same schedule take turns, too."""
 
-SWALLOWS = {"maintain_archive", "maintain_history", "ring_doorbell", "wait_for_ring"}
+SWALLOWS = {
+    *("maintain_archive", "maintain_history", "maintain_results"),
+    *("ring_doorbell", "wait_for_ring"),
+}
 """The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
 SWALLOWS |= {"run_due"}
 """A schedule's fault is noted, or tried again, and the other schedules go on."""
