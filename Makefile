@@ -21,10 +21,14 @@ test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .ve
 test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
+# The examples in Python are programs of their own, two of them a package shop. Django has no types.
 lint: .venv/.stamp-dev ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@MYPYPATH=examples/django $(BIN)/mypy --cache-dir .mypy_cache/django \
+		--allow-subclassing-any --allow-untyped-decorators examples/django
+	@MYPYPATH=examples/fastapi $(BIN)/mypy --cache-dir .mypy_cache/fastapi examples/fastapi
 
 format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -6,21 +6,24 @@ It needs the extra `fastapi`. Nothing else of rowq imports this module.
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any
 
 from rowq.async_queue import AsyncQueue
+from rowq.engines import packages_of
 from rowq.errors import EngineUnknown, PackageMissing, RowqError
 from rowq.queue import Queue
 from rowq.worker import Worker
 
 try:
     from fastapi import Depends
+    from starlette.requests import HTTPConnection
 except ImportError as error:
     raise PackageMissing("rowq.fastapi needs FastAPI: pip install 'rowq[fastapi]'") from error
 
 _log = logging.getLogger("rowq.fastapi")
+_ASK_AGAIN_SECONDS = 0.05
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 """What FastAPI(lifespan=...) takes."""
@@ -40,23 +43,22 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
     Args:
         pool: psycopg_pool's AsyncConnectionPool, which your lifespan opens, or SQLAlchemy's
             AsyncEngine, for rowq.AsyncQueue; psycopg_pool's ConnectionPool or SQLAlchemy's Engine,
-            for rowq.Queue. An engine is not in autocommit.
+            for rowq.Queue. An engine is not in autocommit. Or a function that returns one of the
+            asynchronous ones, or asyncpg's Pool, which has to be made in the lifespan: it is called
+            with each request, as in `lambda request: request.app.state.pool`.
         options: those of the queue: savepoint, default.
 
     Raises:
-        EngineUnknown: it is none of these.
+        EngineUnknown: it is none of these; of what a function returns the request raises it.
     """
-    kind = type(pool)
-    if not (hasattr(kind, "connection") or hasattr(kind, "begin")):
-        raise EngineUnknown(
-            "rowq_queue takes a pool of psycopg_pool or an engine of SQLAlchemy, not a"
-            f" {kind.__module__}.{kind.__qualname__}"
-        )
+    if not callable(pool):
+        _check_pool(pool)
 
-    async def async_queue() -> AsyncIterator[AsyncQueue]:
+    async def async_queue(request: HTTPConnection) -> AsyncIterator[AsyncQueue]:
+        lender = _asked(pool, request) if callable(pool) else pool
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(_connection(pool))
-            if not hasattr(kind, "begin"):
+            connection = await stack.enter_async_context(_connection(lender))
+            if not hasattr(type(lender), "begin"):
                 # The pool's connections may be in autocommit.
                 await stack.enter_async_context(connection.transaction())
             yield AsyncQueue(connection, **options)
@@ -64,11 +66,12 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
     def queue() -> Iterator[Queue]:
         with ExitStack() as stack:
             connection = stack.enter_context(_connection(pool))
-            if not hasattr(kind, "begin"):
+            if not hasattr(type(pool), "begin"):
                 stack.enter_context(connection.transaction())
             yield Queue(connection, **options)
 
-    return Depends(async_queue if _is_async(pool) else queue, scope="function")
+    is_async = callable(pool) or _is_async(pool)
+    return Depends(async_queue if is_async else queue, scope="function")
 
 
 def worker_lifespan(*workers: Worker) -> Lifespan:
@@ -91,12 +94,18 @@ def worker_lifespan(*workers: Worker) -> Lifespan:
         try:
             yield
         finally:
-            for worker in workers:
-                worker.stop()
-            for thread in threads:
-                await asyncio.to_thread(thread.join)
+            await asyncio.to_thread(_end, list(zip(threads, workers, strict=True)))
 
     return lifespan
+
+
+def _end(runs: Sequence[tuple[threading.Thread, Worker]]) -> None:
+    """Stop these runs of workers, those that have not ended yet, and wait for them."""
+    while living := [(thread, worker) for thread, worker in runs if thread.is_alive()]:
+        # A thread that was started just now may not have begun its run: it is asked again.
+        for _, worker in living:
+            worker._stop_run()
+        living[0][0].join(_ASK_AGAIN_SECONDS)
 
 
 def _run(worker: Worker) -> None:
@@ -106,10 +115,35 @@ def _run(worker: Worker) -> None:
         _log.error("a worker has ended: %s", error)
 
 
+def _asked(find: Callable[[HTTPConnection], Any], request: HTTPConnection) -> Any:
+    """Return the pool that an application's function finds; raises EngineUnknown."""
+    pool = find(request)
+    _check_pool(pool)
+    if not _is_async(pool):
+        raise EngineUnknown("a function of rowq_queue returns an asynchronous pool or engine")
+    return pool
+
+
+def _check_pool(pool: Any) -> None:
+    """Refuse what lends no connections; raises EngineUnknown."""
+    kind = type(pool)
+    if not (hasattr(kind, "connection") or hasattr(kind, "begin") or _is_of_asyncpg(pool)):
+        raise EngineUnknown(
+            "rowq_queue takes a pool of psycopg_pool or asyncpg, or an engine of SQLAlchemy, not a"
+            f" {kind.__module__}.{kind.__qualname__}"
+        )
+
+
 def _is_async(pool: Any) -> bool:
     return hasattr(type(pool), "__aenter__") or hasattr(type(pool), "sync_engine")
 
 
+def _is_of_asyncpg(pool: Any) -> bool:
+    return "asyncpg" in packages_of(type(pool)) and hasattr(type(pool), "acquire")
+
+
 def _connection(pool: Any) -> Any:
     """Return a context that lends a connection of the pool; SQLAlchemy's is in a transaction."""
+    if _is_of_asyncpg(pool):
+        return pool.acquire()
     return pool.begin() if hasattr(type(pool), "begin") else pool.connection()

@@ -58,6 +58,14 @@ def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) 
     assert ("ready so far" in text) == (size == SIZES[1])
 
 
+def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None:
+    seen = Sight(0, "PostgreSQL 18", [stats("invoices", is_paused=True)])
+    view = View(entered="invoices", shows_dead=True)
+    text = "\n".join(lines(view, seen))
+    assert "invoices (paused)" in text
+    assert "no dead messages" in text
+
+
 def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
     view, seen = View(), sight(200)
     for _ in range(150):

@@ -61,6 +61,21 @@ def test_a_stop_before_a_run_ends_that_run_and_no_other(queue: WorkerQueue, runs
     assert worker.run().processed == 1
 
 
+def test_a_stop_after_a_run_that_has_failed_ends_no_later_one(queue: WorkerQueue) -> None:
+    worker = queue.worker(lambda _message: None, drain=True)
+    queue.drop_queue(force=True)
+    for _ in range(2):
+        with pytest.raises(rowq.WorkerFailed, match="RQ701"):
+            worker.run()
+        worker.stop()
+    queue.create_queue()
+    queue.fill(1)
+    assert worker.run().processed == 1
+    queue.fill(1)
+    worker.stop()
+    assert worker.run().processed == 0
+
+
 def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
     queue.fill(1)
     worker = queue.worker(lambda _message: None)

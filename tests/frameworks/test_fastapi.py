@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Any
 
+import asyncpg
+import psycopg
 import psycopg_pool
 import pytest
 import sqlalchemy
@@ -17,7 +19,7 @@ from sqlalchemy.pool import NullPool
 import rowq
 from rowq.fastapi import rowq_queue, worker_lifespan
 from rowq.testing import MemoryQueue
-from tests.engines.base import Connection
+from tests.engines.base import Connection, wait_until
 from tests.helpers.client_queue import ready
 
 pytestmark = pytest.mark.requires("async")
@@ -94,6 +96,37 @@ def test_a_request_s_message_is_there_before_its_response_and_not_after_an_error
         pool.close()
 
 
+def test_a_pool_that_the_lifespan_makes_is_found_by_each_request(
+    database_url: str, connection: Connection, made: str
+) -> None:
+    given = psycopg.conninfo.conninfo_to_dict(database_url)
+    names = {"dbname": "database", "user": "user", "password": "password", "host": "host"}
+    names |= {"port": "port"}
+    login: dict[str, Any] = {names[key]: value for key, value in given.items() if key in names}
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with asyncpg.create_pool(**login, min_size=1) as pool:
+            app.state.pool = pool
+            yield
+
+    app = asynchronous(rowq_queue(lambda request: request.app.state.pool), made)
+    app.router.lifespan_context = lifespan
+    with TestClient(app) as client:
+        for number, status in ((1, 200), (0, 409), (2, 200)):
+            assert client.post(f"/orders/{number}").status_code == status
+    assert ready(connection, made) == 2
+
+
+def test_what_lends_no_connections_is_refused(database_url: str, made: str) -> None:
+    with pytest.raises(rowq.EngineUnknown, match=r"not a builtins\.str"):
+        rowq_queue(database_url)
+    engine = sqlalchemy.create_engine(sqlalchemy_url(database_url))
+    app = asynchronous(rowq_queue(lambda _request: engine), made)
+    with pytest.raises(rowq.EngineUnknown, match="asynchronous"):
+        TestClient(app).post("/orders/1")
+
+
 def test_a_dependency_is_replaced_in_a_test(database_url: str) -> None:
     memory = MemoryQueue()
     memory.create_queue("orders")
@@ -126,3 +159,26 @@ def test_a_worker_that_gives_up_says_so_and_the_server_goes_on(
     with caplog.at_level(logging.ERROR, "rowq.fastapi"), TestClient(app) as client:
         assert client.get("/openapi.json").status_code == 200
     assert "a worker has ended: RQ701 queue_not_found" in caplog.text
+
+
+def test_a_worker_that_has_given_up_works_when_the_server_starts_again(
+    database_url: str, connection: Connection, queue_name: str
+) -> None:
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None, drain=True)
+    app = FastAPI(lifespan=worker_lifespan(worker))
+    with TestClient(app):
+        pass
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name)
+    for number in range(2):
+        # The second time, the run before has ended by itself, too.
+        queue.enqueue(queue_name, number)
+        with TestClient(app):
+            wait_until(lambda: ready(connection, queue_name) == 0, "the message is handled")
+
+
+def test_a_server_that_ends_at_once_ends_its_workers(database_url: str, made: str) -> None:
+    workers = [rowq.Worker(database_url, made, lambda _message: None) for _ in range(3)]
+    for _ in range(5):
+        with TestClient(FastAPI(lifespan=worker_lifespan(*workers))):
+            pass

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -73,24 +73,57 @@ def test_who_asks_without_end_is_ended(address: str, monkeypatch: pytest.MonkeyP
             wait_until(is_ended, "the server ends the connection")
 
 
-def test_who_is_too_many_is_sent_away_and_may_come_again(
+def test_who_is_too_many_has_the_place_of_who_has_said_nothing_for_longest(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
     with ExitStack() as opened:
+        silent = [opened.enter_context(connected(address)) for _ in range(4)]
+        assert silent[0].recv(1) == b""
+        assert get(f"{address}/echo", Accept="a/b") == (200, "a/b")
+        assert silent[1].recv(1) == b""
+
+        def has_few_threads() -> bool:
+            names = [thread.name for thread in threading.enumerate()]
+            return sum("process_request_thread" in name for name in names) <= 3
+
+        wait_until(has_few_threads, "the threads of the others have ended")
+        silent[3].sendall(b"GET /live HTTP/1.0\r\n\r\n")
+        assert silent[3].recv(12) == b"HTTP/1.0 200"
+
+
+def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(server, "_MOST_ASKING", 3)
+    asked, may_end = threading.Semaphore(0), threading.Event()
+
+    def hang(_accept: str) -> Answer:
+        asked.release()
+        may_end.wait(60)
+        return Answer(b"late\n")
+
+    answers: list[tuple[int, str]] = []
+    with ExitStack() as opened:
+        pages = {**PAGES, "/metrics": hang}
+        address = opened.enter_context(serving("127.0.0.1", 0, pages))
+        scrapes = [
+            threading.Thread(target=lambda: answers.append(get(f"{address}/metrics")))
+            for _ in range(3)
+        ]
+        for scrape in scrapes:
+            scrape.start()
+            assert asked.acquire(timeout=30)
+        assert get(f"{address}/metrics") == (503, "too many ask at once; try again\n")
         for _ in range(3):
             opened.enter_context(connected(address))
-        with connected(address) as refused:
-            assert refused.recv(1) == b""
-        names = [thread.name for thread in threading.enumerate()]
-        assert sum("process_request_thread" in name for name in names) <= 3
-
-    def is_served() -> bool:
-        with suppress(OSError, http.client.HTTPException):
-            return get(f"{address}/live") == (200, "ok\n")
-        return False
-
-    wait_until(is_served, "there is room again")
+        assert get(f"{address}/live") == (200, "ok\n")
+        may_end.set()
+        for scrape in scrapes:
+            scrape.join(30)
+        assert answers == [(200, "late\n")] * 3
+        wait_until(lambda: get(f"{address}/metrics")[0] == 200, "there is room again")
 
 
 def test_the_end_does_not_wait_for_who_is_connected() -> None:

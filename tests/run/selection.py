@@ -48,6 +48,7 @@ LONG = (
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
+    "tests/web/test_accessible.py",
     "tests/web/test_in_browser.py::test_long",
     "tests/web/test_live.py::test_a_lost_database",
 )
@@ -77,6 +78,7 @@ CI_LEAVES_OUT = (
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
     "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
+    "tests/web/test_accessible.py",
     "tests/web/test_in_browser.py::test_long",
 )
 """What .ci/run tries nowhere: it would take longer than the rest of its room."""

@@ -61,3 +61,9 @@ def test_node_gives_the_routines_of_mysql_their_parameters_in_the_order_of_the_c
     for routine, names in given.items():
         entry = load_contract().routine(routine).on("mysql")
         assert names == [parameter.name for parameter in entry.parameters]
+
+
+def test_make_lint_types_the_examples_in_python() -> None:
+    found = {path.parent.parent.name for path in (ROOT / "examples").glob("*/*/__init__.py")}
+    named = re.findall(r"MYPYPATH=examples/(\w+)", (ROOT / "Makefile").read_text("utf-8"))
+    assert found == set(named)

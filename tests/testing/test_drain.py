@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 import rowq
@@ -103,3 +104,58 @@ def test_a_handler_that_a_worker_would_refuse_is_refused(memory: MemoryQueue) ->
     memory.create_queue("orders")
     with pytest.raises(rowq.InvalidArgument, match="called as"):
         drain(memory, "orders", lambda: None)
+
+
+@pytest.mark.requires("psql")
+def test_an_error_of_the_database_undoes_what_its_handler_has_written_and_no_more(
+    rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
+) -> None:
+    rowq_queue.create_queue(queue_name, max_attempts=1)
+    for deed in ("hides", "raises", "is well"):
+        rowq_queue.enqueue(queue_name, deed)
+    rowq_connection.execute("create temporary table done (deed text) on commit drop")
+
+    def handle(message: rowq.HeldMessage) -> None:
+        rowq_connection.execute("insert into done values (%s)", [message.data])
+        if message.data == "is well":
+            return
+        try:
+            rowq_connection.execute("select 1/0")
+        except psycopg.Error:
+            if message.data == "raises":
+                raise
+
+    stats = drain(rowq_queue, queue_name, handle)
+    assert (stats.processed, stats.failed) == (1, 2)
+    assert rowq_connection.execute("select deed from done").fetchall() == [("is well",)]
+    hidden, raised = (str(dead.last_error) for dead in rowq_queue.list_dead(queue_name))
+    assert "went on after an error of the database" in hidden
+    assert "division by zero" in raised
+
+
+@pytest.mark.requires("psql")
+def test_a_transaction_that_has_failed_before_is_refused(
+    rowq_queue: rowq.Queue, rowq_connection: Any, queue_name: str
+) -> None:
+    rowq_queue.create_queue(queue_name)
+    with pytest.raises(psycopg.Error):
+        rowq_connection.execute("select 1/0")
+    with pytest.raises(rowq.WrongTransactionState, match="before drain"):
+        drain(rowq_queue, queue_name, print)
+
+
+@pytest.mark.requires("psql")
+def test_a_handler_may_commit_where_its_connection_lets_it(
+    database_url: str, queue_name: str
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        queue = rowq.Queue(connection)
+        queue.create_queue(queue_name)
+        queue.enqueue_batch(queue_name, [1, 2])
+
+        def handle(_message: rowq.HeldMessage) -> None:
+            connection.commit()
+            connection.execute("select 1")
+
+        assert drain(queue, queue_name, handle).processed == 2
+        queue.drop_queue(queue_name)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 PATIENCE = 30_000
 """Milliseconds: a loaded machine may take long."""
+ROOM_OF_CHARTS = "Math.min(...[...document.querySelectorAll('.u-over')].map(e => e.clientWidth))"
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
@@ -47,6 +48,7 @@ def test_a_pause_is_seen_in_a_second_window(
         for one in (first, second):
             one.page.goto(f"{address}/queue?name={queue.name}")
             play.expect(one.page.locator(".u-title").first).to_have_text("Messages")
+            assert one.page.evaluate(ROOM_OF_CHARTS) > 400
         second.page.get_by_text("Settings").click()
         first.page.get_by_role("button", name=f"Pause {queue.name}").click()
         play.expect(first.page.get_by_role("status").last).to_contain_text("paused")

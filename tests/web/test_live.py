@@ -39,11 +39,11 @@ def served(url: Any, interval: float = 0.1, **options: Any) -> Iterator[tuple[st
 class Stream:
     """The events that a browser is told."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, **headers: str) -> None:
         self.told: list[str] = []
         place = urlsplit(address)
         self._connection = http.client.HTTPConnection(place.netloc, timeout=60)
-        self._connection.request("GET", f"{place.path}?{place.query}")
+        self._connection.request("GET", f"{place.path}?{place.query}", headers=headers)
         self._socket = self._connection.sock
         self._answer = self._connection.getresponse()
         self.status = self._answer.status

@@ -10,7 +10,7 @@ from rowq.testing import assert_enqueued, drain
 
 def post(customer: str, total: str) -> int:
     order = {"customer": customer, "total": total}
-    return Client().post("/orders", order, content_type="application/json").status_code
+    return int(Client().post("/orders", order, content_type="application/json").status_code)
 
 
 def test_an_order_is_there_with_its_message(rowq_queue: rowq.Queue) -> None:

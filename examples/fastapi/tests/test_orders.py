@@ -30,7 +30,7 @@ def test_a_message_becomes_a_notification(
 ) -> None:
     """All of it in one transaction, which is rolled back."""
     order = "insert into shop_order (customer, total) values ('Ann', 1) returning id"
-    (number,) = rowq_connection.execute(order).fetchone()
+    ((number,),) = rowq_connection.execute(order).fetchall()
     rowq_queue.enqueue("notifications", {"order_id": number, "customer": "Ann"})
     drain(rowq_queue, "notifications", lambda message: notify(message, rowq_connection))
     assert rowq_connection.execute("select text from shop_notification").fetchall() == [

@@ -13,7 +13,7 @@ from rowq.cli.options import Url
 from rowq.metrics import Collector
 from rowq.metrics.look import Look
 from rowq.metrics.queues import queue_metrics
-from rowq.metrics.server import metrics_page, serving, told
+from rowq.metrics.server import LIVE, metrics_page, serving, told
 from rowq.worker.context import StopSignals
 
 _TICK_SECONDS = 0.2
@@ -95,7 +95,7 @@ def _serve(collector: Collector, host: str, port: int) -> None:
 
     pages = {
         "/metrics": metrics_page(registry),
-        "/live": lambda _accept: told(""),
+        LIVE: lambda _accept: told(""),
         "/ready": lambda _accept: told(ready()),
     }
     with serving(host, port, pages) as address, StopSignals() as signals:

@@ -20,8 +20,12 @@ _PATIENCE_SECONDS = 10.0
 # However slowly somebody asks or reads, a connection is ended after so many seconds; a look may
 # take several of them.
 _LONGEST_SECONDS = 30.0
-# Each connection is a thread, so the server has no more than so many, and ends what comes beyond.
+# Each connection is a thread, so the server has no more than so many.
 _MOST_CONNECTIONS = 32
+# So many of them may have asked for pages that can take long; more are told to come again.
+_MOST_ASKING = 24
+LIVE = "/live"
+"""The page that is answered however many others hang: who watches a program ends it otherwise."""
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -83,7 +87,7 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
         """Knows the pages of this server."""
 
     Handler.pages = pages
-    open_connections = _Connections()
+    open_connections = Handler.connections = _Connections()
     (family, *_), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     class Server(ThreadingHTTPServer):
@@ -125,24 +129,48 @@ def _server(host: str, port: int, pages: Mapping[str, Page]) -> ThreadingHTTPSer
 
 
 class _Connections:
-    """The connections that threads of a server are at work on, and when each has begun."""
+    """The connections that threads of a server are at work on, and when each has begun.
+
+    One that comes when all places are taken is given that of the oldest one which has asked for
+    nothing yet: those that ask for more than LIVE never have all places.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._began_at: dict[socket.socket, float] = {}
+        self._asking: set[socket.socket] = set()
 
     def add(self, connection: socket.socket) -> bool:
         """Count a connection in; whether there was room for it."""
         with self._lock:
-            has_room = len(self._began_at) < _MOST_CONNECTIONS
-            if has_room:
-                self._began_at[connection] = time.monotonic()
-        return has_room
+            if len(self._began_at) >= _MOST_CONNECTIONS and not self._end_silent():
+                return False
+            self._began_at[connection] = time.monotonic()
+        return True
+
+    def ask(self, connection: socket.socket) -> bool:
+        """Note that a connection asks for a page that may take long; whether there is room."""
+        with self._lock:
+            if len(self._asking) >= _MOST_ASKING:
+                return False
+            self._asking.add(connection)
+        return True
 
     def remove(self, connection: socket.socket) -> None:
         """Count a connection out, if it was counted in."""
         with self._lock:
             self._began_at.pop(connection, None)
+            self._asking.discard(connection)
+
+    def _end_silent(self) -> bool:
+        """End the oldest connection that has asked for nothing yet; whether there was one."""
+        silent = next((one for one in self._began_at if one not in self._asking), None)
+        if silent is None:
+            return False
+        del self._began_at[silent]
+        with suppress(OSError):
+            silent.shutdown(socket.SHUT_RDWR)
+        return True
 
     def end_overdue(self) -> None:
         """End what takes too long: its thread reads the end, or fails to write."""
@@ -171,6 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of the server's pages, and refuses everything else."""
 
     pages: Mapping[str, Page]
+    connections: _Connections
     timeout = _PATIENCE_SECONDS
     server_version = "rowq"
     sys_version = ""
@@ -203,6 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
         if page is None:
             known = ", ".join(self.pages)
             return Answer(f"there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
+        if path != LIVE and not self.connections.ask(self.connection):
+            said = b"too many ask at once; try again\n"
+            return Answer(said, HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             return page(self.headers.get("Accept", ""))
         except Exception:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from rowq.errors import WorkerFailed
-from rowq.metrics.server import Page, metrics_page, serving, told
+from rowq.metrics.server import LIVE, Page, metrics_page, serving, told
 from rowq.worker.context import Settings
 from rowq.worker.meter import BOUNDS, Event, Measured, Measures, Times
 
@@ -140,7 +140,7 @@ def serving_worker(host: str, port: int, settings: Settings, measured: Measured)
     pages: Mapping[str, Page] = {
         "/metrics": metrics_page(registry),
         # It is answered for as long as the worker's threads run: with the first that ends, all do.
-        "/live": lambda _accept: told(""),
+        LIVE: lambda _accept: told(""),
         "/ready": lambda _accept: told(measured.measures().why_not_ready),
     }
     with ExitStack() as stack:

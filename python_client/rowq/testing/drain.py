@@ -9,13 +9,14 @@ from contextlib import closing
 from typing import Any
 
 from rowq.engines import part_of
+from rowq.errors import WrongTransactionState
 from rowq.messages import Message
 from rowq.parts import Part
 from rowq.queue import Queue
 from rowq.session import BorrowedSession
 from rowq.testing.memory import MemorySession
 from rowq.worker.claim import HeldMessage, LiveLease, hand_in
-from rowq.worker.handlers import Handler, check_handler, find_handler
+from rowq.worker.handlers import Handler, check_handler, find_handler, retry
 from rowq.worker.handling import HandlerResult, result_of, result_of_error
 from rowq.worker.stats import WorkerStats
 
@@ -38,8 +39,9 @@ def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 1
         handler: as a Worker's without `transactional`; a coroutine function is run to its end.
         rounds: how many rounds at most; 1 handles as many as are ready or delayed now.
 
-    A handler that works on the test's own connection must not break its transaction: on PostgreSQL
-    an error of the database there ends in InFailedSqlTransaction, where a worker would go on.
+    On PostgreSQL an error of the database on the test's own connection undoes what the handler has
+    written there, and the test's transaction goes on. One that was there before drain is refused:
+    WrongTransactionState.
 
     Delayed messages are made due in rowq's tables, as no routine does that: on PostgreSQL, MariaDB
     and MySQL, and as who may change those tables. Raises NotImplementedError where there are some
@@ -63,6 +65,13 @@ class _Drain:
         self._name = queue_name
         self._handler = handler
         self._runner: asyncio.Runner | None = None
+        testing = _testing_of(queue)
+        self._mender = getattr(testing, "Mend", None)
+        if self._mender and testing.is_spoiled(queue._session.connection()):
+            raise WrongTransactionState(
+                "an error of the database before drain has spoiled this transaction: let the test"
+                " roll back to a savepoint of its own first, or call drain in another transaction"
+            )
 
     def close(self) -> None:
         if self._runner is not None:
@@ -90,13 +99,26 @@ class _Drain:
         asked_at, stopping = time.monotonic(), threading.Event()
         part = Part(0, None, self._name)
         lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, part)
-        result = self._call(HeldMessage.of(_row(message), lease))
+        result = self._mended(HeldMessage.of(_row(message), lease))
         stats = WorkerStats()
         for _, outcomes in hand_in(
             self._queue, self._name, message.claim_id, result.verdicts, lease.results
         ):
             stats = stats.plus(outcomes)
         return stats
+
+    def _mended(self, message: HeldMessage) -> HandlerResult:
+        """Call the handler; an error of the database in it leaves the test's transaction usable."""
+        mend = self._mender(self._queue._session.connection()) if self._mender else None
+        try:
+            result = self._call(message)
+        finally:
+            is_undone = mend is not None and mend.end()
+        if is_undone and not result.failed:
+            # It has hidden the error, and does not know that its work is undone.
+            error = "the handler went on after an error of the database"
+            return HandlerResult({message.message_id: retry(error)}, failed=True)
+        return result
 
     def _call(self, message: HeldMessage) -> HandlerResult:
         try:
@@ -118,25 +140,34 @@ def make_due(queue: Queue, queue_name: str) -> None:
     if isinstance(session, MemorySession):
         session.make_due(queue_name)
         return
-    engine = session.engine
-    try:
-        statement = part_of(engine.name, "testing").MAKE_DUE
-    except ModuleNotFoundError:
+    engine, testing = session.engine, _testing_of(queue)
+    if testing is None:
         raise NotImplementedError(
             f"drain cannot make delayed messages due on {engine.name}; use a MemoryQueue"
-        ) from None
+        )
     connection = session.connection()
     is_borrowed = isinstance(session, BorrowedSession)
     around = engine.savepoint(connection) if is_borrowed else engine.transaction(connection)
     try:
         with around, closing(connection.cursor()) as cursor:
-            cursor.execute(statement, (queue_name,))
+            cursor.execute(testing.MAKE_DUE, (queue_name,))
     except Exception as error:
         error.add_note(
             "drain makes delayed messages due in rowq's tables: connect as their owner, or as a"
             " superuser"
         )
         raise
+
+
+def _testing_of(queue: Queue) -> Any:
+    """Return the part of the queue's engine for tests; None in memory, and where there is none."""
+    session = queue._session
+    if isinstance(session, MemorySession):
+        return None
+    try:
+        return part_of(session.engine.name, "testing")
+    except ModuleNotFoundError:
+        return None
 
 
 def _row(message: Message) -> tuple[Any, ...]:

@@ -2,10 +2,11 @@
 
     app.mount("/rowq", rowq.web.create_app(url, authorize=may_look))
 
-app.py puts the application together, access.py says who may do what, databases.py calls the
-routines, sampler.py looks once for everybody who looks, and the modules in pages/ and actions.py
-answer requests. templates/ and static/ are what a browser gets; of static/, the files with a
-licence beside them are of others. It needs the extra `web`; nothing else of rowq imports it.
+app.py puts the application together and ending.py ends it, access.py says who may do what,
+databases.py calls the routines, sampler.py looks once for everybody who looks, and the modules in
+pages/ and actions.py answer requests. templates/ and static/ are what a browser gets; of static/,
+the files with a licence beside them are of others. It needs the extra `web`; nothing else of rowq
+imports it.
 """
 
 from rowq.errors import PackageMissing
@@ -16,8 +17,9 @@ try:
 except ImportError as error:
     raise PackageMissing("rowq.web needs Starlette and Jinja2: pip install 'rowq[web]'") from error
 
-from rowq.web.app import create_app, end
+from rowq.web.app import create_app
+from rowq.web.ending import end, page_lifespan
 
-__all__ = ["create_app", "end"]
+__all__ = ["create_app", "end", "page_lifespan"]
 
 del jinja2, starlette

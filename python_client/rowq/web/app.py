@@ -81,10 +81,19 @@ class Site:
         self.templates.filters.update(FILTERS)
         self._registries: dict[str, Any] = {}
 
-    def end(self) -> None:
+    def begin(self) -> None:
+        """Let streams begin, also where an earlier server of this page has ended them."""
+        for sampler in self.samplers.values():
+            sampler.begin()
+
+    def end_streams(self) -> None:
         """End the streams, so that the server that serves them can end."""
         for sampler in self.samplers.values():
             sampler.end()
+
+    def end(self) -> None:
+        """End the streams, and close the connections that nobody uses."""
+        self.end_streams()
         for database in self.databases.values():
             database.close()
 
@@ -168,15 +177,6 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.site = site
     return app
-
-
-def end(app: Starlette) -> None:
-    """End the streams of a page that create_app has made, and close its connections.
-
-    To be called when the server that serves it begins to end: it waits for answers that are not
-    over, and a browser that follows changes gets one for ten minutes.
-    """
-    app.state.site.end()
 
 
 def to_folder(path: str) -> Route:

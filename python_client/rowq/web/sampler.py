@@ -188,6 +188,11 @@ class Sampler:
         self._era = object()
         self._wake.set()
 
+    def begin(self) -> None:
+        """Let viewers in, after an end, too."""
+        with self._viewing:
+            self._has_ended = False
+
     def end(self) -> None:
         """Tell the viewers that nothing comes any more, and let no other one in."""
         with self._viewing:

@@ -10,7 +10,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from rowq.errors import PackageMissing
-from rowq.web.app import end, to_folder
+from rowq.web.app import to_folder
+from rowq.web.ending import end
 
 
 @dataclass(frozen=True, slots=True)

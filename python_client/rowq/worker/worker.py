@@ -149,6 +149,7 @@ class Worker:
         self._lock = threading.RLock()
         self._is_running = False
         self._is_stopped = False
+        self._has_failed = False
         self._is_fresh = True
         self._context = Context(self._settings)
         self._processes = WorkerProcesses(self._settings) if processes else None
@@ -161,13 +162,26 @@ class Worker:
     def stop(self) -> None:
         """Stop as SIGTERM does, from any thread: finish the running message, release the rest.
 
-        When the worker does not run, this is for its next run.
+        When the worker does not run, this is for its next run. But after a run that has raised an
+        error there is nothing to stop: who ends all workers of a program does not end the next run
+        of one that has given up, and who runs such a one again asks first whether to.
         """
         with self._lock:
+            if self._has_failed:
+                return
             self._is_stopped = True
             self._context.stop()
             if self._processes:
                 self._processes.stop()
+
+    def _stop_run(self) -> None:
+        """Stop the run that is under way, as `stop` does; do nothing where there is none.
+
+        It is for who has begun a run in a thread, which may be over: no other run is stopped by it.
+        """
+        with self._lock:
+            if self._is_running:
+                self.stop()
 
     def run(self) -> WorkerStats:
         """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
@@ -180,18 +194,26 @@ class Worker:
         no permission, the port of its metrics is taken; and when it is running already.
         """
         self._begin()
+        has_failed = True
         try:
-            if self._processes:
-                work = self._processes
-                with StopSignals(at_once=work.kill) as signals, self._serving(work):
-                    return work.run(self._on_progress, signals)
-            with StopSignals() as signals:
-                threads = WorkerThreads(self._context)
-                with self._serving(threads):
-                    return threads.run(self._on_progress, signals)
+            stats = self._work()
+            has_failed = False
         finally:
             with self._lock:
                 self._is_running = self._is_stopped = False
+                self._has_failed = has_failed
+        return stats
+
+    def _work(self) -> WorkerStats:
+        """Work in processes or threads until the end; raises WorkerFailed."""
+        if self._processes:
+            work = self._processes
+            with StopSignals(at_once=work.kill) as signals, self._serving(work):
+                return work.run(self._on_progress, signals)
+        with StopSignals() as signals:
+            threads = WorkerThreads(self._context)
+            with self._serving(threads):
+                return threads.run(self._on_progress, signals)
 
     @contextmanager
     def _serving(self, measured: Measured) -> Iterator[None]:

@@ -69,6 +69,8 @@ def _head(view: View, sight: Sight) -> Text:
     head.append("rowq top", "bold").append(f"  {now}")
     if view.is_paused:
         head.append("  paused", "bold yellow")
+    if view.shows_dead and not sight.dead:
+        head.append("  no dead messages", "yellow")
     if view.error is not None:
         head.append(f"  {printable(view.error)}", "bold red")
     return head.append(f"  {printable(sight.server)}")
@@ -128,7 +130,7 @@ def _check(check: HealthCheck) -> Text:
 
 def _table(texts: Iterable[str], numbers: Iterable[str]) -> Table:
     """Return a table of columns of text, which give way, and of numbers, which do not."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=True)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, expand=True)
     for head in texts:
         table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1)
     for head in numbers:

@@ -52,12 +52,17 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function widthIn(element) {
+  const style = getComputedStyle(element);
+  return element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+}
+
 function options(element, series) {
   const clock = (time) => (time == null ? "-" : new Date(time * 1000).toISOString().slice(11, 19));
   const axis = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 } };
   return {
     title: element.dataset.title,
-    width: element.clientWidth,
+    width: widthIn(element),
     height: 200,
     series: [{ value: (_, time) => clock(time) }, ...series.map(([label, name]) => (
       { label, stroke: () => colour(name), width: 1.5, spanGaps: false }
@@ -72,6 +77,8 @@ async function draw() {
   const counts = document.querySelector('.chart[data-what="counts"]');
   const age = document.querySelector('.chart[data-what="age"]');
   if (!counts) return;
+  // What is empty is not shown, and has no width: without this a chart would be drawn in none.
+  for (const element of [counts, age]) element.classList.add("drawn");
   let points = [[], [], [], [], [], []];
   const charts = [
     [new uPlot(options(counts, LINES), points.slice(0, 5), counts), (all) => all.slice(0, 5)],
@@ -94,8 +101,7 @@ async function draw() {
   document.body.addEventListener("queues", update);
   window.addEventListener("resize", () => {
     for (const [chart] of charts) {
-      const width = chart.root.parentElement.clientWidth;
-      chart.setSize({ width, height: 200 });
+      chart.setSize({ width: widthIn(chart.root.parentElement), height: 200 });
     }
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
