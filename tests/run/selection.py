@@ -58,6 +58,7 @@ benchmarks run; what rowq ships is in every run.
 """
 
 VERSIONS = (
+    "tests/chaos/test_migration_under_load.py",
     "tests/contract/",
     "tests/engine_only/",
     "tests/interleavings/",
