@@ -41,7 +41,8 @@ _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
 """The number of times that the server may be asked to change a table that is in use."""
 ANNOUNCED: dict[str, tuple[str, ...]] = {
     "postgres": (),
-    "mysql": (),
+    # "Whose transaction": a deadlock ends the whole of a transaction that is the caller's.
+    "mysql": (r"\b1213\b",),
     "sqlserver": (),
     "oracle": (),
 }
@@ -150,6 +151,8 @@ def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
     killable: KillableServer, url: str, tmp_path: Path, next_release: int
 ) -> None:
     """From the first release to the made-up one, with what there is between them."""
+    if killable.server.product == "mysql":
+        pytest.skip("MySQL's callers are stopped meanwhile, as its page says; to run it: MariaDB")
     newest = next_release + 1
     rollback(url, to=1)
 
