@@ -11,6 +11,8 @@ from pathlib import Path
 from rowq.migrate.frozen import migration_files
 from tests.helpers.releases import COLUMN
 
+REMARK = "Monitors ask for it often."
+"""What is new in the routine `version`."""
 ROUTINE, PROCEDURE = "annotate_queue", "AnnotateQueue"
 
 _CONTRACT = """
@@ -120,7 +122,8 @@ def change_engine(root: Path, engine: str, words: Words) -> None:
     text = text.replace("'paused'", "'altered'")
     text = re.sub(r"Stop delivery;.*?routines go on\.", "Set what a queue says of itself.", text)
     made.write_text(text, encoding="utf-8", newline="\n")
-    edit(folder / "routines" / "version.sql", "-- version   1\n", "-- version   2\n")
+    differs = "-- differs   nothing\n"
+    edit(folder / "routines" / "version.sql", differs, f"{differs}    -- {REMARK}\n")
     table = folder / "tables" / "queue.sql"
     (line,) = [
         line
