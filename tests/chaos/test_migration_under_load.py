@@ -30,10 +30,10 @@ from tests.helpers.releases import (
 pytestmark = [
     pytest.mark.chaos,
     pytest.mark.requires("genuine"),
-    pytest.mark.timeout(limit(300)),
+    pytest.mark.timeout(limit(900)),
 ]
 
-MESSAGES = 3000
+MESSAGES = 2000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _PRODUCER = "packages/rowq_produce_body.sql"
 """The package that producers call on Oracle: it names no version, and is made anew all the same."""
