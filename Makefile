@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint format generate verify docs dist release bench clean
+.PHONY: help install demo test test-all lint format generate verify docs dist release next bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,8 +49,11 @@ docs: .venv/.stamp-dev ## Make a site of the documentation in build/docs, to be 
 dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
 	@$(BIN)/python -m generate dist
 
-release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
+release: .venv/.stamp-dev ## Date the changelog and freeze the newest migration of every engine, if all is as it must be
 	@$(BIN)/python -m generate release
+
+next: .venv/.stamp-dev ## Begin the next version: make next VERSION=0.2.0 NAME=more-settings
+	@$(BIN)/python -m generate next "$(VERSION)" $(NAME)
 
 bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers features,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \

@@ -1,18 +1,36 @@
-"""Write what is generated, a release or its files: python -m generate [release|dist]."""
+"""Write what is generated, a release, its files, or the beginning of the next version.
+
+python -m generate [release|dist]
+python -m generate next VERSION [NAME]
+"""
 
 import argparse
 
+from generate.begin import begin_all
 from generate.dist import write_dist
 from generate.files import write_all
 from generate.release import release_all
 
 
 def main() -> None:
-    """Write all generated files anew, or the scripts of a release, or the files to give away."""
+    """Write all generated files anew, or what the first argument says."""
     parser = argparse.ArgumentParser(prog="python -m generate", description=__doc__)
-    makers = {"files": write_all, "release": release_all, "dist": write_dist}
-    parser.add_argument("what", nargs="?", choices=makers, default="files")
-    makers[parser.parse_args().what]()
+    commands = parser.add_subparsers(dest="what")
+    commands.add_parser("release", help="date the changelog, freeze the newest migrations")
+    commands.add_parser("dist", help="build the files to give away")
+    following = commands.add_parser("next", help="begin the next version")
+    following.add_argument("version")
+    following.add_argument("name", nargs="?", default="")
+    given = parser.parse_args()
+    match given.what:
+        case "release":
+            release_all()
+        case "dist":
+            write_dist()
+        case "next":
+            begin_all(given.version, given.name)
+        case _:
+            write_all()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import rowq
 from generate.long_description import REPOSITORY, repository_of
-from generate.release import ROOT, SUMS, digest_of
+from generate.release import ROOT, SUMS, digest_of, left_to_release
 from rowq import migrate
 
 FOLDER = ROOT / "dist"
@@ -77,6 +77,8 @@ def write_dist(folder: Path = FOLDER) -> None:
     write_sums(folder, names)
     for name in sorted([*names, SUMS]):
         print(f"{name}: written")
+    for reason in left_to_release(ROOT):
+        print(f"for trying only, not to be given away: {reason}")
     if repository_of(ROOT) is None:
         print(
             f"pyproject.toml names no {REPOSITORY} in [project.urls]: the links of the long"

@@ -55,6 +55,11 @@ def is_fresh(name: str) -> bool:
     return _text_now(name) == FILES[name]()
 
 
+def stale_files() -> list[str]:
+    """Return the files that have not the text that they should have."""
+    return [name for name in FILES if not is_fresh(name)]
+
+
 def write_all() -> None:
     """Write every file that is not as it should be, and print its name."""
     for name, make in FILES.items():

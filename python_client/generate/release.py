@@ -1,14 +1,25 @@
-"""Release the newest migration of every engine: make release.
+"""Release a version: make release.
 
-Writes its script, migrations/<engine>/<the migration's name>.sql, which psql, mysql, sqlcmd or
-SQL*Plus runs as it is, `rowq sql` prints and the migration itself executes. From then on neither
-the migration nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
+Dates its section of CHANGELOG.md, and freezes the newest migration of every engine: writes its
+script, migrations/<engine>/<the migration's name>.sql, which psql, mysql, sqlcmd or SQL*Plus runs
+as it is, `rowq sql` prints and the migration itself executes. From then on neither the migration
+nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
+
+All of it is written, or nothing and every reason said.
 """
 
 import hashlib
+import subprocess
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+from generate.changelog import dated, faults_of_changelog, released_versions
+from generate.compatible import faults_of_next
+from generate.files import stale_files
+from generate.version import engines_of, faults_of_version, version_of
 from rowq.engines import part_of
+from rowq.migrate.errors import MigrationError
 from rowq.migrate.frozen import (
     brought_by,
     files_after,
@@ -23,6 +34,12 @@ from rowq.migrate.sources import sources, sources_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
+
+_AFTERWARDS = """\
+Next: make verify
+      git add --all && git commit --message "rowq {version}" && git tag v{version}
+      make dist && make test ARGS="tests/release"
+"""
 
 
 class ReleasedError(Exception):
@@ -92,18 +109,89 @@ def release(migrations: Path) -> Path | None:
     return None if script is None else _write(migrations, script)
 
 
-def release_all() -> None:
-    """Release every engine, or none if one of them cannot be."""
-    engines = sorted(path for path in (ROOT / "migrations").iterdir() if path.is_dir())
-    scripts = {}
-    for migrations in engines:
-        try:
-            scripts[migrations] = script_to_release(migrations)
-        except (ReleasedError, ValueError) as error:
-            raise SystemExit(f"{migrations.name}: {error}") from error
+def faults_of_released(migrations: Path) -> list[str]:
+    """Return where an engine's released files are not as they were released, in words."""
+    sums, faults = released(migrations), []
+    for name, digest in sums.items():
+        if not (migrations / name).exists():
+            faults.append(f"{name} is released and gone")
+        elif digest_of(migrations / name) != digest:
+            faults.append(f"{name} is released and has changed")
+    *before, newest = migration_files(migrations)
+    frozen = {*before, *migrations.glob("*-[0-9]*.sql"), *([newest] if is_released(newest) else [])}
+    faults += [
+        f"{path.name} has no sum in {SUMS}, so it was never released"
+        for path in sorted(frozen)
+        if path.name not in sums
+    ]
+    return faults
+
+
+def release_all(
+    root: Path = ROOT,
+    day: date | None = None,
+    stale: Callable[[], Iterable[str]] = stale_files,
+) -> None:
+    """Release the version of a checkout, or nothing.
+
+    Args:
+        root: the checkout, without a change that is not committed.
+        day: what its section of CHANGELOG.md says; today by default.
+        stale: returns generated files that are not fresh.
+
+    Raises:
+        SystemExit: something is not as it must be; its text lists all of that.
+    """
+    version, changelog = version_of(root), root / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    faults = [
+        *_faults_of_tree(root),
+        *faults_of_version(root),
+        *faults_of_changelog(text, version),
+        *(f"{name} is not fresh: make generate" for name in stale()),
+    ]
+    scripts: dict[Path, str | None] = {}
+    for migrations in engines_of(root):
+        found, scripts[migrations] = _examined(migrations)
+        faults += [f"{migrations.name}: {fault}" for fault in found]
+    if faults:
+        raise SystemExit("\n".join(["Nothing was released:", *faults]))
     for migrations, script in scripts.items():
         written = _write(migrations, script).name if script else "nothing new to release"
         print(f"{migrations.name}: {written}")
+    day = day or datetime.now(UTC).date()
+    changelog.write_text(dated(text, version, day), encoding="utf-8", newline="\n")
+    print(f"CHANGELOG.md: {version} - {day}")
+    print(_AFTERWARDS.format(version=version), end="")
+
+
+def left_to_release(root: Path) -> list[str]:
+    """Return why what is built from a checkout is not the release that it is named after."""
+    version = version_of(root)
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = [migration_files(migrations)[-1] for migrations in engines_of(root)]
+    is_frozen = version in released_versions(text) and all(map(is_released, newest))
+    return _faults_of_tree(root) if is_frozen else [f"{version} is not released: make release"]
+
+
+def _examined(migrations: Path) -> tuple[list[str], str | None]:
+    """Return what keeps an engine from its release, and the script that it would get."""
+    try:
+        read_release(migrations)
+        faults = [*faults_of_released(migrations), *faults_of_next(migrations)]
+        return faults, script_to_release(migrations)
+    except (MigrationError, ReleasedError, ValueError) as error:
+        return [str(error)], None
+
+
+def _faults_of_tree(root: Path) -> list[str]:
+    """Return what git knows of a checkout and has not committed."""
+    words = ["git", "-C", str(root), "status", "--porcelain"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return [f"git status: {done.stderr.strip()}"]
+    names = [line[3:] for line in done.stdout.splitlines()]
+    return [f"the tree is not clean, commit it first: {', '.join(names)}"] if names else []
 
 
 def _write(migrations: Path, script: str) -> Path:

@@ -60,11 +60,11 @@ class KillableServer:
 
 
 @contextmanager
-def killable_postgres(_version: str) -> Iterator[KillableServer]:
-    """Run a private PostgreSQL of the preferred version; raises Unavailable."""
+def killable_postgres(version: str) -> Iterator[KillableServer]:
+    """Run a private PostgreSQL of a version; raises Unavailable."""
     home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
     try:
-        with LocalPostgres(home, settings=POSTGRES) as local:
+        with LocalPostgres(home, int(version), settings=POSTGRES) as local:
 
             def die(kill: Callable[[], None]) -> None:
                 kill()

@@ -13,25 +13,40 @@ from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split
 from rowq.migrate.sources import read, sources_of
+from tests.chaos.features import Features
 from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
 from tests.concurrency.judged_run import count, perform
 from tests.dice import dice, limit, times
-from tests.helpers.releases import COLUMN, begin_next, copied, use_released
+from tests.helpers.releases import (
+    COLUMN,
+    begin_next,
+    change_sources,
+    copied,
+    use_released,
+)
 
 pytestmark = [
     pytest.mark.chaos,
     pytest.mark.requires("genuine"),
-    pytest.mark.timeout(limit(300)),
+    pytest.mark.timeout(limit(900)),
 ]
 
-MESSAGES = 3000
+MESSAGES = 2000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _PRODUCER = "packages/rowq_produce_body.sql"
 """The package that producers call on Oracle: it names no version, and is made anew all the same."""
 _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
 """The number of times that the server may be asked to change a table that is in use."""
+ANNOUNCED: dict[str, tuple[str, ...]] = {
+    "postgres": (),
+    # "Whose transaction": a deadlock ends the whole of a transaction that is the caller's.
+    "mysql": (r"\b1213\b",),
+    "sqlserver": (),
+    "oracle": (),
+}
+"""By engine, the errors that callers may be told meanwhile; its page for the DBA says so."""
 Numbers = tuple[int, ...]
 
 
@@ -39,13 +54,14 @@ Numbers = tuple[int, ...]
 def next_release(
     killable: KillableServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> int:
-    """Make up a release with a column more and every routine anew; return the one before it.
+    """Make up a release with a column, a helper, and routines anew; return the one before it.
 
     The database keeps what is installed until somebody migrates.
     """
     engine = killable.server.engine
     before = status(url).installed
     migrations = use_released(copied(tmp_path, engine), monkeypatch)
+    change_sources(migrations)
     _change_some_routines(sources_of(migrations))
     migration = begin_next(migrations, "next", statement=COLUMN[engine])
     if engine == "oracle":
@@ -82,13 +98,40 @@ def work_during(
     changes: Callable[[], None],
     messages: int = MESSAGES,
 ) -> None:
-    """Let ten sessions work while something is done to rowq; they may be told to try again."""
+    """Let sessions work while something is done to rowq; they may be told to try again.
+
+    Ten are at one queue, with groups and results, and as many use everything else; nobody is told
+    anything that the documentation does not announce.
+    """
     with rowq.connect(url) as queue:
-        queue.create_queue("orders", backoff_base_seconds=0)
-    run = Run(killable.server, url, "orders", Recorder(), may_be_asked_again=True)
-    history = perform(run, times(messages), room, changes)
-    print(Counter(run.asked_again))
+        queue.create_queue(
+            "orders",
+            backoff_base_seconds=0,
+            max_attempts=10_000,
+            archive_days=7,
+            result_seconds=31_536_000,
+        )
+    run = Run(
+        killable.server,
+        url,
+        "orders",
+        Recorder(),
+        groups=10,
+        keeps_results=True,
+        may_be_asked_again=True,
+    )
+    features = Features(run)
+
+    def meanwhile() -> None:
+        features.start()
+        changes()
+
+    history = perform(run, times(messages), room, meanwhile)
+    assert features.judge() == []
+    print(features.summary(), f"failed calls: {len(run.asked_again)}", Counter(run.asked_again))
     assert count(history, "enqueue") >= messages
+    announced = re.compile("|".join(ANNOUNCED[killable.server.engine]) or r"(?!)")
+    assert [text for text in run.asked_again if not announced.search(text)] == []
 
 
 def patiently(killable: KillableServer, change: Callable[[], Numbers]) -> Numbers:
@@ -107,15 +150,20 @@ def patiently(killable: KillableServer, change: Callable[[], Numbers]) -> Number
 def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
     killable: KillableServer, url: str, tmp_path: Path, next_release: int
 ) -> None:
+    """From the first release to the made-up one, with what there is between them."""
+    if killable.server.product == "mysql":
+        pytest.skip("MySQL's callers are stopped meanwhile, as its page says; to run it: MariaDB")
     newest = next_release + 1
+    rollback(url, to=1)
 
     def change() -> None:
         for _ in range(times(1)):
-            assert patiently(killable, lambda: migrate(url).applied) == (newest,)
+            patiently(killable, lambda: migrate(url).applied)
+            assert status(url).installed == newest
             assert patiently(killable, lambda: migrate(url).applied) == ()
-            back = patiently(killable, lambda: rollback(url, to=next_release).rolled_back)
-            assert back == (newest,)
-        assert patiently(killable, lambda: migrate(url).applied) == (newest,)
+            patiently(killable, lambda: rollback(url, to=1).rolled_back)
+            assert status(url).installed == 1
+        patiently(killable, lambda: migrate(url).applied)
 
     work_during(killable, url, tmp_path, change)
     assert status(url).installed == newest

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from generate.release import SUMS, release
 from rowq.migrate.frozen import migration_files, number_of, script_of
 from rowq.migrate.sources import sources_of
 from rowq.resources import migrations_directory, sql_directory
+
+NEWEST = len(migration_files(migrations_directory() / "postgres"))
+"""The number of the newest migration: they are the same on every engine."""
+EVERY = tuple(range(1, NEWEST + 1))
+"""The numbers of all migrations, as migrate tells what it did."""
+BACK = EVERY[::-1]
+"""The same as rollback tells them."""
 
 _STANDARD = (
     "alter table rowq.queue add column if not exists note text;",
@@ -100,6 +108,37 @@ def copied_without_history(folder: Path, engine: str) -> Path:
     for path in (script_of(first), *later, *map(script_of, later), migrations / SUMS):
         path.unlink(missing_ok=True)
     return migrations
+
+
+def checkout_without_history(folder: Path, engines: list[str]) -> Path:
+    """Make what a release reads and writes as if nothing had been released; return its root.
+
+    Everything is committed, in a repository of its own.
+    """
+    for engine in engines:
+        copied_without_history(folder, engine)
+    for name in ("pyproject.toml", "python_client/rowq/__init__.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(sql_directory().parent / name, folder / name)
+    changelog = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A queue.\n"
+    (folder / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
+    (folder / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+    git(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+def commit(root: Path) -> None:
+    """Commit everything in a made-up checkout."""
+    git(root, "add", "--all")
+    who = ("-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false")
+    git(root, *who, "commit", "--quiet", "--message", "all")
+
+
+def git(root: Path, *words: str) -> str:
+    """Run git in a checkout and return what it has printed."""
+    command = ["git", "-C", str(root), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

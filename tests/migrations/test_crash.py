@@ -15,6 +15,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.release import Numbered
 from rowq.postgres.install import Installer
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.releases import BACK, EVERY
 from tests.migrations.catalog import snapshot
 
 INSTALL = "import sys; from rowq import migrate; migrate.migrate(sys.argv[1])"
@@ -34,7 +35,7 @@ def whole(server: Server) -> dict[str, list[tuple[Any, ...]]]:
 
 def assert_repaired(url: str, session: Connection, whole: dict[str, list[tuple[Any, ...]]]) -> None:
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
-    assert migrate.migrate(url).applied == (1,)
+    assert migrate.migrate(url).applied == EVERY
     assert snapshot(session) == whole
 
 
@@ -140,4 +141,4 @@ def test_a_rollback_that_is_killed_changes_nothing(
         thread.join()
     assert len(failed) == 1
     assert snapshot(session) == whole
-    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK

@@ -8,7 +8,7 @@ from yoyo import get_backend, read_migrations
 from rowq import migrate
 from rowq.migrate.release import Release
 from tests.engines.base import Connection, Server
-from tests.helpers.releases import begin_next
+from tests.helpers.releases import BACK, EVERY, NEWEST, begin_next
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
 
@@ -51,7 +51,7 @@ def test_the_script_leaves_a_schema_of_somebody_else_alone_too(
 def test_a_schema_that_was_made_for_rowq_is_used(empty_database: str, session: Connection) -> None:
     session.execute("create schema rowq")
     session.execute("comment on schema rowq is 'rowq message queue'")
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
 
 
 def test_a_schema_that_lost_its_comment_in_a_dump_is_still_ours(
@@ -60,7 +60,7 @@ def test_a_schema_that_lost_its_comment_in_a_dump_is_still_ours(
     migrate.migrate(empty_database)
     session.execute("comment on schema rowq is null")
     assert migrate.migrate(empty_database).applied == ()
-    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
 
 
 def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
@@ -79,13 +79,13 @@ def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
     app_migrates(1)
     tables = "select relname, oid from pg_class where relnamespace = 'public'::regnamespace"
     before = session.execute(tables).fetchall()
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert session.execute(tables).fetchall() == before
     assert session.execute(theirs).fetchall() == [("0001-app",)]
 
     app_migrates(2)
     assert session.execute(theirs).fetchall() == [("0001-app",), ("0002-app",)]
-    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
     assert session.execute(theirs).fetchall() == [("0001-app",), ("0002-app",)]
 
 
@@ -137,7 +137,7 @@ def test_a_first_migration_does_not_wait_for_another_one_without_end(
         with pytest.raises(migrate.MigrationBusy, match="RQ806"):
             migrate.migrate(empty_database)
         other.rollback()
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
 
 
 def test_a_rollback_does_not_wait_for_long_transactions_without_end(
@@ -149,7 +149,7 @@ def test_a_rollback_does_not_wait_for_long_transactions_without_end(
         other.execute("select count(*) from rowq.queue")
         with pytest.raises(migrate.MigrationBusy):
             migrate.rollback(empty_database)
-    assert migrate.status(empty_database).installed == 1
+    assert migrate.status(empty_database).installed == NEWEST
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from rowq import migrate
 from tests.engines.postgres.server import PostgresServer
+from tests.helpers.releases import BACK, EVERY
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
 
@@ -148,7 +149,7 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
     app = user("app")
     admin.execute(f"grant create on database {admin.info.dbname} to app")
     done = migrate.migrate(app)
-    assert done.applied == (1,)
+    assert done.applied == EVERY
     assert len(done.notices) == len(ROLES)
     assert "create role rowq_producer nologin" in done.notices[0]
     status = migrate.status(app)
@@ -167,7 +168,7 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
     monitors |= {"list_topics", "list_schedules", "next_ticks"}
     assert rights(admin, "rowq_monitor") == monitors
     assert migrate.status(app).notices == ()
-    assert migrate.rollback(app).rolled_back == (1,)
+    assert migrate.rollback(app, to=0).rolled_back == BACK
 
 
 def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user: AsUser) -> None:
@@ -192,7 +193,7 @@ def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(
         assert refusal.value.remedy == "Connect as app."
     assert migrate.status(app).owner == "app"
     assert {row[2] for row in snapshot(admin)["routines"]} == {"app"}
-    assert migrate.rollback(app).rolled_back == (1,)
+    assert migrate.rollback(app, to=0).rolled_back == BACK
 
 
 def test_without_the_right_to_create_a_schema_the_dba_s_statement_is_named(
@@ -206,7 +207,7 @@ def test_without_the_right_to_create_a_schema_the_dba_s_statement_is_named(
     assert admin.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
     admin.execute(statement)
-    assert migrate.migrate(app.replace("My App", "My%20App")).applied == (1,)
+    assert migrate.migrate(app.replace("My App", "My%20App")).applied == EVERY
 
 
 def test_a_schema_that_the_dba_made_needs_no_right_to_create_one(
@@ -215,7 +216,7 @@ def test_a_schema_that_the_dba_made_needs_no_right_to_create_one(
     app = user("app")
     admin.execute("create schema rowq authorization app")
     admin.execute("comment on schema rowq is 'rowq message queue'")
-    assert migrate.migrate(app).applied == (1,)
+    assert migrate.migrate(app).applied == EVERY
     assert migrate.status(app).owner == "app"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from rowq import migrate
 from tests.engines.base import Connection
+from tests.helpers.releases import BACK
 from tests.migrations.catalog import QUERIES, snapshot
 
 FILL = {
@@ -20,7 +21,7 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
     migrate.migrate(empty_database)
     first = snapshot(session)
 
-    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
     assert session.execute(QUERIES["default rights"]).fetchall() == rights
 
@@ -36,7 +37,7 @@ def test_nothing_installed_is_nothing_to_roll_back(empty_database: str) -> None:
 def test_unfinished_messages_stop_a_rollback_that_would_lose_them(
     state: str, empty_database: str, session: Connection
 ) -> None:
-    migrate.migrate(empty_database)
+    migrate.migrate(empty_database, to=1)
     session.execute("select rowq.create_queue('orders')")
     session.execute(FILL[state])
     before = snapshot(session)
@@ -57,7 +58,7 @@ def test_finished_messages_that_nobody_keeps_and_empty_queues_do_not_stop_a_roll
     session.execute("select rowq.create_queue('orders')")
     session.execute("select rowq.enqueue('orders', 'a')")
     session.execute("select rowq.complete('orders', d.claim_id) from rowq.dequeue_fast('orders') d")
-    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_finished_messages_that_nobody_keeps_and_empty_queues_do_not_stop_a_roll
 def test_objects_of_others_stop_a_rollback_and_survive_it(
     theirs: str, empty_database: str, session: Connection
 ) -> None:
-    migrate.migrate(empty_database)
+    migrate.migrate(empty_database, to=1)
     session.execute(theirs)
     before = snapshot(session)
     with pytest.raises(migrate.SchemaInUse, match="theirs"):

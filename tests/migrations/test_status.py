@@ -4,11 +4,12 @@ import pytest
 
 from rowq import migrate
 from tests.engines.base import Connection, Server
+from tests.helpers.releases import EVERY, NEWEST
 
 
 def test_an_empty_database_has_everything_before_it(empty_database: str) -> None:
     status = migrate.status(empty_database)
-    assert (status.installed, status.available, status.pending) == (0, (1,), (1,))
+    assert (status.installed, status.available, status.pending) == (0, EVERY, EVERY)
     assert (status.owner, status.drift, status.newer, status.notices) == (None, (), (), ())
 
 
@@ -16,7 +17,7 @@ def test_an_installed_database_is_complete_and_as_shipped(
     server: Server, database_url: str
 ) -> None:
     status = migrate.status(database_url)
-    assert (status.installed, status.pending, status.drift, status.newer) == (1, (), (), ())
+    assert (status.installed, status.pending, status.drift, status.newer) == (NEWEST, (), (), ())
     assert status.server.startswith(f"PostgreSQL {server.name.removeprefix('postgres')}.")
 
 
@@ -58,5 +59,5 @@ def test_what_is_installed_is_as_shipped_whatever_the_databases_settings_are(
 ) -> None:
     session.execute("create access method other type table handler heap_tableam_handler")
     session.execute(f"alter database {session.info.dbname} set {setting}")
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert migrate.status(empty_database).drift == ()

@@ -8,12 +8,10 @@ import pytest
 from generate.release import (
     SUMS,
     ReleasedError,
-    digest_of,
+    faults_of_released,
     release,
-    release_all,
     released,
     require_migration,
-    script_to_release,
 )
 from rowq.engines import part_of
 from rowq.migrate.engines import release_for
@@ -48,15 +46,6 @@ CHANGED = {
 """The files that the second release of a test holds, beside the rights."""
 
 
-def changed_files(migrations: Path) -> list[str]:
-    """Return the released files that are gone or no longer have the sum they were released with."""
-    return [
-        name
-        for name, digest in released(migrations).items()
-        if not (migrations / name).exists() or digest_of(migrations / name) != digest
-    ]
-
-
 @pytest.fixture(params=ENGINES)
 def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An engine's migrations, of which nothing is released, in a copy that may be changed."""
@@ -72,7 +61,7 @@ def test_the_newest_migration_leads_to_the_sources_byte_by_byte(engine: str) -> 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_released_files_never_change(engine: str) -> None:
-    assert not changed_files(MIGRATIONS / engine)
+    assert faults_of_released(MIGRATIONS / engine) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -173,7 +162,7 @@ def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path)
     files = [("file", name) for name in CHANGED[migrations.name]]
     assert own == [("statement", ""), *files, ("file", GRANTS)]
     assert files_after(migrations, 2) == sources(sources_of(migrations))
-    assert not changed_files(migrations)
+    assert faults_of_released(migrations) == []
     assert len(released(migrations)) == 4
     assert first.read_bytes() == was
 
@@ -205,16 +194,45 @@ def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
         assert re.fullmatch(rf"drop \w+ if exists rowq\.{name}(\(\))?;\n(go\n)?", part.text)
 
 
-def test_a_released_file_that_changed_is_found(migrations: Path) -> None:
+def test_a_released_file_that_is_changed_or_missing_or_was_added_is_found(
+    migrations: Path,
+) -> None:
     release(migrations)
-    assert not changed_files(migrations)
-    newest = migration_files(migrations)[-1]
-    assert set(released(migrations)) == {newest.name, script_of(newest).name}
+    begin_next(migrations, "more")
+    assert faults_of_released(migrations) == []
+    first, more = migration_files(migrations)
+    assert set(released(migrations)) == {first.name, script_of(first).name}
 
-    script = script_of(newest)
-    script.write_text(read(script) + "\n", encoding="utf-8")
-    newest.unlink()
-    assert changed_files(migrations) == [newest.name, script.name]
+    text = read(script_of(first))
+    script_of(first).write_text(text + "\n", encoding="utf-8")
+    assert faults_of_released(migrations) == [
+        f"{script_of(first).name} is released and has changed"
+    ]
+    script_of(first).unlink()
+    first.rename(first.with_suffix(".txt"))
+    assert faults_of_released(migrations) == [
+        f"{first.name} is released and gone",
+        f"{script_of(first).name} is released and gone",
+    ]
+    first.with_suffix(".txt").rename(first)
+    script_of(first).write_text(text, encoding="utf-8", newline="\n")
+    assert faults_of_released(migrations) == []
+
+    short = first.stem.partition("-")[0]
+    for name in (f"{short}-0001-first-release-again.sql", script_of(more).name):
+        (migrations / name).write_text("select 1;\n", encoding="utf-8")
+        assert f"{name} has no sum in {SUMS}, so it was never released" in faults_of_released(
+            migrations
+        )
+        (migrations / name).unlink()
+    again = migrations / f"{short}-0001-again.py"
+    again.write_text(read(first), encoding="utf-8")
+    assert faults_of_released(migrations) == [
+        f"{again.name} has no sum in {SUMS}, so it was never released"
+    ]
+    again.unlink()
+    (migrations / SUMS).write_text("", encoding="utf-8")
+    assert len(faults_of_released(migrations)) == 2
 
 
 def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrations: Path) -> None:
@@ -234,33 +252,7 @@ def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrat
     begin_next(migrations, "more")
     require_migration(migrations)
     assert release(migrations) is not None
-    assert not changed_files(migrations)
-
-
-def test_a_release_of_all_engines_makes_each_script_once_and_all_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folders = [copied_without_history(tmp_path, engine) for engine in ENGINES]
-    made: list[str] = []
-
-    def script_of_engine(migrations: Path) -> str | None:
-        made.append(migrations.name)
-        return script_to_release(migrations)
-
-    monkeypatch.setattr("generate.release.ROOT", tmp_path)
-    monkeypatch.setattr("generate.release.script_to_release", script_of_engine)
-    later = begin_next(folders[-1], "too-early")
-    with pytest.raises(SystemExit, match=f"{ENGINES[-1]}: .* must be released before"):
-        release_all()
-    assert not [file for folder in folders for file in folder.glob(SUMS)]
-    later.unlink()
-    made.clear()
-    release_all()
-    assert made == ENGINES
-    assert all(is_released(migration_files(folder)[-1]) for folder in folders)
-    capsys.readouterr()
-    release_all()
-    assert capsys.readouterr().out.count("nothing new to release") == len(ENGINES)
+    assert faults_of_released(migrations) == []
 
 
 def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Path) -> None:

@@ -189,7 +189,7 @@ class BaseScript(ABC):
         return self._joined([*checks, self._newest(ids)])
 
     def _newest(self, ids: list[str]) -> str:
-        known = ", ".join(self.LITERAL.format(known) for known in ids)
+        known = ",\n        ".join(self.LITERAL.format(known) for known in ids)
         return self.REFUSE_NEWER.format(known=known)
 
     def _joined(self, checks: list[str]) -> str:

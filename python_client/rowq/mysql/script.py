@@ -117,7 +117,9 @@ _DROP_OWNER = "drop user if exists 'rowq_owner'@'localhost';\n"
 _REFUSE_OLDER = """
 set @rowq_fault = null;
 select if(
-    count(*) > 0 and sum(m.migration_id = '{newest}') = 0, 'RQ807 unknown_migration: older', null
+    count(*) > 0 and sum(m.migration_id = '{newest}') = 0,
+    'RQ807 unknown_migration: older',
+    null
 )
 into @rowq_fault
 from rowq.migration m;"""

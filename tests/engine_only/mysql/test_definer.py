@@ -20,6 +20,7 @@ from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import open_account
 from tests.engines.mysql.server import Session, set_default_role
 from tests.helpers.calls import call, enqueue
+from tests.helpers.releases import EVERY
 
 GONE = 1449
 LOCKED = {4151, 1045, 3118}
@@ -171,7 +172,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
     by_a_role(admin, "all on rowq.*")
     if "mariadb" not in admin.server_version.lower():
         # On MySQL the procedures have the rights of their definer's default roles.
-        assert migrate.migrate(url).applied == (1,)
+        assert migrate.migrate(url).applied == EVERY
         return
     why = r"RQ803 missing_privilege: ALTER other than by a role"
     with pytest.raises(migrate.MissingPrivilege, match=rf"{why}\n.*grant"):
@@ -185,7 +186,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
     made = "select 1 from information_schema.routines where routine_schema = 'rowq'"
     assert admin.execute(made).fetchone() is None
     admin.execute("grant all on rowq.* to rowq_test_leaver@'%'")
-    assert migrate.migrate(url).applied == (1,)
+    assert migrate.migrate(url).applied == EVERY
 
 
 @pytest.mark.promise("P16")
@@ -277,11 +278,11 @@ def test_a_rollback_to_nothing_takes_the_account_along(
     admin: Connection, empty_database: str, installer: Install
 ) -> None:
     migrate.migrate(empty_database)
-    migrate.rollback(empty_database)
+    migrate.rollback(empty_database, to=0)
     account = "select 1 from mysql.user where user = 'rowq_owner'"
     assert admin.execute(account).fetchone() is None
     migrate.migrate(empty_database)
     # An account with rights on the database alone may remove it, but cannot remove an account.
-    done = migrate.rollback(installer("all on rowq.*"))
+    done = migrate.rollback(installer("all on rowq.*"), to=0)
     assert f"the account {OWNER} stays" in done.notices[0]
     assert admin.execute(account).fetchone() == (1,)

@@ -29,6 +29,9 @@ from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import set_default_role
 from tests.helpers.one_message import leave_message, works
 from tests.helpers.releases import (
+    BACK,
+    EVERY,
+    NEWEST,
     change_everything,
     copied,
     copied_without_history,
@@ -106,12 +109,12 @@ def snapshot(session: Connection) -> Snapshot:
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     whole = snapshot(session)
     works(empty_database)
-    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
     assert session.execute("show databases like 'rowq'").fetchone() is None
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert snapshot(session) == whole
 
 
@@ -129,7 +132,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     migrate.migrate(empty_database)
     status = migrate.status(empty_database)
     assert re.match(r"(MariaDB|MySQL) \d+\.\d+", status.server)
-    assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
+    assert (status.installed, status.pending, status.drift, status.notices) == (NEWEST, (), (), ())
     assert set(status.roles.values()) == {True}
     session.execute("drop procedure rowq.peek")
     session.execute("drop procedure rowq.reap")
@@ -148,7 +151,7 @@ def test_the_stock_client_installs_the_same(
 ) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
-    migrate.rollback(empty_database)
+    migrate.rollback(empty_database, to=0)
     text = printed() if way == "sources" else migrate.script("mariadb")
     for _ in range(2):
         done = client(text, *([] if "without" in way else ["--comments"]))
@@ -156,9 +159,9 @@ def test_the_stock_client_installs_the_same(
     if way != "script without comments":
         assert snapshot(session) == whole
     logged = session.execute("select operation, hostname from rowq.migration_log").fetchall()
-    assert list(logged) == [("apply", "script")]
+    assert list(logged) == [("apply", "script")] * NEWEST
     status = migrate.status(empty_database)
-    assert (status.installed, status.pending, status.drift) == (1, (), ())
+    assert (status.installed, status.pending, status.drift) == (NEWEST, (), ())
     assert status.owner == OWNER
     assert migrate.migrate(empty_database).applied == ()
     works(empty_database)
@@ -224,7 +227,7 @@ def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_onl
     done = run_client(poor, printed("--without-owner"), "--comments")
     assert done.returncode == 0, done.stderr
     status = migrate.status(empty_database)
-    assert (status.installed, status.drift, status.owner) == (1, (), "rowq_test_poor@%")
+    assert (status.installed, status.drift, status.owner) == (NEWEST, (), "rowq_test_poor@%")
     works(empty_database)
 
 
@@ -234,7 +237,7 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
 ) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
-    migrate.rollback(empty_database)
+    migrate.rollback(empty_database, to=0)
     number = len(list(statements(migrate.script("mysql"))))
     # Break off at each of the first statements: there only its name says that the database is ours.
     first = len(list(statements(release_for("mysql").text("preflight.sql"))))
@@ -244,12 +247,12 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
             patched.setattr(install, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
-        assert migrate.migrate(empty_database).installed == 1
+        assert migrate.migrate(empty_database).installed == NEWEST
         assert snapshot(session) == whole
         with monkeypatch.context() as patched:
             patched.setattr(install, "statements", breaking_off(20 + last // 4))
             with pytest.raises(ConnectionAbortedError):
-                migrate.rollback(empty_database)
+                migrate.rollback(empty_database, to=0)
         migrate.rollback(empty_database, to=0)
         assert session.execute("show databases like 'rowq'").fetchone() is None
 
@@ -299,9 +302,9 @@ def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: s
     migrate.migrate(empty_database)
     leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
-        migrate.rollback(empty_database)
+        migrate.rollback(empty_database, to=0)
     assert migrate.status(empty_database).drift == ()
-    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0, force=True).rolled_back == BACK
 
 
 def test_a_rollback_leaves_what_others_have_put_there(
@@ -310,10 +313,10 @@ def test_a_rollback_leaves_what_others_have_put_there(
     migrate.migrate(empty_database)
     session.execute("create table rowq.mine (a int)")
     with pytest.raises(migrate.SchemaInUse, match=r"RQ808.*mine"):
-        migrate.rollback(empty_database)
+        migrate.rollback(empty_database, to=0)
     assert migrate.status(empty_database).drift == ()
     session.execute("drop table rowq.mine")
-    migrate.rollback(empty_database)
+    migrate.rollback(empty_database, to=0)
 
 
 @pytest.mark.parametrize("name", ["theirs", "migration"])
@@ -376,7 +379,7 @@ def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
 
 def test_rights_that_come_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
     poor = poor_url(session, empty_database, "all on `row_`.*")
-    assert migrate.migrate(poor).applied == (1,)
+    assert migrate.migrate(poor).applied == EVERY
     works(poor)
 
 

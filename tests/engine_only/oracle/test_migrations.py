@@ -19,6 +19,7 @@ from tests.engines.oracle.server import RIGHTS, OracleServer
 from tests.engines.oracle.session import owner_in
 from tests.helpers.dialects import dialect_of
 from tests.helpers.one_message import leave_message, works
+from tests.helpers.releases import BACK, EVERY, NEWEST
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every unit, and not at each tenth."""
@@ -34,12 +35,12 @@ def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     whole = snapshot(session)
     works(empty_database)
-    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
     assert objects(session) == []
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert snapshot(session) == whole
 
 
@@ -64,7 +65,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     migrate.migrate(empty_database)
     status = migrate.status(empty_database)
     assert status.server.startswith("Oracle ")
-    assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
+    assert (status.installed, status.pending, status.drift, status.notices) == (NEWEST, (), (), ())
     assert status.owner == owner_in(empty_database)
     assert set(status.roles.values()) == {True}
     dialect = dialect_of(session)
@@ -95,7 +96,7 @@ def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
             patched.setattr(install, "units", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
-        assert migrate.migrate(empty_database).installed == 1
+        assert migrate.migrate(empty_database).installed == NEWEST
         assert snapshot(session) == whole
         with monkeypatch.context() as patched:
             patched.setattr(install, "units", breaking_off(4 + last // 2))
@@ -130,7 +131,7 @@ def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_
             migrate.migrate(empty_database)
     assert any(right in unit for unit in sent)
     assert migrate.status(empty_database).installed == 0
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert migrate.status(empty_database).drift == ()
     works(empty_database)
 
@@ -150,7 +151,7 @@ def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: s
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert migrate.status(empty_database).drift == ()
-    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0, force=True).rolled_back == BACK
 
 
 def test_a_rollback_leaves_what_others_have_put_there(
@@ -191,7 +192,7 @@ def test_an_owner_that_lacks_a_right_is_told_which_are_needed(
     with pytest.raises(migrate.MissingPrivilege, match="RQ803 missing_privilege"):
         migrate.migrate(empty_database)
     server.tell(f"grant {right} to {owner_in(empty_database)}")
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     works(empty_database)
 
 

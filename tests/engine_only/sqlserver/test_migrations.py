@@ -19,6 +19,7 @@ from rowq.sqlserver.statements import batches
 from rowq.sqlserver.url import parse_url
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import leave_message, works
+from tests.helpers.releases import BACK, EVERY, NEWEST
 
 pyodbc = pytest.importorskip(
     "pyodbc",
@@ -142,7 +143,7 @@ def intact(server: Server, empty_database: str) -> Callable[[], bool]:
     def is_intact() -> bool:
         found = migrate.status(empty_database)
         kept = found.drift == () or "genuine" not in server.capabilities
-        return found.installed == 1 and found.notices == () and kept
+        return found.installed == NEWEST and found.notices == () and kept
 
     return is_intact
 
@@ -154,14 +155,14 @@ def is_there(session: Connection) -> bool:
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     whole = snapshot(session)
     works(empty_database)
-    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
     assert not is_there(session)
     left = "select count(*) from sys.partition_schemes where name like N'rowq[_]%'"
     assert session.execute(left).fetchone()[0] == 0
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
     assert snapshot(session) == whole
 
 
@@ -192,7 +193,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     migrate.migrate(empty_database)
     status = migrate.status(empty_database)
     assert re.match(r"(SQL Server \d+\.|Azure SQL )", status.server)
-    assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
+    assert (status.installed, status.pending, status.drift, status.notices) == (NEWEST, (), (), ())
     assert (status.owner, set(status.roles.values())) == (look.OWNER, {True})
     session.execute("drop procedure rowq.Peek")
     session.execute("drop procedure rowq.Reap")
@@ -218,7 +219,7 @@ def test_the_script_installs_the_same(
         assert snapshot(session) == whole
     assert session.execute("select @@trancount").fetchone()[0] == 0
     logged = session.execute("select operation, hostname from rowq.migration_log").fetchall()
-    assert [tuple(row) for row in logged] == [("apply", "script")]
+    assert [tuple(row) for row in logged] == [("apply", "script")] * NEWEST
     assert migrate.migrate(empty_database).applied == ()
     assert intact()
     works(empty_database)
@@ -274,7 +275,7 @@ def test_a_crash_at_any_batch_leaves_nothing_and_the_next_migrate_repairs_it(
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
         assert not is_there(session)
-        assert migrate.migrate(empty_database).installed == 1
+        assert migrate.migrate(empty_database).installed == NEWEST
         assert snapshot(session) == whole
 
 
@@ -302,7 +303,7 @@ def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
         with pytest.raises(pyodbc.Error):
             opened.connection.execute("select 1;")
     assert not is_there(session)
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY
 
 
 def killed_inside(server: Server, migrating: Any) -> None:
@@ -332,7 +333,7 @@ def test_a_rollback_refuses_to_throw_messages_away(
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert intact()
-    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0, force=True).rolled_back == BACK
 
 
 @pytest.mark.requires("genuine")
@@ -356,7 +357,7 @@ def test_a_rollback_leaves_what_others_have_put_there(
         migrate.rollback(empty_database)
     session.execute("drop table if exists rowq.mine, dbo.mine; drop procedure if exists rowq.Mine;")
     assert snapshot(session) == whole
-    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert migrate.rollback(empty_database, to=0).rolled_back == BACK
 
 
 def _type_of_name(session: Connection) -> str:
@@ -416,7 +417,7 @@ def test_a_user_without_rights_is_told_what_a_dba_must_run(
             migrate.migrate(poor)
         assert not is_there(session)
         session.execute("alter role db_owner add member rowq_test_poor")
-        assert migrate.migrate(poor).applied == (1,)
+        assert migrate.migrate(poor).applied == EVERY
         assert migrate.status(empty_database).owner == "rowq_owner"
     finally:
         session.execute("drop user if exists rowq_test_poor")
@@ -432,4 +433,4 @@ def test_an_old_compatibility_level_is_refused_with_the_way_out(
     with pytest.raises(migrate.ServerTooOld, match="set compatibility_level = 140"):
         migrate.migrate(empty_database)
     session.execute(f"alter database [{name}] set compatibility_level = 140")
-    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.migrate(empty_database).applied == EVERY

@@ -10,6 +10,7 @@ from rowq.mysql import install
 from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import Session, set_default_role
+from tests.helpers.releases import BACK
 
 MIGRATION = """
     create table rowq.migration (
@@ -157,7 +158,7 @@ def test_messages_are_not_counted_where_another_account_may_put_a_view_into_a_ta
     for look in (migrate.plan_rollback, migrate.rollback):
         with pytest.raises(migrate.ForeignSchema, match=r"RQ802.*rowq_test_tenant"):
             look(empty_database)
-    assert migrate.plan_rollback(tenant[0]).removed == (1,)
+    assert migrate.plan_rollback(tenant[0], 0).removed == BACK
 
 
 @pytest.fixture
@@ -221,8 +222,8 @@ def test_an_account_that_is_as_mighty_or_only_makes_dumps_is_not(
         return
     script_of(admin)(empty_database)
     migrate.migrate(empty_database)
-    assert migrate.plan_rollback(empty_database).removed == (1,)
-    migrate.rollback(empty_database)
+    assert migrate.plan_rollback(empty_database, 0).removed == BACK
+    migrate.rollback(empty_database, to=0)
 
 
 @pytest.mark.promise("P16")
@@ -279,7 +280,7 @@ def test_rights_in_a_database_whose_name_has_capitals_are_not_in_the_way(
             admin.execute(statement)
         assert migrate.migrate(empty_database).applied
         assert migrate.status(empty_database).drift == ()
-        assert migrate.rollback(empty_database).rolled_back
+        assert migrate.rollback(empty_database, to=0).rolled_back
     finally:
         admin.execute("drop database ROWQ")
         admin.execute("drop user if exists rowq_test_tenant@'%'")

@@ -3,6 +3,7 @@
 import pytest
 
 from rowq import migrate
+from tests.helpers.releases import BACK, NEWEST
 from tests.security.postgres.conftest import Login, Session
 
 
@@ -54,10 +55,10 @@ def test_an_ordinary_owner_migrates_beside_an_extension_and_a_rollback_names_it(
     with pytest.raises(migrate.SchemaInUse, match=r"RQ808.*citext") as refusal:
         migrate.rollback(owner)
     assert "alter extension citext set schema" in str(refusal.value.remedy)
-    assert migrate.status(owner).installed == 1
+    assert migrate.status(owner).installed == NEWEST
     superuser.execute("create schema other")
     superuser.execute("alter extension citext set schema other")
-    assert migrate.rollback(owner).rolled_back == (1,)
+    assert migrate.rollback(owner, to=0).rolled_back == BACK
 
 
 @pytest.mark.promise("P16")

@@ -12,6 +12,7 @@ from rowq.doctor import examine
 from rowq.doctor.check import Check
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
+from tests.helpers.releases import BACK, EVERY
 from tests.security.postgres.conftest import Login, Session, Trap
 
 pytestmark = pytest.mark.promise("P16")
@@ -126,9 +127,9 @@ def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
     tenant_url: str, login: Login
 ) -> None:
     login("mate", "tenant")
-    assert migrate.migrate(tenant_url).applied == (1,)
+    assert migrate.migrate(tenant_url).applied == EVERY
     assert migrate.status(tenant_url).owner == "tenant"
-    assert migrate.rollback(tenant_url).rolled_back == (1,)
+    assert migrate.rollback(tenant_url, to=0).rolled_back == BACK
 
 
 # This function is built in, and runs a query that somebody has written.
@@ -245,7 +246,7 @@ def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
     assert superuser.execute(stats).fetchone() == (made == "superuser",)
     superuser.execute("alter role rowq_owner nologin nosuperuser")
     superuser.execute("revoke rowq_owner from mallory")
-    assert migrate.migrate(url).applied == (1,)
+    assert migrate.migrate(url).applied == EVERY
 
 
 def test_an_empty_schema_of_another_is_his_to_use(
@@ -255,7 +256,7 @@ def test_an_empty_schema_of_another_is_his_to_use(
     tenant.execute(OURS)
     with pytest.raises(migrate.MissingPrivilege, match="tenant"):
         migrate.migrate(url)
-    assert migrate.migrate(tenant_url).applied == (1,)
+    assert migrate.migrate(tenant_url).applied == EVERY
     assert superuser.execute(
         "select count(*) from pg_proc where proowner = 'tenant'::regrole and prosecdef"
     ).fetchone() != (0,)
@@ -387,7 +388,7 @@ def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
         migrate.migrate(url)
     assert "reset role" in str(refusal.value.remedy)
     assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
-    assert migrate.migrate(tenant_url).applied == (1,)
+    assert migrate.migrate(tenant_url).applied == EVERY
 
 
 def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
@@ -398,7 +399,7 @@ def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
     with pytest.raises(migrate.MissingPrivilege, match="would belong to tenant"):
         migrate.migrate(mate)
     assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
-    assert migrate.migrate(tenant_url).applied == (1,)
+    assert migrate.migrate(tenant_url).applied == EVERY
 
 
 def with_a_parameter(routine: str, parameter: str) -> str:
@@ -482,5 +483,5 @@ def test_a_tenant_cannot_stop_a_migration_by_a_lock(
     keys = sql.SQL("select pg_advisory_lock(hashtextextended('rowq migrate', 0))")
     tenant.execute(keys)
     assert migrate.migrate(installed).applied == ()
-    assert migrate.rollback(installed).rolled_back == (1,)
-    assert migrate.migrate(url).applied == (1,)
+    assert migrate.rollback(installed, to=0).rolled_back == BACK
+    assert migrate.migrate(url).applied == EVERY

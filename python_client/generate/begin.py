@@ -1,0 +1,74 @@
+"""Begin the next version: make next VERSION=0.2.0 NAME=more-settings.
+
+Writes the version into the package and its metadata and, for a version that changes something in
+the database, the file of its migration for every engine, to be filled by who makes the change.
+"""
+
+import re
+from pathlib import Path
+
+from generate.changelog import numbers_of, released_versions
+from generate.files import ROOT, write_all
+from generate.version import VERSION, engines_of, version_of, write_version
+from rowq.migrate.frozen import is_released, migration_files, number_of
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_MIGRATION = '''\
+"""Version {version}: what it brings is in CHANGELOG.md."""
+
+from rowq.migrate.steps import frozen
+
+__depends__ = {{"{before}"}}
+__rowq_version__ = "{version}"
+
+frozen(__file__)
+'''
+
+
+def begin_all(version: str, name: str = "") -> None:
+    """Begin the next version of this checkout, and write what is generated from it."""
+    for path in begin(ROOT, version, name):
+        print(f"{path.relative_to(ROOT).as_posix()}: written")
+    write_all()
+
+
+def begin(root: Path, version: str, name: str = "") -> list[Path]:
+    """Begin the next version.
+
+    Args:
+        root: the checkout.
+        version: such as 0.2.0.
+        name: the last part of the migrations' names, words with hyphens; none for a version that
+            changes nothing in the database.
+
+    Returns:
+        The migrations that were written.
+
+    Raises:
+        SystemExit: the version before is not released, or the new one does not come after it;
+            nothing was changed.
+    """
+    newest = {migrations: migration_files(migrations)[-1] for migrations in engines_of(root)}
+    if fault := _fault(root, version, name, list(newest.values())):
+        raise SystemExit(fault)
+    write_version(root, version)
+    written = []
+    for migrations, before in newest.items() if name else ():
+        short = before.stem.partition("-")[0]
+        path = migrations / f"{short}-{number_of(before) + 1:04d}-{name}.py"
+        text = _MIGRATION.format(version=version, before=before.stem)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def _fault(root: Path, version: str, name: str, newest: list[Path]) -> str | None:
+    changelog = released_versions((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+    now = version_of(root)
+    if not VERSION.fullmatch(version) or (name and not _NAME.fullmatch(name)):
+        return "usage: make next VERSION=0.2.0 NAME=more-settings (no NAME: no migration)"
+    if now not in changelog or not all(map(is_released, newest)):
+        return f"{now} is not released yet: make release"
+    if numbers_of(version) <= numbers_of(now):
+        return f"{version} does not come after {now}"
+    return None

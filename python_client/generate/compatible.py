@@ -1,0 +1,110 @@
+"""What a next version may not do to the released one, because somebody still calls what that had.
+
+Sessions work on while rowq is upgraded: a call that is under way goes on with the text of its
+routine as it was, and calls helpers as they are now. On MariaDB and MySQL each file is replaced by
+itself, too. So routines and helpers keep their parameters and results, and a helper stays for one
+version after its last call. All of it is seen in the texts; no database is needed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rowq.migrate.frozen import created, files_after, is_released, migration_files, number_of
+from rowq.migrate.release import read_release
+from rowq.migrate.steps import recorded
+
+Files = Mapping[str, str]
+
+_SIGNATURES = {
+    "postgres": r"^create or replace (?:function|procedure) rowq\.(\w+)(\(.*?)\nlanguage\b",
+    "mysql": r"^create (?:procedure|function) rowq\.(\w+)(\(.*?)\n(?:sql security|deterministic)",
+    "sqlserver": r"^create or alter (?:procedure|function) rowq\.(\w+)(.*?)\n(?:as|with)\b",
+    # What the specification of a package declares; what is private to a body has no other callers.
+    "oracle": r"^    (?:procedure|function) (\w+)([^;]*);$",
+}
+"""By engine, the name of a routine and all that a caller depends on."""
+
+_COMMENT = re.compile(r"--[^\n]*")
+_WHOLE_LINE = re.compile(r"^--[^\n]*\n", re.MULTILINE)
+_AGAIN = "create or replace type "
+"""A type that is made so needs no statement to become another one."""
+
+
+def faults_of_next(migrations: Path) -> list[str]:
+    """Return what the sources of today may not do to the newest released migration, in words.
+
+    Args:
+        migrations: migrations/<engine>, with sql/<engine> beside its parent.
+    """
+    *_, newest = paths = migration_files(migrations)
+    released = [path for path in paths if is_released(path)]
+    if not released or is_released(newest):
+        return []
+    then = files_after(migrations, number_of(released[-1]))
+    today = files_after(migrations, number_of(newest))
+    statements = "".join(
+        part.text
+        for part in recorded(read_release(migrations).get(number_of(newest)).migration)
+        if part.kind == "statement"
+    )
+    engine, since = migrations.name, released[-1].stem
+    return [
+        *_changed_signatures(engine, since, then, today),
+        *_gone(since, then, today),
+        *_tables(newest.name, statements, then, today),
+    ]
+
+
+def signatures(engine: str, text: str) -> dict[str, str]:
+    """Return the routines that a file makes for others to call: name, and parameters and result."""
+    if "create or replace package body " in text:
+        return {}
+    found = re.finditer(_SIGNATURES[engine], text, re.MULTILINE | re.DOTALL)
+    return {match[1]: " ".join(_COMMENT.sub("", match[2]).split()) for match in found}
+
+
+def _changed_signatures(engine: str, since: str, then: Files, today: Files) -> Iterator[str]:
+    for path in sorted(then.keys() & today.keys()):
+        if then[path] == today[path]:
+            continue
+        new = signatures(engine, today[path])
+        for name, signature in signatures(engine, then[path]).items():
+            if new.get(name) != signature:
+                yield (
+                    f"{path}: {name} is not called as in {since}, but callers and calls that are"
+                    f" under way do so: leave it, and let a new {name}_v2 do what is new"
+                )
+
+
+def _gone(since: str, then: Files, today: Files) -> Iterator[str]:
+    for path in sorted(then.keys() - today.keys()):
+        room = path.partition("/")[0]
+        if room in ("routines", "overloads"):
+            yield f"{path} of {since} is gone: callers need it, so a routine never goes"
+        elif room != "tables":
+            names = "|".join(name for _, name in created(then[path]))
+            called = re.compile(rf"\b(?:{names})\b")
+            users = [one for one, text in then.items() if one != path and called.search(text)]
+            if names and users:
+                yield (
+                    f"{path} is gone, but {users[0]} of {since} calls it, and a call may be under"
+                    " way: leave it for one version more"
+                )
+
+
+def _tables(migration: str, statements: str, then: Files, today: Files) -> Iterator[str]:
+    for path in then:
+        if not path.startswith("tables/") or _code(then[path]) == _code(today.get(path, "")):
+            continue
+        text = then[path].replace(_AGAIN, "") if path in today else then[path]
+        names = [name for kind, name in created(text) if kind in ("table", "sequence", "type")]
+        if names and not any(re.search(rf"\b{name}\b", statements) for name in names):
+            yield (
+                f"{path} is not as it was, and {migration} has no statement about"
+                f" {', '.join(names)}: databases that are there stay as they are"
+            )
+
+
+def _code(text: str) -> str:
+    return _WHOLE_LINE.sub("", text)

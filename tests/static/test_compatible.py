@@ -1,0 +1,126 @@
+"""What a next version may not do is found in the texts, before anybody runs them."""
+
+from pathlib import Path
+
+import pytest
+
+from generate.compatible import faults_of_next, signatures
+from generate.release import release
+from rowq.migrate.frozen import migration_files
+from rowq.migrate.sources import sources, sources_of
+from tests.helpers.releases import COLUMN, begin_next, change_everything, copied_without_history
+from tests.static.each import for_each
+from tests.static.sources import ENGINES, MIGRATIONS, SQL, code_files, object_name
+
+OTHER_PARAMETERS = {
+    "postgres": ("p_include_dead boolean default false", "p_include_dead boolean default true"),
+    "mysql": ("p_include_dead boolean", "p_include_dead int"),
+    "sqlserver": ("@include_dead bit = 0", "@include_dead bit = 1"),
+    "oracle": ("p_include_dead in number default 0", "p_include_dead in number default 1"),
+}
+"""By engine, a parameter of purge_queue and what must not become of it."""
+
+
+OF_FILES = [engine for engine in ENGINES if engine != "oracle"]
+"""The engines whose routines and helpers are files of a release; Oracle's are in packages, which
+are made anew as a whole when no call is in them."""
+FILES = [(engine, path) for engine, path in code_files() if engine in OF_FILES]
+
+
+@pytest.fixture(params=ENGINES)
+def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An engine's migrations in a copy, the first one released and the second one begun."""
+    made = copied_without_history(tmp_path, str(request.param))
+    release(made)
+    begin_next(made, "more")
+    return made
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    """Replace a part of a file that is there once or more."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text, f"{file} has no {old}"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def remove(migrations: Path, name: str) -> None:
+    """Remove a source, and its line in install.sql."""
+    folder = sources_of(migrations)
+    (folder / name).unlink()
+    install = folder / "install.sql"
+    lines = install.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.rstrip().endswith(f"{name}")]
+    assert len(kept) == len(lines) - 1
+    install.write_text("".join(kept), encoding="utf-8")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_next_version_does_nothing_that_it_may_not(engine: str) -> None:
+    assert faults_of_next(MIGRATIONS / engine) == []
+
+
+@for_each(FILES)
+def test_every_routine_has_a_signature(engine: str, path: Path) -> None:
+    assert object_name(path) in signatures(engine, path.read_text(encoding="utf-8"))
+
+
+def test_the_signatures_of_oracle_are_those_of_its_packages() -> None:
+    declared = signatures("oracle", sources(SQL / "oracle")["packages/rowq.sql"])
+    files = (SQL / "oracle" / "routines").glob("*.sql")
+    assert {path.stem for path in files} <= declared.keys()
+    assert declared["purge_queue"].startswith("( p_queue_name in varchar2,")
+    assert "p_rows out sys_refcursor" in declared["enqueue"]
+
+
+def test_a_version_may_change_texts_and_add_a_column_and_a_helper(tmp_path: Path) -> None:
+    for engine in ENGINES:
+        migrations = copied_without_history(tmp_path / engine, engine)
+        release(migrations)
+        assert faults_of_next(migrations) == []
+        change_everything(migrations)
+        assert faults_of_next(migrations) == []
+
+
+def test_parameters_that_are_not_as_released_are_found(migrations: Path) -> None:
+    old, new = OTHER_PARAMETERS[migrations.name]
+    edit(sources_of(migrations) / "routines" / "purge_queue.sql", old, new)
+    faults = faults_of_next(migrations)
+    assert faults
+    for fault in faults:
+        assert "is not called as in" in fault
+        assert "leave it, and let a new " in fault
+
+
+@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+def test_a_routine_that_is_gone_is_found(migrations: Path) -> None:
+    remove(migrations, "routines/peek.sql")
+    (fault,) = faults_of_next(migrations)
+    assert fault.startswith("routines/peek.sql of ")
+    assert fault.endswith("is gone: callers need it, so a routine never goes")
+
+
+@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+def test_a_helper_that_the_version_before_calls_is_missed(migrations: Path) -> None:
+    remove(migrations, "internal/push_delayed.sql")
+    (fault,) = faults_of_next(migrations)
+    assert fault.startswith("internal/push_delayed.sql is gone, but ")
+    assert fault.endswith("leave it for one version more")
+
+
+def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
+    table = sources_of(migrations) / "tables" / "queue.sql"
+    edit(table, "-- ", "-- (more to say) ")
+    assert faults_of_next(migrations) == []
+    edit(table, "created_at", "made_at")
+    (fault,) = faults_of_next(migrations)
+    assert fault.startswith("tables/queue.sql is not as it was, and ")
+    assert "has no statement about" in fault
+    migration_files(migrations)[-1].unlink()
+    begin_next(migrations, "more", statement=COLUMN[migrations.name])
+    assert faults_of_next(migrations) == []
+
+
+def test_a_table_that_is_gone_needs_a_statement(migrations: Path) -> None:
+    remove(migrations, "tables/gate.sql")
+    (fault,) = faults_of_next(migrations)
+    assert fault.startswith("tables/gate.sql is not as it was")

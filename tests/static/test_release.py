@@ -1,0 +1,196 @@
+"""make release does all of a release or nothing, and make next begins the version after it."""
+
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from generate.begin import begin
+from generate.changelog import dated, faults_of_changelog, released_versions
+from generate.files import stale_files
+from generate.release import SUMS, faults_of_released, left_to_release, release_all
+from generate.version import faults_of_version, version_of, write_version
+from rowq.migrate.frozen import is_released, migration_files, number_of
+from rowq.migrate.release import read_release
+from tests.helpers.releases import begin_next, change_sources, checkout_without_history, commit, git
+from tests.static.sources import ROOT
+
+ENGINES = ["mysql", "postgres"]
+"""Two are enough for what is the same on all; tests/release does it with every engine."""
+DAY = date(2026, 12, 24)
+NEW = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A queue.\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of which nothing is released."""
+    return checkout_without_history(tmp_path, ENGINES)
+
+
+def release_of(root: Path) -> None:
+    """Release a made-up checkout, whose generated files nobody looks at."""
+    release_all(root, DAY, stale=list)
+
+
+def refusal_of(root: Path) -> list[str]:
+    """Return the reasons for which a checkout is not released; nothing has changed then."""
+    before = git(root, "status", "--porcelain")
+    with pytest.raises(SystemExit) as refused:
+        release_of(root)
+    assert git(root, "status", "--porcelain") == before
+    head, *reasons = str(refused.value).splitlines()
+    assert head == "Nothing was released:"
+    return reasons
+
+
+def test_the_version_is_the_same_wherever_it_is_written() -> None:
+    assert faults_of_version(ROOT) == []
+
+
+def test_a_release_dates_the_changelog_and_freezes_every_engine(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = version_of(checkout)
+    assert left_to_release(checkout) == [f"{version} is not released: make release"]
+    release_of(checkout)
+    said = capsys.readouterr().out
+    assert f"CHANGELOG.md: {version} - 2026-12-24" in said
+    for engine in ENGINES:
+        migrations = checkout / "migrations" / engine
+        newest = migration_files(migrations)[-1]
+        assert is_released(newest)
+        assert (migrations / SUMS).exists()
+        assert faults_of_released(migrations) == []
+        assert f"{engine}: {newest.stem}.sql" in said
+    changelog = (checkout / "CHANGELOG.md").read_text(encoding="utf-8")
+    heading = f"## [Unreleased]\n\n## [{version}] - 2026-12-24\n\n### Added\n\n- A queue.\n"
+    assert changelog == f"# Changelog\n\n{heading}"
+
+    assert "the tree is not clean" in left_to_release(checkout)[0]
+    commit(checkout)
+    assert left_to_release(checkout) == []
+    (reason,) = refusal_of(checkout)
+    assert reason == (
+        f"CHANGELOG.md has {version} as released on 2026-12-24: begin the next version by make next"
+    )
+
+
+def test_a_release_says_everything_that_is_in_its_way_and_changes_nothing(checkout: Path) -> None:
+    (checkout / "CHANGELOG.md").write_text(NEW.replace("- A queue.\n", ""), encoding="utf-8")
+    package = checkout / "python_client" / "rowq" / "__init__.py"
+    version = version_of(checkout)
+    package.write_text(package.read_text("utf-8").replace(version, "7.0.0"), encoding="utf-8")
+    begin_next(checkout / "migrations" / "mysql", "too-early", version)
+    reasons = "\n".join(refusal_of(checkout))
+    assert "the tree is not clean, commit it first: CHANGELOG.md, python_client/rowq/" in reasons
+    assert f"python_client/rowq/__init__.py says 7.0.0, and pyproject.toml {version}" in reasons
+    assert f"no line below ## [Unreleased]: write there what is new in {version}" in reasons
+    assert "mysql: my-0001-first-release.py must be released before my-0002-too-early.py" in reasons
+    with pytest.raises(SystemExit, match=r"sql/CONTRACT\.md is not fresh: make generate"):
+        release_all(checkout, DAY, stale=lambda: ["sql/CONTRACT.md"])
+
+
+def test_a_release_refuses_where_a_released_file_has_changed(checkout: Path) -> None:
+    release_of(checkout)
+    commit(checkout)
+    begin(checkout, "7.0.0", "more")
+    changelog = checkout / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    changelog.write_text(
+        text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- More.\n"), encoding="utf-8"
+    )
+    script = checkout / "migrations" / "postgres" / "pg-0001-first-release.sql"
+    script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
+    commit(checkout)
+    assert refusal_of(checkout) == [
+        "postgres: pg-0001-first-release.sql is released and has changed"
+    ]
+    script.write_text(script.read_text("utf-8")[:-1], encoding="utf-8")
+    commit(checkout)
+    release_of(checkout)
+    commit(checkout)
+    assert left_to_release(checkout) == []
+    assert list(released_versions(changelog.read_text("utf-8"))) == ["7.0.0", "0.1.0"]
+
+
+def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path) -> None:
+    version = version_of(checkout)
+    with pytest.raises(SystemExit, match=f"{re.escape(version)} is not released yet"):
+        begin(checkout, "7.0.0", "more-settings")
+    release_of(checkout)
+    commit(checkout)
+    for wrong in (("7.0", "more"), ("7.0.0", "More"), ("7.0.0", "more_settings")):
+        with pytest.raises(SystemExit, match="usage: make next"):
+            begin(checkout, *wrong)
+    with pytest.raises(SystemExit, match="does not come after"):
+        begin(checkout, version, "more-settings")
+    assert git(checkout, "status", "--porcelain") == ""
+
+    written = begin(checkout, "7.0.0", "more-settings")
+    assert [path.parent.name for path in written] == ENGINES
+    assert version_of(checkout) == "7.0.0"
+    assert faults_of_version(checkout) == []
+    for path in written:
+        numbered = read_release(path.parent).get(number_of(path))
+        assert (numbered.rowq_version, numbered.number) == ("7.0.0", 2)
+        assert numbered.id.endswith("-0002-more-settings")
+    with pytest.raises(SystemExit, match=r"7\.0\.0 is not released yet"):
+        begin(checkout, "8.0.0", "more")
+
+
+def test_a_version_that_changes_nothing_in_the_database_needs_no_migration(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release_of(checkout)
+    commit(checkout)
+    assert begin(checkout, "7.0.0") == []
+    changelog = checkout / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    changelog.write_text(
+        text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- A fix.\n"), encoding="utf-8"
+    )
+    commit(checkout)
+    capsys.readouterr()
+    change_sources(checkout / "migrations" / "mysql")
+    commit(checkout)
+    (reason,) = refusal_of(checkout)
+    assert reason.startswith("mysql: my-0001-first-release.py is released and never changes;")
+    git(checkout, "reset", "--quiet", "--hard", "HEAD~1")
+    release_of(checkout)
+    assert capsys.readouterr().out.count("nothing new to release") == len(ENGINES)
+
+
+def test_a_changelog_gets_a_section_once_and_in_order() -> None:
+    assert faults_of_changelog(NEW, "0.1.0") == []
+    text = dated(NEW, "0.1.0", DAY)
+    assert released_versions(text) == {"0.1.0": "2026-12-24"}
+    assert "has 0.1.0 as released on 2026-12-24" in faults_of_changelog(text, "0.1.0")[0]
+    assert "no line below ## [Unreleased]" in faults_of_changelog(text, "0.2.0")[0]
+    assert "has 0.1.0, which comes after 0.0.9" in faults_of_changelog(text, "0.0.9")[0]
+    assert "no line below ## [Unreleased]" in faults_of_changelog("# Changelog\n", "0.1.0")[0]
+    more = text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- More.\n")
+    assert list(released_versions(dated(more, "0.10.0", DAY))) == ["0.10.0", "0.1.0"]
+    assert (
+        "has 0.10.0, which comes after 0.9.0"
+        in faults_of_changelog(dated(more, "0.10.0", DAY), "0.9.0")[0]
+    )
+
+
+def test_this_changelog_can_be_released_or_was() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version = version_of(ROOT)
+    assert version in released_versions(text) or faults_of_changelog(text, version) == []
+
+
+def test_a_version_is_written_in_each_place(checkout: Path) -> None:
+    write_version(checkout, "7.8.9")
+    assert version_of(checkout) == "7.8.9"
+    assert len(faults_of_version(checkout)) == len(ENGINES)
+    write_version(checkout, "7.8")
+    assert faults_of_version(checkout) == ["pyproject.toml: 7.8 is no version such as 0.1.0"]
+
+
+def test_a_release_looks_at_the_generated_files() -> None:
+    assert release_all.__defaults__ is not None
+    assert stale_files in release_all.__defaults__
