@@ -32,6 +32,19 @@ begin
             using errcode = 'RQ801';
     end if;
 
+    -- A migration would replace the wrappers, and calls would stay where the queue is not. Somebody
+    -- else's schema of that name means nothing.
+    if exists (
+        select 1
+        from pg_catalog.pg_namespace r
+        join pg_catalog.pg_namespace n on n.nspowner = r.nspowner
+        where r.nspname = 'rowq'
+          and n.nspname = 'rowq_node'
+    ) then
+        raise exception 'RQ809 routed_database: this is a node of a cluster, whose nodes carry calls'
+            using errcode = 'RQ809', hint = 'All nodes together: rowq citus upgrade';
+    end if;
+
     -- The owner of the database can say "alter database ... set role", and what a superuser makes
     -- would then belong to that role.
     if session_user <> v_user and exists (
