@@ -11,6 +11,8 @@ set local client_min_messages = warning;
 -- Tables and routines must come out the same whatever the database's settings say.
 set local default_table_access_method = heap;
 set local quote_all_identifiers = off;
+-- A node of a Citus cluster is installed by itself, and the setting means nothing elsewhere.
+set local citus.enable_ddl_propagation = off;
 
 do $$
 declare

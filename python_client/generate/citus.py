@@ -131,8 +131,11 @@ def wrappers() -> str:
 
 def answers() -> str:
     """Return the table of who answers which call, in Markdown."""
-    rows = [(f"`{one.routine.name}`", _in_words(one)) for one in every()]
-    return "\n" + table(("Routine", "Who answers"), *rows) + "\n"
+    said: dict[str, list[str]] = {}
+    for one in every():
+        said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
+    rows = [(words, ", ".join(names)) for words, names in said.items()]
+    return "\n" + table(("Who answers", "Routines"), *rows) + "\n"
 
 
 def _in_words(one: Carried) -> str:
@@ -262,7 +265,7 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     says_node = nodes.get("says_node")
     if says_node:
         columns = ", ".join(
-            f"v_node_name || ': ' || r.{name}" if name == says_node else f"r.{name}"
+            f"concat(v_node_name, ': ', r.{name})" if name == says_node else f"r.{name}"
             for name in _columns(one.routine)
         )
         lines = textwrap.wrap(

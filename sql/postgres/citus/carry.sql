@@ -2132,8 +2132,8 @@ begin
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
         begin
-            return query select r.check_name, r.queue_name, r.status, r.value, v_node_name || ': '
-                   || r.detail
+            return query select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name,
+                   ': ', r.detail)
             from rowq_citus.on_health(v_node_key) r;
         exception
             when sqlstate '08000' then
