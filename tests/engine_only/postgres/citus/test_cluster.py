@@ -257,7 +257,7 @@ def test_an_upgrade_keeps_messages_and_rights(
     install(empty_cluster)
     with psycopg.connect(empty_cluster, autocommit=True) as session:
         queue = new_queue(session, "orders")
-        queue.enqueue()
+        queue.enqueue("x")
         session.execute("create role rowq_test_citus")
         try:
             session.execute("grant execute on function rowq.peek(text, integer) to rowq_test_citus")
@@ -285,7 +285,7 @@ def test_after_a_removal_each_node_answers_for_itself(empty_cluster: str) -> Non
         assert migrate.migrate(url).applied == ()
         assert migrate.status(url).drift == ()
         with psycopg.connect(url, autocommit=True) as session:
-            new_queue(session, "here").enqueue()
+            new_queue(session, "here").enqueue("x")
 
 
 def test_a_node_is_killed_and_comes_back(
