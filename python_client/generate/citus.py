@@ -15,7 +15,7 @@ The routine itself is in the schema rowq_node then.
 
 import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -222,24 +222,24 @@ def _carriers(one: Carried) -> Iterator[str]:
     name, inputs = one.routine.name, _inputs(one.routine)
     as_other = ("security definer", _PINNED, _PLANNED)
     on_node = (_PINNED, "set rowq.here = 'on'")
+    # By name, so that a call meets the routine of a later release, too.
+    itself = _query(one, "rowq_node", name, [f"{word} => {word}" for word in inputs], "    ")
     if one.by_name:
-        to_node = _listed(
-            f"return query select * from rowq_citus.at_{name}", inputs, ";", "        "
-        )
+        to_node = _query(one, "rowq_citus", f"at_{name}", inputs, "        ")
         yield _helper(
             one, "at", f"{name}, carried to the node that the queue's name belongs to.",
-            on_node, "", f"begin\n{_at_home(one)}end;\n",
+            on_node, "", f"begin\n{itself}end;\n",
         )  # fmt: skip
         # A null would end the server: Citus reads the value that it distributes by.
         yield _helper(
             one, "to", f"Call at_{name} as who may connect to the nodes; never with a null name.",
             as_other, "",
-            f"begin\n    if p_queue_name is not null then\n{to_node}\n    end if;\nend;\n",
+            f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
     if one.by_node is not None:
         yield _helper(
             one, "on", f"{name}, carried to the node that a key belongs to.",
-            on_node, "p_node_key text", f"begin\n{_at_home(one)}end;\n",
+            on_node, "p_node_key text", f"begin\n{itself}end;\n",
         )  # fmt: skip
         yield _helper(
             one, "each", f"Call on_{name} for every node, as who may connect to it.",
@@ -247,15 +247,31 @@ def _carriers(one: Carried) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _at_home(one: Carried) -> str:
-    """Return the call of the routine itself; columns that a later release adds are left out."""
-    columns = ", ".join(f"r.{name}" for name in _columns(one.routine))
-    given = [f"{name} => {name}" for name in _inputs(one.routine)]
+def _query(
+    one: Carried,
+    schema: str,
+    called: str,
+    inputs: Sequence[str],
+    indent: str,
+    said: Mapping[str, str] | None = None,
+    more: Iterable[str] = (),
+) -> str:
+    """Return the statement that returns what a function does.
+
+    said: by column, what is returned in its place. more: clauses behind the call.
+    """
+    columns = [(said or {}).get(name, f"r.{name}") for name in _columns(one.routine)]
     select = textwrap.wrap(
-        f"select {columns}", _LONGEST, initial_indent="    ", subsequent_indent="           "
+        f"select {', '.join(columns)}",
+        _LONGEST,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}       ",
     )
-    called = _listed(f"from rowq_node.{one.routine.name}", given, " r;", "    ")
-    return "\n".join(["    return query", *select, called]) + "\n"
+    lines = [f"{indent}return query", *select]
+    clauses = [f"{indent}{clause}" for clause in more]
+    end = " r" if clauses else " r;"
+    lines += [_listed(f"from {schema}.{called}", inputs, end, indent), *clauses]
+    return "\n".join(lines) + (";\n" if clauses else "\n")
 
 
 def _each(one: Carried, nodes: Mapping[str, str]) -> str:
@@ -263,25 +279,8 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     indent = "            " if away else "        "
     inputs = ["v_node_key", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
-    if says_node:
-        columns = ", ".join(
-            f"concat(v_node_name, ': ', r.{name})" if name == says_node else f"r.{name}"
-            for name in _columns(one.routine)
-        )
-        lines = textwrap.wrap(
-            f"return query select {columns}",
-            _LONGEST,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}       ",
-        )
-        before = "\n".join(lines) + "\n"
-        called = _listed(f"from rowq_citus.on_{one.routine.name}", inputs, " r;", indent)
-    else:
-        before = ""
-        called = _listed(
-            f"return query select * from rowq_citus.on_{one.routine.name}", inputs, ";", indent
-        )
-    inner = f"{before}{called}\n"
+    said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
+    inner = _query(one, "rowq_citus", f"on_{one.routine.name}", inputs, indent, said)
     if away:
         inner = (
             f"        begin\n{inner}        exception\n            when sqlstate '08000' then\n"
@@ -340,37 +339,32 @@ def _header(one: Carried) -> str:
 def _choice(one: Carried) -> str:
     """Return the body of a wrapper: itself, every node, or the node of the queue."""
     name, inputs = one.routine.name, _inputs(one.routine)
-    itself = _listed(f"return query select * from rowq_node.{name}", inputs, ";", "        ")
-    to_node = _listed(f"return query select * from rowq_citus.to_{name}", inputs, ";", "        ")
+    itself = _query(one, "rowq_node", name, inputs, "        ")
+    to_node = _query(one, "rowq_citus", f"to_{name}", inputs, "        ")
     is_here = "current_setting('rowq.here', true) = 'on'"
     if one.by_node is None:
         return (
-            f"begin\n    if p_queue_name is null or {is_here} then\n{itself}\n"
-            f"    else\n{to_node}\n    end if;\nend;\n"
+            f"begin\n    if p_queue_name is null or {is_here} then\n{itself}"
+            f"    else\n{to_node}    end if;\nend;\n"
         )
-    each = _all_together(one, one.by_node)
+    more = _together(one.by_node)
+    each = _query(one, "rowq_citus", f"each_{name}", inputs, "        ", None, more)
     if not one.by_name:
-        return f"begin\n    if {is_here} then\n{itself}\n    else\n{each}\n    end if;\nend;\n"
+        return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
     return (
-        f"begin\n    if {is_here} then\n{itself}\n"
-        f"    elsif p_queue_name is null then\n{each}\n"
-        f"    else\n{to_node}\n    end if;\nend;\n"
+        f"begin\n    if {is_here} then\n{itself}    elsif p_queue_name is null then\n{each}"
+        f"    else\n{to_node}    end if;\nend;\n"
     )
 
 
-def _all_together(one: Carried, nodes: Mapping[str, str]) -> str:
-    """Return the call for every node, its rows in the contract's order."""
-    called = f"return query select r.* from rowq_citus.each_{one.routine.name}"
-    order = nodes.get("order")
-    if not order:
-        return _listed(called, _inputs(one.routine), " r;", "        ")
-    words = ", ".join(f"r.{word}" for word in order.split(", "))
-    lines = [_listed(called, _inputs(one.routine), " r", "        "), f"        order by {words}"]
+def _together(nodes: Mapping[str, str]) -> Iterator[str]:
+    """Yield what puts the rows of all nodes in order, and limits them."""
+    if order := nodes.get("order"):
+        yield "order by " + ", ".join(f"r.{word}" for word in order.split(", "))
     if most := nodes.get("most"):
         # Ids of several nodes may be equal, so the next page begins behind all of them. What is out
         # of range is refused by the first node.
-        lines.append(f"        fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties")
-    return "\n".join(lines) + ";"
+        yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
 
 
 def costs() -> str:
@@ -379,8 +373,6 @@ def costs() -> str:
     from benchmarks.studies.scale.report import cluster_costs
 
     path = sql_directory().parent / "benchmarks" / "results" / "scale_citus.json"
-    if not path.exists():
-        return "\n"
     data = read_results(path)
     return (
         "\nOne session, one queue, messages of 200 bytes; CPU of all server processes of all nodes,"

@@ -95,12 +95,14 @@ as $$
 -- purpose   Call at_create_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_create_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_create_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -154,12 +156,14 @@ as $$
 -- purpose   Call at_alter_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_alter_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_alter_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -190,7 +194,9 @@ as $$
 -- purpose   Call at_drop_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_drop_queue(p_queue_name, p_force);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_drop_queue(p_queue_name, p_force) r;
     end if;
 end;
 $$;
@@ -221,7 +227,9 @@ as $$
 -- purpose   Call at_pause_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_pause_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_pause_queue(p_queue_name) r;
     end if;
 end;
 $$;
@@ -252,7 +260,9 @@ as $$
 -- purpose   Call at_resume_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_resume_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_resume_queue(p_queue_name) r;
     end if;
 end;
 $$;
@@ -283,7 +293,9 @@ as $$
 -- purpose   Call at_bind_topic as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_bind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.at_bind_topic(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -314,7 +326,9 @@ as $$
 -- purpose   Call at_unbind_topic as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_unbind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.at_unbind_topic(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -352,9 +366,9 @@ as $$
 -- purpose   Call at_purge_queue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_purge_queue(
-            p_queue_name, p_include_dead, p_max_messages
-        );
+        return query
+        select r.removed
+        from rowq_citus.at_purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
     end if;
 end;
 $$;
@@ -402,11 +416,13 @@ as $$
 -- purpose   Call at_enqueue as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_enqueue(
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_enqueue(
             p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
             p_on_predecessor_dead, p_expire_seconds
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -437,7 +453,9 @@ as $$
 -- purpose   Call at_enqueue_batch as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_enqueue_batch(p_queue_name, p_messages);
+        return query
+        select r."position", r.message_id, r.outcome
+        from rowq_citus.at_enqueue_batch(p_queue_name, p_messages) r;
     end if;
 end;
 $$;
@@ -487,10 +505,12 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_publish(
+        return query
+        select r.queue_name, r.message_id, r.outcome
+        from rowq_citus.on_publish(
             v_node_key, p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
-        );
+        ) r;
     end loop;
 end;
 $$;
@@ -527,7 +547,9 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_publish_batch(v_node_key, p_messages);
+        return query
+        select r."position", r.queue_name, r.message_id, r.outcome
+        from rowq_citus.on_publish_batch(v_node_key, p_messages) r;
     end loop;
 end;
 $$;
@@ -574,9 +596,12 @@ as $$
 -- purpose   Call at_dequeue_fast as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_dequeue_fast(
+        return query
+        select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.lease_until, r.last_error
+        from rowq_citus.at_dequeue_fast(
             p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -607,7 +632,9 @@ as $$
 -- purpose   Call at_listen as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_listen(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_listen(p_queue_name) r;
     end if;
 end;
 $$;
@@ -638,7 +665,9 @@ as $$
 -- purpose   Call at_unlisten as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_unlisten(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_unlisten(p_queue_name) r;
     end if;
 end;
 $$;
@@ -669,7 +698,9 @@ as $$
 -- purpose   Call at_elect_keeper as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_elect_keeper(p_queue_name);
+        return query
+        select r.queue_name, r.elected
+        from rowq_citus.at_elect_keeper(p_queue_name) r;
     end if;
 end;
 $$;
@@ -707,7 +738,10 @@ as $$
 -- purpose   Call at_peek as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_peek(p_queue_name, p_batch_size);
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.last_error
+        from rowq_citus.at_peek(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -745,9 +779,9 @@ as $$
 -- purpose   Call at_complete as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_complete(
-            p_queue_name, p_claim_id, p_message_ids, p_results
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
     end if;
 end;
 $$;
@@ -787,9 +821,11 @@ as $$
 -- purpose   Call at_retry_later as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_retry_later(
+        return query
+        select r.message_id, r.outcome, r.due_at
+        from rowq_citus.at_retry_later(
             p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -827,9 +863,9 @@ as $$
 -- purpose   Call at_fail_now as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_fail_now(
-            p_queue_name, p_claim_id, p_message_ids, p_error
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
     end if;
 end;
 $$;
@@ -866,7 +902,9 @@ as $$
 -- purpose   Call at_release as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_release(p_queue_name, p_claim_id, p_message_ids);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_release(p_queue_name, p_claim_id, p_message_ids) r;
     end if;
 end;
 $$;
@@ -904,9 +942,9 @@ as $$
 -- purpose   Call at_extend_lease as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_extend_lease(
-            p_queue_name, p_claim_id, p_lease_seconds, p_progress
-        );
+        return query
+        select r.claim_id, r.lease_until, r.cancel_ids
+        from rowq_citus.at_extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
     end if;
 end;
 $$;
@@ -943,7 +981,9 @@ as $$
 -- purpose   Call at_cancel as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_cancel(p_queue_name, p_message_ids, p_leased);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_cancel(p_queue_name, p_message_ids, p_leased) r;
     end if;
 end;
 $$;
@@ -987,10 +1027,12 @@ as $$
 -- purpose   Call at_cancel_many as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_cancel_many(
+        return query
+        select r.cancelled, r.after_message_id
+        from rowq_citus.at_cancel_many(
             p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
             p_enqueued_before, p_after_message_id, p_max_messages
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1030,9 +1072,11 @@ as $$
 -- purpose   Call at_reset as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_reset(
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_reset(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1072,9 +1116,11 @@ as $$
 -- purpose   Call at_discard_dead as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_discard_dead(
+        return query
+        select r.removed
+        from rowq_citus.at_discard_dead(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1122,11 +1168,13 @@ as $$
 -- purpose   Call at_create_schedule as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_create_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.at_create_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1174,11 +1222,13 @@ as $$
 -- purpose   Call at_alter_schedule as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_alter_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.at_alter_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1211,7 +1261,9 @@ as $$
 -- purpose   Call at_drop_schedule as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_drop_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.schedule_name, r.outcome
+        from rowq_citus.at_drop_schedule(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1242,7 +1294,9 @@ as $$
 -- purpose   Call at_run_schedule as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_run_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_run_schedule(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1287,7 +1341,11 @@ as $$
 -- purpose   Call at_list_schedules as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_list_schedules(p_queue_name);
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.at_list_schedules(p_queue_name) r;
     end if;
 end;
 $$;
@@ -1338,7 +1396,11 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_list_schedules(v_node_key, p_queue_name);
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.on_list_schedules(v_node_key, p_queue_name) r;
     end loop;
 end;
 $$;
@@ -1376,7 +1438,10 @@ as $$
 -- purpose   Call at_maintain as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_maintain(p_queue_name, p_batch_size);
+        return query
+        select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+               r.partitions_dropped, r.expired
+        from rowq_citus.at_maintain(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1423,9 +1488,10 @@ begin
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
         begin
-            return query select * from rowq_citus.on_maintain(
-                v_node_key, p_queue_name, p_batch_size
-            );
+            return query
+            select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+                   r.partitions_dropped, r.expired
+            from rowq_citus.on_maintain(v_node_key, p_queue_name, p_batch_size) r;
         exception
             when sqlstate '08000' then
                 raise warning 'node % does not answer: %', v_node_name, sqlerrm;
@@ -1460,7 +1526,9 @@ as $$
 -- purpose   Call at_reap as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_reap(p_queue_name, p_batch_size);
+        return query
+        select r.reaped, r.died
+        from rowq_citus.at_reap(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1491,7 +1559,9 @@ as $$
 -- purpose   Call at_promote as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_promote(p_queue_name, p_batch_size);
+        return query
+        select r.promoted
+        from rowq_citus.at_promote(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1522,7 +1592,9 @@ as $$
 -- purpose   Call at_archive as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_archive(p_queue_name, p_batch_size);
+        return query
+        select r.archived
+        from rowq_citus.at_archive(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1553,7 +1625,9 @@ as $$
 -- purpose   Call at_purge_archive as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_purge_archive(p_queue_name, p_batch_size);
+        return query
+        select r.purged, r.partitions_dropped
+        from rowq_citus.at_purge_archive(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1604,7 +1678,13 @@ as $$
 -- purpose   Call at_queue_stats as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_queue_stats(p_queue_name, p_max_count);
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.at_queue_stats(p_queue_name, p_max_count) r;
     end if;
 end;
 $$;
@@ -1663,7 +1743,13 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_queue_stats(v_node_key, p_queue_name, p_max_count);
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.on_queue_stats(v_node_key, p_queue_name, p_max_count) r;
     end loop;
 end;
 $$;
@@ -1709,7 +1795,12 @@ as $$
 -- purpose   Call at_get_message as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_get_message(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.at_get_message(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1755,7 +1846,12 @@ as $$
 -- purpose   Call at_find_message as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_find_message(p_queue_name, p_dedup_key);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.at_find_message(p_queue_name, p_dedup_key) r;
     end if;
 end;
 $$;
@@ -1792,7 +1888,9 @@ as $$
 -- purpose   Call at_get_result as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_get_result(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.finished_at, r.result, r.last_error
+        from rowq_citus.at_get_result(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1829,7 +1927,9 @@ as $$
 -- purpose   Call at_get_history as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_get_history(p_queue_name, p_message_id);
+        return query
+        select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
+        from rowq_citus.at_get_history(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1876,9 +1976,12 @@ as $$
 -- purpose   Call at_list_dead as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_list_dead(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
+               r.last_error
+        from rowq_citus.at_list_dead(
             p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1923,9 +2026,10 @@ as $$
 -- purpose   Call at_list_claims as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_list_claims(
-            p_queue_name, p_after_claim_id, p_max_claims
-        );
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.at_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
     end if;
 end;
 $$;
@@ -1976,9 +2080,10 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_list_claims(
-            v_node_key, p_queue_name, p_after_claim_id, p_max_claims
-        );
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.on_list_claims(v_node_key, p_queue_name, p_after_claim_id, p_max_claims) r;
     end loop;
 end;
 $$;
@@ -2024,9 +2129,11 @@ as $$
 -- purpose   Call at_list_delayed as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_list_delayed(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
+        from rowq_citus.at_list_delayed(
             p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -2057,7 +2164,9 @@ as $$
 -- purpose   Call at_list_topics as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
-        return query select * from rowq_citus.at_list_topics(p_queue_name);
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.at_list_topics(p_queue_name) r;
     end if;
 end;
 $$;
@@ -2094,7 +2203,9 @@ begin
     for v_node_key, v_node_name in
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
-        return query select * from rowq_citus.on_list_topics(v_node_key, p_queue_name);
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.on_list_topics(v_node_key, p_queue_name) r;
     end loop;
 end;
 $$;
@@ -2132,8 +2243,9 @@ begin
         select n.node_key, n.node_name from rowq_citus.nodes() n
     loop
         begin
-            return query select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name,
-                   ': ', r.detail)
+            return query
+            select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
+                   r.detail)
             from rowq_citus.on_health(v_node_key) r;
         exception
             when sqlstate '08000' then

@@ -47,7 +47,7 @@ begin
         'create or replace function rowq_citus.nodes() '
         'returns table (node_key text, node_name text) language sql stable '
         'set search_path = pg_catalog, pg_temp as %L',
-        format('select * from (values %s) v (node_key, node_name)', v_nodes)
+        format('select v.node_key, v.node_name from (values %s) v (node_key, node_name)', v_nodes)
     );
     alter function rowq_citus.nodes() owner to rowq_citus;
     revoke all on function rowq_citus.nodes() from public;

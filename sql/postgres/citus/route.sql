@@ -136,19 +136,23 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.create_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.create_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_create_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_create_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -190,19 +194,23 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.alter_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.alter_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_alter_queue(
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_alter_queue(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
             p_rate_seconds, p_result_seconds, p_history_days
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -229,9 +237,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.drop_queue(p_queue_name, p_force);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.drop_queue(p_queue_name, p_force) r;
     else
-        return query select * from rowq_citus.to_drop_queue(p_queue_name, p_force);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_drop_queue(p_queue_name, p_force) r;
     end if;
 end;
 $$;
@@ -257,9 +269,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.pause_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.pause_queue(p_queue_name) r;
     else
-        return query select * from rowq_citus.to_pause_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_pause_queue(p_queue_name) r;
     end if;
 end;
 $$;
@@ -285,9 +301,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.resume_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.resume_queue(p_queue_name) r;
     else
-        return query select * from rowq_citus.to_resume_queue(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_resume_queue(p_queue_name) r;
     end if;
 end;
 $$;
@@ -315,9 +335,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.bind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_node.bind_topic(p_queue_name, p_topic_pattern) r;
     else
-        return query select * from rowq_citus.to_bind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.to_bind_topic(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -345,9 +369,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.unbind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_node.unbind_topic(p_queue_name, p_topic_pattern) r;
     else
-        return query select * from rowq_citus.to_unbind_topic(p_queue_name, p_topic_pattern);
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.to_unbind_topic(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -374,13 +402,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.purge_queue(
-            p_queue_name, p_include_dead, p_max_messages
-        );
+        return query
+        select r.removed
+        from rowq_node.purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
     else
-        return query select * from rowq_citus.to_purge_queue(
-            p_queue_name, p_include_dead, p_max_messages
-        );
+        return query
+        select r.removed
+        from rowq_citus.to_purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
     end if;
 end;
 $$;
@@ -419,17 +447,21 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.enqueue(
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.enqueue(
             p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
             p_on_predecessor_dead, p_expire_seconds
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_enqueue(
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_enqueue(
             p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
             p_on_predecessor_dead, p_expire_seconds
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -457,9 +489,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.enqueue_batch(p_queue_name, p_messages);
+        return query
+        select r."position", r.message_id, r.outcome
+        from rowq_node.enqueue_batch(p_queue_name, p_messages) r;
     else
-        return query select * from rowq_citus.to_enqueue_batch(p_queue_name, p_messages);
+        return query
+        select r."position", r.message_id, r.outcome
+        from rowq_citus.to_enqueue_batch(p_queue_name, p_messages) r;
     end if;
 end;
 $$;
@@ -497,12 +533,16 @@ as $$
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.publish(
+        return query
+        select r.queue_name, r.message_id, r.outcome
+        from rowq_node.publish(
             p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
-        );
+        ) r;
     else
-        return query select r.* from rowq_citus.each_publish(
+        return query
+        select r.queue_name, r.message_id, r.outcome
+        from rowq_citus.each_publish(
             p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
         ) r
@@ -534,9 +574,13 @@ as $$
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.publish_batch(p_messages);
+        return query
+        select r."position", r.queue_name, r.message_id, r.outcome
+        from rowq_node.publish_batch(p_messages) r;
     else
-        return query select r.* from rowq_citus.each_publish_batch(p_messages) r
+        return query
+        select r."position", r.queue_name, r.message_id, r.outcome
+        from rowq_citus.each_publish_batch(p_messages) r
         order by r.queue_name collate "C", r.position;
     end if;
 end;
@@ -574,13 +618,17 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.dequeue_fast(
-            p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
-        );
+        return query
+        select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.lease_until, r.last_error
+        from rowq_node.dequeue_fast(p_queue_name, p_batch_size, p_worker_name, p_lease_seconds) r;
     else
-        return query select * from rowq_citus.to_dequeue_fast(
+        return query
+        select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.lease_until, r.last_error
+        from rowq_citus.to_dequeue_fast(
             p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -606,9 +654,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.listen(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.listen(p_queue_name) r;
     else
-        return query select * from rowq_citus.to_listen(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_listen(p_queue_name) r;
     end if;
 end;
 $$;
@@ -634,9 +686,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.unlisten(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.unlisten(p_queue_name) r;
     else
-        return query select * from rowq_citus.to_unlisten(p_queue_name);
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_unlisten(p_queue_name) r;
     end if;
 end;
 $$;
@@ -662,9 +718,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.elect_keeper(p_queue_name);
+        return query
+        select r.queue_name, r.elected
+        from rowq_node.elect_keeper(p_queue_name) r;
     else
-        return query select * from rowq_citus.to_elect_keeper(p_queue_name);
+        return query
+        select r.queue_name, r.elected
+        from rowq_citus.to_elect_keeper(p_queue_name) r;
     end if;
 end;
 $$;
@@ -698,9 +758,15 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.peek(p_queue_name, p_batch_size);
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.last_error
+        from rowq_node.peek(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_peek(p_queue_name, p_batch_size);
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.last_error
+        from rowq_citus.to_peek(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -729,13 +795,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.complete(
-            p_queue_name, p_claim_id, p_message_ids, p_results
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
     else
-        return query select * from rowq_citus.to_complete(
-            p_queue_name, p_claim_id, p_message_ids, p_results
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
     end if;
 end;
 $$;
@@ -766,13 +832,17 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.retry_later(
+        return query
+        select r.message_id, r.outcome, r.due_at
+        from rowq_node.retry_later(
             p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_retry_later(
+        return query
+        select r.message_id, r.outcome, r.due_at
+        from rowq_citus.to_retry_later(
             p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -801,13 +871,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.fail_now(
-            p_queue_name, p_claim_id, p_message_ids, p_error
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
     else
-        return query select * from rowq_citus.to_fail_now(
-            p_queue_name, p_claim_id, p_message_ids, p_error
-        );
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
     end if;
 end;
 $$;
@@ -835,9 +905,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.release(p_queue_name, p_claim_id, p_message_ids);
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.release(p_queue_name, p_claim_id, p_message_ids) r;
     else
-        return query select * from rowq_citus.to_release(p_queue_name, p_claim_id, p_message_ids);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_release(p_queue_name, p_claim_id, p_message_ids) r;
     end if;
 end;
 $$;
@@ -867,13 +941,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.extend_lease(
-            p_queue_name, p_claim_id, p_lease_seconds, p_progress
-        );
+        return query
+        select r.claim_id, r.lease_until, r.cancel_ids
+        from rowq_node.extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
     else
-        return query select * from rowq_citus.to_extend_lease(
-            p_queue_name, p_claim_id, p_lease_seconds, p_progress
-        );
+        return query
+        select r.claim_id, r.lease_until, r.cancel_ids
+        from rowq_citus.to_extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
     end if;
 end;
 $$;
@@ -901,9 +975,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.cancel(p_queue_name, p_message_ids, p_leased);
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.cancel(p_queue_name, p_message_ids, p_leased) r;
     else
-        return query select * from rowq_citus.to_cancel(p_queue_name, p_message_ids, p_leased);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_cancel(p_queue_name, p_message_ids, p_leased) r;
     end if;
 end;
 $$;
@@ -936,15 +1014,19 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.cancel_many(
+        return query
+        select r.cancelled, r.after_message_id
+        from rowq_node.cancel_many(
             p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
             p_enqueued_before, p_after_message_id, p_max_messages
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_cancel_many(
+        return query
+        select r.cancelled, r.after_message_id
+        from rowq_citus.to_cancel_many(
             p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
             p_enqueued_before, p_after_message_id, p_max_messages
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -974,13 +1056,17 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.reset(
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.reset(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_reset(
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_reset(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1009,13 +1095,17 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.discard_dead(
+        return query
+        select r.removed
+        from rowq_node.discard_dead(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_discard_dead(
+        return query
+        select r.removed
+        from rowq_citus.to_discard_dead(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1057,17 +1147,21 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.create_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_node.create_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_create_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.to_create_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1110,17 +1204,21 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.alter_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_node.alter_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_alter_schedule(
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.to_alter_schedule(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1147,9 +1245,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.drop_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.schedule_name, r.outcome
+        from rowq_node.drop_schedule(p_queue_name, p_schedule_name) r;
     else
-        return query select * from rowq_citus.to_drop_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.schedule_name, r.outcome
+        from rowq_citus.to_drop_schedule(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1176,9 +1278,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.run_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.message_id, r.outcome
+        from rowq_node.run_schedule(p_queue_name, p_schedule_name) r;
     else
-        return query select * from rowq_citus.to_run_schedule(p_queue_name, p_schedule_name);
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.to_run_schedule(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1220,12 +1326,24 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.list_schedules(p_queue_name);
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_node.list_schedules(p_queue_name) r;
     elsif p_queue_name is null then
-        return query select r.* from rowq_citus.each_list_schedules(p_queue_name) r
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.each_list_schedules(p_queue_name) r
         order by r.queue_name collate "C", r.schedule_name collate "C";
     else
-        return query select * from rowq_citus.to_list_schedules(p_queue_name);
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.to_list_schedules(p_queue_name) r;
     end if;
 end;
 $$;
@@ -1259,11 +1377,20 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.maintain(p_queue_name, p_batch_size);
+        return query
+        select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+               r.partitions_dropped, r.expired
+        from rowq_node.maintain(p_queue_name, p_batch_size) r;
     elsif p_queue_name is null then
-        return query select r.* from rowq_citus.each_maintain(p_queue_name, p_batch_size) r;
+        return query
+        select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+               r.partitions_dropped, r.expired
+        from rowq_citus.each_maintain(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_maintain(p_queue_name, p_batch_size);
+        return query
+        select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+               r.partitions_dropped, r.expired
+        from rowq_citus.to_maintain(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1290,9 +1417,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.reap(p_queue_name, p_batch_size);
+        return query
+        select r.reaped, r.died
+        from rowq_node.reap(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_reap(p_queue_name, p_batch_size);
+        return query
+        select r.reaped, r.died
+        from rowq_citus.to_reap(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1318,9 +1449,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.promote(p_queue_name, p_batch_size);
+        return query
+        select r.promoted
+        from rowq_node.promote(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_promote(p_queue_name, p_batch_size);
+        return query
+        select r.promoted
+        from rowq_citus.to_promote(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1346,9 +1481,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.archive(p_queue_name, p_batch_size);
+        return query
+        select r.archived
+        from rowq_node.archive(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_archive(p_queue_name, p_batch_size);
+        return query
+        select r.archived
+        from rowq_citus.to_archive(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1375,9 +1514,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.purge_archive(p_queue_name, p_batch_size);
+        return query
+        select r.purged, r.partitions_dropped
+        from rowq_node.purge_archive(p_queue_name, p_batch_size) r;
     else
-        return query select * from rowq_citus.to_purge_archive(p_queue_name, p_batch_size);
+        return query
+        select r.purged, r.partitions_dropped
+        from rowq_citus.to_purge_archive(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1426,12 +1569,30 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.queue_stats(p_queue_name, p_max_count);
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_node.queue_stats(p_queue_name, p_max_count) r;
     elsif p_queue_name is null then
-        return query select r.* from rowq_citus.each_queue_stats(p_queue_name, p_max_count) r
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.each_queue_stats(p_queue_name, p_max_count) r
         order by r.queue_name;
     else
-        return query select * from rowq_citus.to_queue_stats(p_queue_name, p_max_count);
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.to_queue_stats(p_queue_name, p_max_count) r;
     end if;
 end;
 $$;
@@ -1477,9 +1638,19 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.get_message(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_node.get_message(p_queue_name, p_message_id) r;
     else
-        return query select * from rowq_citus.to_get_message(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.to_get_message(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1525,9 +1696,19 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.find_message(p_queue_name, p_dedup_key);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_node.find_message(p_queue_name, p_dedup_key) r;
     else
-        return query select * from rowq_citus.to_find_message(p_queue_name, p_dedup_key);
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.to_find_message(p_queue_name, p_dedup_key) r;
     end if;
 end;
 $$;
@@ -1557,9 +1738,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.get_result(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.finished_at, r.result, r.last_error
+        from rowq_node.get_result(p_queue_name, p_message_id) r;
     else
-        return query select * from rowq_citus.to_get_result(p_queue_name, p_message_id);
+        return query
+        select r.message_id, r.state, r.finished_at, r.result, r.last_error
+        from rowq_citus.to_get_result(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1590,9 +1775,13 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.get_history(p_queue_name, p_message_id);
+        return query
+        select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
+        from rowq_node.get_history(p_queue_name, p_message_id) r;
     else
-        return query select * from rowq_citus.to_get_history(p_queue_name, p_message_id);
+        return query
+        select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
+        from rowq_citus.to_get_history(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1627,13 +1816,19 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.list_dead(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
+               r.last_error
+        from rowq_node.list_dead(
             p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_list_dead(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
+               r.last_error
+        from rowq_citus.to_list_dead(
             p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1665,19 +1860,22 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.list_claims(
-            p_queue_name, p_after_claim_id, p_max_claims
-        );
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_node.list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
     elsif p_queue_name is null then
-        return query select r.* from rowq_citus.each_list_claims(
-            p_queue_name, p_after_claim_id, p_max_claims
-        ) r
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.each_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r
         order by r.claim_id
         fetch first (greatest(coalesce(p_max_claims, 1), 1)) rows with ties;
     else
-        return query select * from rowq_citus.to_list_claims(
-            p_queue_name, p_after_claim_id, p_max_claims
-        );
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.to_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
     end if;
 end;
 $$;
@@ -1710,13 +1908,17 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.list_delayed(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
+        from rowq_node.list_delayed(
             p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
-        );
+        ) r;
     else
-        return query select * from rowq_citus.to_list_delayed(
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
+        from rowq_citus.to_list_delayed(
             p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
-        );
+        ) r;
     end if;
 end;
 $$;
@@ -1742,12 +1944,18 @@ as $$
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.list_topics(p_queue_name);
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_node.list_topics(p_queue_name) r;
     elsif p_queue_name is null then
-        return query select r.* from rowq_citus.each_list_topics(p_queue_name) r
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.each_list_topics(p_queue_name) r
         order by r.queue_name collate "C", r.topic_pattern collate "C";
     else
-        return query select * from rowq_citus.to_list_topics(p_queue_name);
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.to_list_topics(p_queue_name) r;
     end if;
 end;
 $$;
@@ -1774,9 +1982,13 @@ as $$
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query select * from rowq_node.health();
+        return query
+        select r.check_name, r.queue_name, r.status, r.value, r.detail
+        from rowq_node.health() r;
     else
-        return query select r.* from rowq_citus.each_health() r
+        return query
+        select r.check_name, r.queue_name, r.status, r.value, r.detail
+        from rowq_citus.each_health() r
         order by r.check_name, r.queue_name nulls first;
     end if;
 end;
