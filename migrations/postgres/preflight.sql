@@ -43,7 +43,7 @@ begin
         where r.nspname = 'rowq'
           and n.nspname = 'rowq_node'
     ) then
-        raise exception 'RQ809 routed_database: this is a node of a cluster, whose nodes carry calls'
+        raise exception 'RQ809 routed_database: this is a node of a cluster that carries calls'
             using errcode = 'RQ809', hint = 'All nodes together: rowq citus upgrade';
     end if;
 
