@@ -160,6 +160,7 @@ def _scale_set(asked: argparse.Namespace) -> None:
         root=ROOT,
         command=_command(asked),
         note=asked.note,
+        citus_url=asked.citus_url,
     )
 
 
@@ -217,6 +218,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
     add("--url", help="a server of yours; by default a private one")
+    add("--citus-url", help="of the set scale only the part on this cluster, its coordinator's URL")
     add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
     return parser
@@ -252,4 +254,5 @@ def _command(asked: argparse.Namespace) -> str:
     more += ["--rounds", str(asked.rounds)] if asked.rounds else []
     more += ["--before", asked.before] if asked.before else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
+    more += ["--citus-url", "postgresql://..."] if asked.citus_url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

@@ -73,6 +73,10 @@ SEEDS = Page(
     lambda found: seeds_report.render({_SEEDS[name]: data for name, data in found.items()}),
 )
 STATEMENTS = Page("README.md", tuple(statements_report.SOURCES), statements_report.render)
-SCALE = Page("RESULTS-scale.md", ("scale",), lambda found: scale_report.render(found["scale"]))
+SCALE = Page(
+    "RESULTS-scale.md",
+    ("scale", "scale_citus"),
+    lambda found: scale_report.render(found["scale"], found.get("scale_citus")),
+)
 PAPER = Page("SCALE.md", scale_paper.SOURCES, scale_paper.render)
 PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, FEATURES, SEEDS, STATEMENTS, SCALE, PAPER)

@@ -11,6 +11,8 @@ set local client_min_messages = warning;
 -- Tables and routines must come out the same whatever the database's settings say.
 set local default_table_access_method = heap;
 set local quote_all_identifiers = off;
+-- A node of a Citus cluster is installed by itself, and the setting means nothing elsewhere.
+set local citus.enable_ddl_propagation = off;
 
 do $$
 declare
@@ -30,6 +32,19 @@ begin
         raise exception 'RQ801 server_too_old: rowq needs PostgreSQL 15 or newer; this is %',
             pg_catalog.current_setting('server_version')
             using errcode = 'RQ801';
+    end if;
+
+    -- A migration would replace the wrappers, and calls would stay where the queue is not. Somebody
+    -- else's schema of that name means nothing.
+    if exists (
+        select 1
+        from pg_catalog.pg_namespace r
+        join pg_catalog.pg_namespace n on n.nspowner = r.nspowner
+        where r.nspname = 'rowq'
+          and n.nspname = 'rowq_node'
+    ) then
+        raise exception 'RQ809 routed_database: this is a node of a cluster that carries calls'
+            using errcode = 'RQ809', hint = 'All nodes together: rowq citus upgrade';
     end if;
 
     -- The owner of the database can say "alter database ... set role", and what a superuser makes

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import comments, grants, install, readme, typescript
+from generate import citus, comments, grants, install, readme, typescript
 from generate.contract import contract_md
 from generate.parts import Parts, fresh
 from generate.sync import synchronous
@@ -21,6 +21,9 @@ _GRANTS: dict[str, Parts] = {
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
     "sql/PROMISES.md": {"promises": readme.promises},
+    "sql/postgres/citus/README.md": {"answers": citus.answers, "costs": citus.costs},
+    "sql/postgres/citus/carry.sql": {"carriers": citus.carriers},
+    "sql/postgres/citus/route.sql": {"moves": citus.moves, "wrappers": citus.wrappers},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
         f"sql/{engine.name}/install.sql": {

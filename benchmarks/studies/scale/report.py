@@ -21,6 +21,15 @@ Each client has one call of `enqueue` under way all the time, and all wait for t
 clients have a session of the server each; PgBouncer, in transaction mode, gives them {pool}
 sessions in turn. Statements are not prepared."""
 
+_CLUSTER = """\
+Made by `make bench ARGS="--set scale --citus-url ..."` from
+[results/scale_citus.json](results/scale_citus.json), in one run on {nodes} nodes on one machine;
+[the page on clusters](../sql/postgres/citus/README.md) says how rowq works there. One session works
+at one queue: messages of 200 bytes, {calls} calls of each kind in a round one by one, and a fifth
+as many with {batch} messages at once. CPU is that of all server processes of all nodes, and with
+the times it is the least of {rounds} rounds. The first line is a database without Citus on the
+server of the queue's node."""
+
 _COSTS = {
     "create_us": "create a queue, CPU µs",
     "database_mib": "database, MiB",
@@ -49,11 +58,11 @@ _CLIENTS = {
 }
 
 
-def render(data: dict[str, Any]) -> str:
-    """Return the whole page."""
+def render(data: dict[str, Any], cluster: dict[str, Any] | None = None) -> str:
+    """Return the whole page; cluster: what was measured on one, if anything was."""
     sizes, ways = data["sizes"], data["connections"]
     parts = [
-        generated_from("results/scale.json"),
+        generated_from("results/scale.json", *(["results/scale_citus.json"] if cluster else [])),
         "# Many queues, and many connections, on one PostgreSQL",
         _HEAD,
         *notes(data),
@@ -74,8 +83,52 @@ def render(data: dict[str, Any]) -> str:
         ),
         "## Machine and server",
         facts(data, "PostgreSQL", "psycopg's libpq calls"),
+        *(_on_cluster(cluster) if cluster else []),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def cluster_costs(data: dict[str, Any]) -> str:
+    """Return the table of what calls cost on a cluster."""
+    batch = data["settings"]["batch"]
+    alone = data["ways"][0]
+    return table(
+        [
+            "",
+            "enqueue, dequeue, complete, ms",
+            "CPU µs a message",
+            "times",
+            f"{batch} at once, ms",
+            "CPU µs a message",
+            "times",
+        ],
+        (
+            [
+                way["way"],
+                _milliseconds(way["single"]),
+                _number(way["single"]["cpu_us"]),
+                f"{way['single']['cpu_us'] / alone['single']['cpu_us']:.1f}",
+                _milliseconds(way["batch"]),
+                _number(way["batch"]["cpu_us"]),
+                f"{way['batch']['cpu_us'] / alone['batch']['cpu_us']:.1f}",
+            ]
+            for way in data["ways"]
+        ),
+    )
+
+
+def _milliseconds(figures: dict[str, float]) -> str:
+    return ", ".join(f"{figures[f'{name}_ms']:.2f}" for name in ("enqueue", "dequeue", "complete"))
+
+
+def _on_cluster(data: dict[str, Any]) -> list[str]:
+    return [
+        "## One queue on a Citus cluster",
+        _CLUSTER.format(**data["settings"], nodes=data["nodes"]),
+        *notes(data),
+        cluster_costs(data),
+        facts(data, "PostgreSQL", "psycopg's libpq calls"),
+    ]
 
 
 def _said(data: dict[str, Any]) -> str:

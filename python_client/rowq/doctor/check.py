@@ -69,6 +69,7 @@ class EngineChecks:
         after: what takes that back before the session ends.
         runs_as_caller: whether a routine runs with its caller's rights: where one is not as shipped
             none is called.
+        more: yields what else there is to say, where rowq is installed; None: nothing.
     """
 
     now: str
@@ -79,6 +80,7 @@ class EngineChecks:
     before: str | None = None
     after: str | None = None
     runs_as_caller: bool = False
+    more: Callable[[Any], Iterator[Check]] | None = None
 
 
 def checks_of(url: str) -> EngineChecks:

@@ -50,6 +50,8 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
         if Status.FAILED in {supported.status, installed[0].status}:
             return
         yield from rights(connection)
+        if known.more is not None:
+            yield from known.more(connection)
         yield from _health(connection)
     if deep:
         yield from accept(url)

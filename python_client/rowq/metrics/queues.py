@@ -1,11 +1,11 @@
 """Metrics of the queues of a database, made of a look at it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from rowq.messages import QueueStats
+from rowq.messages import HealthCheck, QueueStats
 from rowq.metrics.library import load_library
 from rowq.metrics.look import Look
 
@@ -121,8 +121,22 @@ def _health(look: Look) -> Iterator[Any]:
     values = GaugeMetricFamily(
         "rowq_health_value", "What a check of rowq health has measured.", labels=by_check
     )
-    for check in look.checks:
-        labels = [check.check_name, check.queue_name or ""]
+    for (name, queue), check in _worst(look.checks).items():
+        labels = [name, queue]
         levels.add_metric(labels, _LEVELS[check.status])
         values.add_metric(labels, math.nan if check.value is None else check.value)
     yield from (levels, values)
+
+
+def _worst(checks: Iterable[HealthCheck]) -> dict[tuple[str, str], HealthCheck]:
+    """Return the checks by name and queue: of several nodes' the one that is worst."""
+    worst: dict[tuple[str, str], HealthCheck] = {}
+    for check in checks:
+        labels = check.check_name, check.queue_name or ""
+        if labels not in worst or _badness(check) > _badness(worst[labels]):
+            worst[labels] = check
+    return worst
+
+
+def _badness(check: HealthCheck) -> tuple[int, float]:
+    return _LEVELS[check.status], -math.inf if check.value is None else check.value

@@ -12,7 +12,8 @@ RowqError
     ├── MessagesLeft        RQ805   a rollback would throw messages away
     ├── MigrationBusy       RQ806   locks did not become free in time; simply try again
     ├── UnknownMigration    RQ807   there is no migration of this number to go to
-    └── SchemaInUse         RQ808   others have put objects into the schema, or depend on ours
+    ├── SchemaInUse         RQ808   others have put objects into the schema, or depend on ours
+    └── RoutedDatabase      RQ809   a node of a cluster is migrated with all others, or not at all
 """
 
 # ruff: noqa: N818 - errors are named by what happened
@@ -84,6 +85,12 @@ class SchemaInUse(MigrationError):
     """Others' objects are in the schema or depend on ours; a rollback will not take them along."""
 
     number = "RQ808"
+
+
+class RoutedDatabase(MigrationError):
+    """Calls are carried between the nodes of a cluster, or cannot be; `remedy` says what to do."""
+
+    number = "RQ809"
 
 
 BY_NUMBER: dict[str, type[MigrationError]] = {

@@ -12,6 +12,7 @@ from rowq.migrate.frozen import GRANTS
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import refusals
+from rowq.postgres.citus.scripts import CARRIER, wrappers
 from rowq.postgres.refusals import numbered_refusal
 from rowq.postgres.statements import TRUST
 
@@ -34,6 +35,15 @@ _SCHEMA = """
 # The path is the database's and belongs to its owner, who can put functions and operators into it
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
+
+# On a node of a cluster the routines are in a schema of their own, beside wrappers of their names.
+# One of anybody else's is not looked at.
+_NODE = """
+    select n.nspname
+    from pg_namespace n
+    join pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
+    where n.nspname = 'rowq_node'
+"""
 
 # A text begins with how the routine runs, so that a caller never runs with his own rights what is
 # not shipped. A routine has no text, and so a changed one, where a parameter could run something
@@ -78,7 +88,7 @@ _ROUTINES = r"""
             end
         )
     from pg_proc p
-    where p.pronamespace = to_regnamespace('rowq')
+    where p.pronamespace in (to_regnamespace('rowq'), to_regnamespace(%(node)s))
       and not exists (
           select 1 from pg_depend d
           where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
@@ -185,21 +195,27 @@ class Look(BaseLook):
                 f"role {grantee} has rights of its own, on {names}: revoke them if they are not"
                 " meant"
                 for grantee, names in rights
+                if not (grantee == CARRIER and self._node())
             ),
         )
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema, as shipped_routines has it."""
-        found = self._connection.execute(_ROUTINES, {"pinned": _PINNED})
+        found = self._connection.execute(_ROUTINES, {"pinned": _PINNED, "node": self._node()})
         return {name: _together(texts) for name, texts in found}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
         """Return name and text of every routine in these files, as `routines` shows them."""
-        return shipped_routines(files)
+        return shipped_routines({**files, **(wrappers() if self._node() else {})})
 
     def losses(self) -> Losses:
         """Return what is lost when the tables are, for who has asked for the owner before."""
         return Losses(*self._rows(_LOSSES)[0])
+
+    def _node(self) -> str | None:
+        """Return the schema of the routines of a node, None where no call is carried."""
+        found = self._rows(_NODE)
+        return str(found[0][0]) if found else None
 
     def _value(self, query: str) -> Any:
         return self._rows(query)[0][0]

@@ -27,13 +27,11 @@ begin
     select q.part_id, q.result_seconds into v_part_id, v_result_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
-    if not found then
-        perform rowq.internal_refuse_queue(p_queue_name);
-    end if;
 
     -- The first look and the last one ask where the message is. Those between need no more than
-    -- the result, which is found by its key.
-    if p_pause is null or v_is_last then
+    -- the result, which is found by its key. A queue that is not here may be on another node of a
+    -- cluster: get_result goes there, or refuses.
+    if v_part_id is null or p_pause is null or v_is_last then
         select to_jsonb(g), g.finished_at is not null
         into o_answer, v_has_ended
         from rowq.get_result(p_queue_name, p_message_id) g;
@@ -54,6 +52,11 @@ begin
         end if;
     end if;
 
+    if v_part_id is null and p_pause is null then
+        v_result_seconds := (
+            select s.result_seconds from rowq.queue_stats(p_queue_name, 1) s
+        );
+    end if;
     if v_result_seconds = 0 then
         raise exception
             'RQ711 invalid_argument: the queue keeps no results: its result_seconds is 0'

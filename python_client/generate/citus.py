@@ -1,0 +1,382 @@
+"""The generated parts of sql/postgres/citus: what carries a call to the node that a queue lives on.
+
+Each routine that is carried has up to five functions. The contract's `nodes` says which.
+
+    rowq.X              what callers call: a wrapper with the signature and the rights of X
+    rowq_citus.to_X     does it as rowq_citus, who may connect to the other nodes
+    rowq_citus.at_X     is carried by Citus to the node that the queue's name belongs to
+    rowq_citus.each_X   the same as to_X for every node
+    rowq_citus.on_X     the same as at_X for the node that a key belongs to
+
+The routine itself is in the schema rowq_node then.
+"""
+
+# ruff: noqa: S608 - the names come from the contract
+
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from generate.contract import table
+from rowq.contract import Routine, load_contract
+from rowq.resources import sql_directory
+
+_ENGINE = "postgres"
+_LONGEST = 100
+_QUEUE = "queue_name"
+_KEYWORDS = {"position"}
+"""Columns that PostgreSQL takes for names only between quotation marks."""
+_PINNED = "set search_path = pg_catalog, pg_temp"
+_PLANNED = "set plan_cache_mode = force_custom_plan"
+"""Citus carries a call by the value of its argument, which a generic plan does not have."""
+_AWAY = {
+    "warning": "raise warning 'node % does not answer: %', v_node_name, sqlerrm;",
+    "unreachable_node": (
+        "return query select 'unreachable_node', null::text, 'critical', 1::double precision,\n"
+        "                v_node_name || ': ' || sqlerrm;"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a routine is answered on several nodes.
+
+    Attributes:
+        routine: the routine as PostgreSQL has it.
+        promises: those that its header cites.
+        by_name: whether a call with the name of a queue goes to the node of this queue.
+        by_node: what the contract says of a call for every node; None where there is none.
+        why_here: why the node that is asked answers by itself; empty where it does not.
+    """
+
+    routine: Routine
+    promises: tuple[str, ...]
+    by_name: bool
+    by_node: Mapping[str, str] | None
+    why_here: str
+
+
+@cache
+def _contract() -> dict[str, Any]:
+    with (sql_directory() / "contract.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def carried(name: str, entry: Mapping[str, Any], routine: Routine) -> Carried:
+    """Return how a routine is answered on several nodes.
+
+    Args:
+        name: the routine's.
+        entry: what contract.toml says of it.
+        routine: the same, as PostgreSQL has it.
+
+    Raises:
+        ValueError: the contract leaves open which node is asked.
+    """
+    nodes = entry.get("nodes", {})
+    first = routine.parameters[0] if routine.parameters else None
+    has_queue = first is not None and first.name == _QUEUE
+    may_be_null = has_queue and first is not None and first.default is not None
+    asked = nodes.get("asked")
+    is_decided = asked == "here" or (has_queue if asked is None else asked == "each")
+    if not is_decided or (may_be_null and asked is None):
+        raise ValueError(f"contract.toml does not say which node answers {name}")
+    if has_queue and asked == "each" and not may_be_null:
+        raise ValueError(f"{name} goes to the node of its queue, and cannot ask each")
+    kept = _contract()["promise_engines"]
+    return Carried(
+        routine=routine,
+        promises=tuple(
+            number for number in entry["promises"] if _ENGINE in kept.get(number, [_ENGINE])
+        ),
+        by_name=has_queue and asked != "here",
+        by_node=nodes if asked == "each" else None,
+        why_here=nodes["why"] if asked == "here" else "",
+    )
+
+
+def every() -> list[Carried]:
+    """Return all routines of PostgreSQL, in the contract's order."""
+    entries = _contract()["routine"]
+    routines = {name: load_contract().of(_ENGINE).get(name) for name in entries}
+    return [
+        carried(name, entries[name], routine)
+        for name, routine in routines.items()
+        if routine is not None
+    ]
+
+
+def _moved() -> list[Carried]:
+    return [one for one in every() if not one.why_here]
+
+
+def carriers() -> str:
+    """Return the functions of the schema rowq_citus."""
+    return "\n".join(text for one in _moved() for text in _carriers(one))
+
+
+def moves() -> str:
+    """Return what makes room for the wrappers: the routines go into the schema rowq_node."""
+    return "".join(_move(one.routine) for one in _moved())
+
+
+def wrappers() -> str:
+    """Return the functions of the schema rowq that carry the names of the routines."""
+    return "\n".join(_wrapper(one) for one in _moved())
+
+
+def answers() -> str:
+    """Return the table of who answers which call, in Markdown."""
+    said: dict[str, list[str]] = {}
+    for one in every():
+        said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
+    rows = [(words, ", ".join(names)) for words, names in said.items()]
+    return "\n" + table(("Who answers", "Routines"), *rows) + "\n"
+
+
+def _in_words(one: Carried) -> str:
+    if one.why_here:
+        return f"the node that is asked: {one.why_here}"
+    words = ["the node of its queue"] if one.by_name else []
+    if one.by_node is not None:
+        without = "without a name " if one.by_name else ""
+        away = {
+            None: "fails when one is away",
+            "warning": "warns when one is away",
+        }.get(one.by_node.get("when_away"), "has a row for one that is away")
+        words.append(f"{without}every node; {away}")
+    return "; ".join(words)
+
+
+def _type(kind: str) -> str:
+    return str(_contract()["types"][kind][_ENGINE])
+
+
+def _inputs(routine: Routine) -> list[str]:
+    return [f"p_{parameter.name}" for parameter in routine.parameters]
+
+
+def _columns(routine: Routine) -> list[str]:
+    return [_quoted(column.name) for column in routine.columns]
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if name in _KEYWORDS else name
+
+
+def _types_of_columns(routine: Routine) -> list[str]:
+    return [f"{_quoted(column.name)} {_type(column.type)}" for column in routine.columns]
+
+
+def _types_of_inputs(routine: Routine) -> list[str]:
+    return [f"p_{parameter.name} {_type(parameter.type)}" for parameter in routine.parameters]
+
+
+def _listed(before: str, words: Sequence[str], after: str, indent: str = "") -> str:
+    """Return words between brackets, in one line where there is room for it."""
+    line = f"{indent}{before}({', '.join(words)}){after}"
+    if len(line) <= _LONGEST:
+        return line
+    inner = f"{indent}    "
+    lines = textwrap.wrap(
+        ", ".join(words),
+        _LONGEST,
+        initial_indent=inner,
+        subsequent_indent=inner,
+        break_long_words=False,
+    )
+    return "\n".join([f"{indent}{before}(", *lines, f"{indent}){after}"])
+
+
+def _one_a_line(before: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return names and types between brackets, a line for each and the types below each other."""
+    width = max(len(name) for name, _ in rows)
+    inner = ",\n".join(f"    {name:{width}} {kind}" for name, kind in rows)
+    return f"{before}(\n{inner}\n)"
+
+
+def _function(inputs: str, columns: str, settings: Sequence[str], body: str) -> str:
+    head = [inputs, columns, "language plpgsql", *settings]
+    return "\n".join(head) + f"\nas $$\n{body}$$;\n"
+
+
+def _helper(
+    one: Carried, prefix: str, purpose: str, settings: Sequence[str], first: str, body: str
+) -> str:
+    """Return a function of rowq_citus, without defaults; `first` is a parameter before the rest."""
+    name = f"{prefix}_{one.routine.name}"
+    inputs = [*([first] if first else []), *_types_of_inputs(one.routine)]
+    return _function(
+        _listed(f"create or replace function rowq_citus.{name}", inputs, ""),
+        _listed("returns table ", _types_of_columns(one.routine), ""),
+        settings,
+        f"-- routine   {name}\n-- purpose   {purpose}\n{body}",
+    )
+
+
+def _carriers(one: Carried) -> Iterator[str]:
+    name, inputs = one.routine.name, _inputs(one.routine)
+    as_other = ("security definer", _PINNED, _PLANNED)
+    on_node = (_PINNED, "set rowq.here = 'on'")
+    # By name, so that a call meets the routine of a later release, too.
+    itself = _query(one, "rowq_node", name, [f"{word} => {word}" for word in inputs], "    ")
+    if one.by_name:
+        to_node = _query(one, "rowq_citus", f"at_{name}", inputs, "        ")
+        yield _helper(
+            one, "at", f"{name}, carried to the node that the queue's name belongs to.",
+            on_node, "", f"begin\n{itself}end;\n",
+        )  # fmt: skip
+        # A null would end the server: Citus reads the value that it distributes by.
+        yield _helper(
+            one, "to", f"Call at_{name} as who may connect to the nodes; never with a null name.",
+            as_other, "",
+            f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
+        )  # fmt: skip
+    if one.by_node is not None:
+        yield _helper(
+            one, "on", f"{name}, carried to the node that a key belongs to.",
+            on_node, "p_node_key text", f"begin\n{itself}end;\n",
+        )  # fmt: skip
+        yield _helper(
+            one, "each", f"Call on_{name} for every node, as who may connect to it.",
+            as_other, "", _each(one, one.by_node),
+        )  # fmt: skip
+
+
+def _query(
+    one: Carried,
+    schema: str,
+    called: str,
+    inputs: Sequence[str],
+    indent: str,
+    said: Mapping[str, str] | None = None,
+    more: Iterable[str] = (),
+) -> str:
+    """Return the statement that returns what a function does.
+
+    said: by column, what is returned in its place. more: clauses behind the call.
+    """
+    columns = [(said or {}).get(name, f"r.{name}") for name in _columns(one.routine)]
+    select = textwrap.wrap(
+        f"select {', '.join(columns)}",
+        _LONGEST,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}       ",
+    )
+    lines = [f"{indent}return query", *select]
+    clauses = [f"{indent}{clause}" for clause in more]
+    end = " r" if clauses else " r;"
+    lines += [_listed(f"from {schema}.{called}", inputs, end, indent), *clauses]
+    return "\n".join(lines) + (";\n" if clauses else "\n")
+
+
+def _each(one: Carried, nodes: Mapping[str, str]) -> str:
+    away = nodes.get("when_away")
+    indent = "            " if away else "        "
+    inputs = ["v_node_key", *_inputs(one.routine)]
+    says_node = nodes.get("says_node")
+    said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
+    inner = _query(one, "rowq_citus", f"on_{one.routine.name}", inputs, indent, said)
+    if away:
+        inner = (
+            f"        begin\n{inner}        exception\n            when sqlstate '08000' then\n"
+            f"                {_AWAY[away]}\n        end;\n"
+        )
+    return (
+        "#variable_conflict use_column\n"
+        "declare\n    v_node_key  text;\n    v_node_name text;\nbegin\n"
+        "    for v_node_key, v_node_name in\n"
+        "        select n.node_key, n.node_name from rowq_citus.nodes() n\n"
+        f"    loop\n{inner}    end loop;\nend;\n"
+    )
+
+
+def _move(routine: Routine) -> str:
+    types = [_type(parameter.type) for parameter in routine.parameters]
+    return _listed(f"alter function rowq.{routine.name}", types, " set schema rowq_node;") + "\n"
+
+
+def _wrapper(one: Carried) -> str:
+    routine = one.routine
+    rows = [
+        (
+            f"p_{parameter.name}",
+            _type(parameter.type)
+            + ("" if parameter.default is None else f" default {parameter.default}"),
+        )
+        for parameter in routine.parameters
+    ]
+    before = f"create or replace function rowq.{routine.name}"
+    columns = [(_quoted(column.name), _type(column.type)) for column in routine.columns]
+    return _function(
+        _one_a_line(before, rows) if rows else f"{before}()",
+        _one_a_line("returns table ", columns),
+        ("security definer", _PINNED),
+        _header(one) + _choice(one),
+    )
+
+
+def _header(one: Carried) -> str:
+    routine = one.routine
+    where = "carried to the node of the queue" if one.by_name else "every node is asked"
+    fields = {
+        "routine": routine.name,
+        "version": "1",
+        "purpose": routine.purpose,
+        "promise": " ".join(one.promises) or "none",
+        "locks": f"as rowq_node.{routine.name}, on the node that does it",
+        "commits": "never; the caller owns the transaction",
+        "errors": " ".join(routine.errors) or "none",
+        "differs": where,
+    }
+    return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())
+
+
+def _choice(one: Carried) -> str:
+    """Return the body of a wrapper: itself, every node, or the node of the queue."""
+    name, inputs = one.routine.name, _inputs(one.routine)
+    itself = _query(one, "rowq_node", name, inputs, "        ")
+    to_node = _query(one, "rowq_citus", f"to_{name}", inputs, "        ")
+    is_here = "current_setting('rowq.here', true) = 'on'"
+    if one.by_node is None:
+        return (
+            f"begin\n    if p_queue_name is null or {is_here} then\n{itself}"
+            f"    else\n{to_node}    end if;\nend;\n"
+        )
+    more = _together(one.by_node)
+    each = _query(one, "rowq_citus", f"each_{name}", inputs, "        ", None, more)
+    if not one.by_name:
+        return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
+    return (
+        f"begin\n    if {is_here} then\n{itself}    elsif p_queue_name is null then\n{each}"
+        f"    else\n{to_node}    end if;\nend;\n"
+    )
+
+
+def _together(nodes: Mapping[str, str]) -> Iterator[str]:
+    """Yield what puts the rows of all nodes in order, and limits them."""
+    if order := nodes.get("order"):
+        yield "order by " + ", ".join(f"r.{word}" for word in order.split(", "))
+    if most := nodes.get("most"):
+        # Ids of several nodes may be equal, so the next page begins behind all of them. What is out
+        # of range is refused by the first node.
+        yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
+
+
+def costs() -> str:
+    """Return the table of what calls cost on a cluster, and where it comes from."""
+    from benchmarks.harness.results import read_results
+    from benchmarks.studies.scale.report import cluster_costs
+
+    path = sql_directory().parent / "benchmarks" / "results" / "scale_citus.json"
+    data = read_results(path)
+    return (
+        "\nOne session, one queue, messages of 200 bytes; CPU of all server processes of all nodes,"
+        f" on one machine with\n{data['host']['cores']} cores"
+        " ([RESULTS-scale.md](../../../benchmarks/RESULTS-scale.md)):\n\n"
+        f"{cluster_costs(data)}\n\n"
+    )

@@ -1,0 +1,38 @@
+"""What rowq doctor says of a node of a cluster."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rowq.doctor.check import Check, Status
+from rowq.postgres.citus.places import carries
+
+_IS_CITUS = "select pg_catalog.to_regclass('pg_catalog.pg_dist_node') is not null"
+_NODES = """
+    select
+        coalesce((
+            select d.nodename || ':' || d.nodeport
+            from pg_catalog.pg_dist_node d
+            where d.groupid = g.groupid and d.noderole = 'primary'
+        ), 'the coordinator'),
+        (select count(*) from pg_catalog.pg_dist_node d where d.noderole = 'primary'),
+        coalesce(pg_catalog.current_setting('rowq.here', true), '') = 'on'
+    from pg_catalog.pg_dist_local_group g
+"""
+_WORDS = (
+    "a call goes to the node of its queue; version and next_ticks are answered here; listen is"
+    " unavailable, so workers look for messages by themselves; rowq citus status shows all nodes"
+)
+
+
+def nodes(connection: Any) -> Iterator[Check]:
+    """Yield what works on which node, where calls are carried between nodes; else nothing."""
+    if not carries(connection):
+        return
+    if not connection.execute(_IS_CITUS).fetchone()[0]:
+        yield Check("nodes", Status.FAILED, "calls are carried, but there is no extension citus")
+        return
+    name, count, is_alone = connection.execute(_NODES).fetchone()
+    if is_alone:
+        yield Check("nodes", Status.WARNING, f"rowq.here is on: {name} alone answers this session")
+    else:
+        yield Check("nodes", Status.OK, f"this is {name} of {count} nodes; {_WORDS}")

@@ -1,0 +1,81 @@
+"""Whether every node of a cluster has what it should have."""
+
+from dataclasses import dataclass
+
+from rowq.errors import CannotConnect
+from rowq.migrate import status
+from rowq.migrate.errors import MigrationError
+from rowq.postgres.citus.nodes import Node, nodes_of, session
+from rowq.postgres.citus.places import carries, misplaced, queues_on, unasked
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """What is on a node.
+
+    Attributes:
+        node: host and port.
+        role: coordinator or worker.
+        installed: number of its newest migration, 0 for none.
+        carries: whether it carries calls to the node of their queue.
+        queues: how many queues it has.
+        problems: what is not as it should be, and what to do.
+    """
+
+    node: str
+    role: str
+    installed: int
+    carries: bool
+    queues: int
+    problems: tuple[str, ...]
+
+
+def cluster_status(url: str) -> tuple[NodeStatus, ...]:
+    """Look at all nodes of a cluster, the coordinator first, and change nothing.
+
+    Args:
+        url: a superuser's URL of the coordinator.
+
+    Raises:
+        RoutedDatabase: this is no coordinator of a cluster.
+        MissingPrivilege: the user is no superuser.
+        CannotConnect: the coordinator could not be reached.
+    """
+    nodes = nodes_of(url)
+    return tuple(_status(nodes[0], node) for node in nodes)
+
+
+def _status(coordinator: Node, node: Node) -> NodeStatus:
+    role = "coordinator" if node.is_coordinator else "worker"
+    try:
+        found = status(node.url)
+        if not found.installed:
+            return NodeStatus(node.name, role, 0, False, 0, ("run rowq citus install",))
+        with session(node.url) as connection:
+            is_carrying = carries(connection)
+        names = queues_on(node)
+        problems = [f"pending: {', '.join(map(str, found.pending))}"] if found.pending else []
+        problems += [f"newer: {id_}" for id_ in found.newer]
+        problems += [f"{drift.routine} is {drift.problem}" for drift in found.drift]
+        if is_carrying:
+            problems += _places(coordinator, node)
+        else:
+            problems.append("carries no calls: run rowq citus install")
+    except (CannotConnect, MigrationError) as error:
+        return NodeStatus(node.name, role, 0, False, 0, (" ".join(str(error).split()),))
+    return NodeStatus(node.name, role, found.installed, is_carrying, len(names), tuple(problems))
+
+
+def _places(coordinator: Node, node: Node) -> list[str]:
+    lost = misplaced(coordinator, node)
+    problems = [
+        f"queue {name} is here, and calls go to {place}"
+        for name, place in sorted(lost.items())[:_SHOWN]
+    ]
+    if len(lost) > _SHOWN:
+        problems.append(f"and {len(lost) - _SHOWN} more such queues")
+    if node.name in unasked(coordinator):
+        problems.append("calls for every node leave it out: run rowq citus install")
+    return problems

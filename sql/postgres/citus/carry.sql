@@ -1,0 +1,2289 @@
+-- The functions that carry calls between the nodes of a Citus cluster, and the role that they run
+-- as. This script runs on every node, as a superuser and in one transaction, after rowq was
+-- installed there; then distribute.sql runs on the coordinator and route.sql on every node:
+--
+--     psql --single-transaction --file carry.sql
+--
+-- It may run again. Until route.sql has run nobody calls these functions.
+set local citus.enable_ddl_propagation = off;
+set local search_path = pg_catalog, pg_temp;
+set local client_min_messages = warning;
+
+-- Between nodes calls run as rowq_citus, which owns no table and no routine of rowq's, so that
+-- rowq_owner need not log in anywhere. It may do what rowq's routines do: let it log in from the
+-- other nodes alone.
+do $$
+begin
+    if not exists (select from pg_roles r where r.rolname = 'rowq_citus') then
+        begin
+            create role rowq_citus login;
+        exception
+            when duplicate_object or unique_violation then
+                null; -- Another database of this server has made it a moment ago.
+        end;
+    end if;
+    if exists (
+        select
+        from pg_roles r
+        where r.rolname = 'rowq_citus'
+          and (r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls
+              or pg_has_role(r.oid, (
+                  select n.nspowner from pg_namespace n where n.nspname = 'rowq'
+              ), 'member'))
+    ) then
+        raise exception 'RQ803 missing_privilege: role rowq_citus may do more than carry calls'
+            using errcode = 'RQ803', hint = 'A DBA must run: alter role rowq_citus nosuperuser '
+                'nocreaterole nocreatedb nobypassrls; and revoke the owner of the schema from it.';
+    end if;
+    if not (select r.rolcanlogin from pg_roles r where r.rolname = 'rowq_citus') then
+        alter role rowq_citus login;
+    end if;
+    if to_regnamespace('rowq_citus') is null then
+        create schema rowq_citus;
+        comment on schema rowq_citus is 'rowq message queue: what carries calls between nodes';
+    end if;
+end;
+$$;
+
+-- carriers: generated from contract.toml by make generate
+create or replace function rowq_citus.at_create_queue(
+    p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
+    double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
+    p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
+    p_group_limit integer, p_group_after_dead text, p_group_pause_seconds double precision,
+    p_max_leased integer, p_rate_limit integer, p_rate_seconds double precision, p_result_seconds
+    double precision, p_history_days integer
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_create_queue
+-- purpose   create_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.create_queue(
+        p_queue_name => p_queue_name, p_lease_seconds => p_lease_seconds, p_max_attempts =>
+        p_max_attempts, p_backoff_base_seconds => p_backoff_base_seconds, p_backoff_factor =>
+        p_backoff_factor, p_backoff_cap_seconds => p_backoff_cap_seconds, p_backoff_jitter =>
+        p_backoff_jitter, p_archive_days => p_archive_days, p_max_body_length => p_max_body_length,
+        p_group_limit => p_group_limit, p_group_after_dead => p_group_after_dead,
+        p_group_pause_seconds => p_group_pause_seconds, p_max_leased => p_max_leased, p_rate_limit
+        => p_rate_limit, p_rate_seconds => p_rate_seconds, p_result_seconds => p_result_seconds,
+        p_history_days => p_history_days
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_create_queue(
+    p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
+    double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
+    p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
+    p_group_limit integer, p_group_after_dead text, p_group_pause_seconds double precision,
+    p_max_leased integer, p_rate_limit integer, p_rate_seconds double precision, p_result_seconds
+    double precision, p_history_days integer
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_create_queue
+-- purpose   Call at_create_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_create_queue(
+            p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
+            p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
+            p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
+            p_rate_seconds, p_result_seconds, p_history_days
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_alter_queue(
+    p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
+    double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
+    p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
+    p_group_limit integer, p_group_after_dead text, p_group_pause_seconds double precision,
+    p_max_leased integer, p_rate_limit integer, p_rate_seconds double precision, p_result_seconds
+    double precision, p_history_days integer
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_alter_queue
+-- purpose   alter_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.alter_queue(
+        p_queue_name => p_queue_name, p_lease_seconds => p_lease_seconds, p_max_attempts =>
+        p_max_attempts, p_backoff_base_seconds => p_backoff_base_seconds, p_backoff_factor =>
+        p_backoff_factor, p_backoff_cap_seconds => p_backoff_cap_seconds, p_backoff_jitter =>
+        p_backoff_jitter, p_archive_days => p_archive_days, p_max_body_length => p_max_body_length,
+        p_group_limit => p_group_limit, p_group_after_dead => p_group_after_dead,
+        p_group_pause_seconds => p_group_pause_seconds, p_max_leased => p_max_leased, p_rate_limit
+        => p_rate_limit, p_rate_seconds => p_rate_seconds, p_result_seconds => p_result_seconds,
+        p_history_days => p_history_days
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_alter_queue(
+    p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
+    double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
+    p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
+    p_group_limit integer, p_group_after_dead text, p_group_pause_seconds double precision,
+    p_max_leased integer, p_rate_limit integer, p_rate_seconds double precision, p_result_seconds
+    double precision, p_history_days integer
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_alter_queue
+-- purpose   Call at_alter_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_alter_queue(
+            p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
+            p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
+            p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
+            p_rate_seconds, p_result_seconds, p_history_days
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_drop_queue(p_queue_name text, p_force boolean)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_drop_queue
+-- purpose   drop_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.drop_queue(p_queue_name => p_queue_name, p_force => p_force) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_drop_queue(p_queue_name text, p_force boolean)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_drop_queue
+-- purpose   Call at_drop_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_drop_queue(p_queue_name, p_force) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_pause_queue(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_pause_queue
+-- purpose   pause_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.pause_queue(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_pause_queue(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_pause_queue
+-- purpose   Call at_pause_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_pause_queue(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_resume_queue(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_resume_queue
+-- purpose   resume_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.resume_queue(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_resume_queue(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_resume_queue
+-- purpose   Call at_resume_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_resume_queue(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_bind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_bind_topic
+-- purpose   bind_topic, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.topic_pattern, r.outcome
+    from rowq_node.bind_topic(p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_bind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_bind_topic
+-- purpose   Call at_bind_topic as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.at_bind_topic(p_queue_name, p_topic_pattern) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_unbind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_unbind_topic
+-- purpose   unbind_topic, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.topic_pattern, r.outcome
+    from rowq_node.unbind_topic(p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_unbind_topic(p_queue_name text, p_topic_pattern text)
+returns table (queue_name text, topic_pattern text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_unbind_topic
+-- purpose   Call at_unbind_topic as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.topic_pattern, r.outcome
+        from rowq_citus.at_unbind_topic(p_queue_name, p_topic_pattern) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_purge_queue(
+    p_queue_name text, p_include_dead boolean, p_max_messages integer
+)
+returns table (removed bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_purge_queue
+-- purpose   purge_queue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.removed
+    from rowq_node.purge_queue(
+        p_queue_name => p_queue_name, p_include_dead => p_include_dead, p_max_messages =>
+        p_max_messages
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_purge_queue(
+    p_queue_name text, p_include_dead boolean, p_max_messages integer
+)
+returns table (removed bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_purge_queue
+-- purpose   Call at_purge_queue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.removed
+        from rowq_citus.at_purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_enqueue(
+    p_queue_name text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
+    p_dedup_key text, p_max_attempts integer, p_group_key text, p_predecessor_ids bigint[],
+    p_on_predecessor_dead text, p_expire_seconds double precision
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_enqueue
+-- purpose   enqueue, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.enqueue(
+        p_queue_name => p_queue_name, p_body => p_body, p_body_binary => p_body_binary,
+        p_message_type => p_message_type, p_headers => p_headers, p_priority => p_priority,
+        p_delay_seconds => p_delay_seconds, p_run_at => p_run_at, p_dedup_key => p_dedup_key,
+        p_max_attempts => p_max_attempts, p_group_key => p_group_key, p_predecessor_ids =>
+        p_predecessor_ids, p_on_predecessor_dead => p_on_predecessor_dead, p_expire_seconds =>
+        p_expire_seconds
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_enqueue(
+    p_queue_name text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
+    p_dedup_key text, p_max_attempts integer, p_group_key text, p_predecessor_ids bigint[],
+    p_on_predecessor_dead text, p_expire_seconds double precision
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_enqueue
+-- purpose   Call at_enqueue as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_enqueue(
+            p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
+            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
+            p_on_predecessor_dead, p_expire_seconds
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_enqueue_batch(p_queue_name text, p_messages jsonb)
+returns table ("position" integer, message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_enqueue_batch
+-- purpose   enqueue_batch, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r."position", r.message_id, r.outcome
+    from rowq_node.enqueue_batch(p_queue_name => p_queue_name, p_messages => p_messages) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_enqueue_batch(p_queue_name text, p_messages jsonb)
+returns table ("position" integer, message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_enqueue_batch
+-- purpose   Call at_enqueue_batch as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r."position", r.message_id, r.outcome
+        from rowq_citus.at_enqueue_batch(p_queue_name, p_messages) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_publish(
+    p_node_key text, p_topic text, p_body text, p_body_binary bytea, p_message_type text, p_headers
+    jsonb, p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
+    p_dedup_key text, p_max_attempts integer, p_group_key text, p_expire_seconds double precision
+)
+returns table (queue_name text, message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_publish
+-- purpose   publish, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.message_id, r.outcome
+    from rowq_node.publish(
+        p_topic => p_topic, p_body => p_body, p_body_binary => p_body_binary, p_message_type =>
+        p_message_type, p_headers => p_headers, p_priority => p_priority, p_delay_seconds =>
+        p_delay_seconds, p_run_at => p_run_at, p_dedup_key => p_dedup_key, p_max_attempts =>
+        p_max_attempts, p_group_key => p_group_key, p_expire_seconds => p_expire_seconds
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_publish(
+    p_topic text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb, p_priority
+    integer, p_delay_seconds double precision, p_run_at timestamp with time zone, p_dedup_key text,
+    p_max_attempts integer, p_group_key text, p_expire_seconds double precision
+)
+returns table (queue_name text, message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_publish
+-- purpose   Call on_publish for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r.queue_name, r.message_id, r.outcome
+        from rowq_citus.on_publish(
+            v_node_key, p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority,
+            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
+        ) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.on_publish_batch(p_node_key text, p_messages jsonb)
+returns table ("position" integer, queue_name text, message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_publish_batch
+-- purpose   publish_batch, carried to the node that a key belongs to.
+begin
+    return query
+    select r."position", r.queue_name, r.message_id, r.outcome
+    from rowq_node.publish_batch(p_messages => p_messages) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_publish_batch(p_messages jsonb)
+returns table ("position" integer, queue_name text, message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_publish_batch
+-- purpose   Call on_publish_batch for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r."position", r.queue_name, r.message_id, r.outcome
+        from rowq_citus.on_publish_batch(v_node_key, p_messages) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_dequeue_fast(
+    p_queue_name text, p_batch_size integer, p_worker_name text, p_lease_seconds integer
+)
+returns table (
+    claim_id bigint, message_id bigint, attempt integer, message_type text, headers jsonb, body
+    text, body_binary bytea, enqueued_at timestamp with time zone, lease_until timestamp with time
+    zone, last_error text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_dequeue_fast
+-- purpose   dequeue_fast, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body, r.body_binary,
+           r.enqueued_at, r.lease_until, r.last_error
+    from rowq_node.dequeue_fast(
+        p_queue_name => p_queue_name, p_batch_size => p_batch_size, p_worker_name => p_worker_name,
+        p_lease_seconds => p_lease_seconds
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_dequeue_fast(
+    p_queue_name text, p_batch_size integer, p_worker_name text, p_lease_seconds integer
+)
+returns table (
+    claim_id bigint, message_id bigint, attempt integer, message_type text, headers jsonb, body
+    text, body_binary bytea, enqueued_at timestamp with time zone, lease_until timestamp with time
+    zone, last_error text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_dequeue_fast
+-- purpose   Call at_dequeue_fast as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.lease_until, r.last_error
+        from rowq_citus.at_dequeue_fast(
+            p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_listen(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_listen
+-- purpose   listen, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.listen(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_listen(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_listen
+-- purpose   Call at_listen as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_listen(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_unlisten(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_unlisten
+-- purpose   unlisten, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.unlisten(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_unlisten(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_unlisten
+-- purpose   Call at_unlisten as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_unlisten(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_elect_keeper(p_queue_name text)
+returns table (queue_name text, elected boolean)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_elect_keeper
+-- purpose   elect_keeper, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.elected
+    from rowq_node.elect_keeper(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_elect_keeper(p_queue_name text)
+returns table (queue_name text, elected boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_elect_keeper
+-- purpose   Call at_elect_keeper as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.elected
+        from rowq_citus.at_elect_keeper(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_peek(p_queue_name text, p_batch_size integer)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
+    text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_peek
+-- purpose   peek, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body, r.body_binary,
+           r.enqueued_at, r.last_error
+    from rowq_node.peek(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_peek(p_queue_name text, p_batch_size integer)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
+    text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_peek
+-- purpose   Call at_peek as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
+               r.body_binary, r.enqueued_at, r.last_error
+        from rowq_citus.at_peek(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_complete(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_results jsonb
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_complete
+-- purpose   complete, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.complete(
+        p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+        p_results => p_results
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_complete(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_results jsonb
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_complete
+-- purpose   Call at_complete as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_retry_later(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_delay_seconds double precision,
+    p_error text
+)
+returns table (message_id bigint, outcome text, due_at timestamp with time zone)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_retry_later
+-- purpose   retry_later, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome, r.due_at
+    from rowq_node.retry_later(
+        p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+        p_delay_seconds => p_delay_seconds, p_error => p_error
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_retry_later(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_delay_seconds double precision,
+    p_error text
+)
+returns table (message_id bigint, outcome text, due_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_retry_later
+-- purpose   Call at_retry_later as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome, r.due_at
+        from rowq_citus.at_retry_later(
+            p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_fail_now(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_error text
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_fail_now
+-- purpose   fail_now, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.fail_now(
+        p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+        p_error => p_error
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_fail_now(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_error text
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_fail_now
+-- purpose   Call at_fail_now as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_release(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[]
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_release
+-- purpose   release, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.release(
+        p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_release(
+    p_queue_name text, p_claim_id bigint, p_message_ids bigint[]
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_release
+-- purpose   Call at_release as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_release(p_queue_name, p_claim_id, p_message_ids) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_extend_lease(
+    p_queue_name text, p_claim_id bigint, p_lease_seconds integer, p_progress text
+)
+returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_extend_lease
+-- purpose   extend_lease, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.claim_id, r.lease_until, r.cancel_ids
+    from rowq_node.extend_lease(
+        p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_lease_seconds => p_lease_seconds,
+        p_progress => p_progress
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_extend_lease(
+    p_queue_name text, p_claim_id bigint, p_lease_seconds integer, p_progress text
+)
+returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_extend_lease
+-- purpose   Call at_extend_lease as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.claim_id, r.lease_until, r.cancel_ids
+        from rowq_citus.at_extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_cancel(
+    p_queue_name text, p_message_ids bigint[], p_leased boolean
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_cancel
+-- purpose   cancel, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.cancel(
+        p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_leased => p_leased
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_cancel(
+    p_queue_name text, p_message_ids bigint[], p_leased boolean
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_cancel
+-- purpose   Call at_cancel as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_cancel(p_queue_name, p_message_ids, p_leased) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_cancel_many(
+    p_queue_name text, p_message_type text, p_group_key text, p_header_name text, p_header_value
+    text, p_enqueued_before timestamp with time zone, p_after_message_id bigint, p_max_messages
+    integer
+)
+returns table (cancelled integer, after_message_id bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_cancel_many
+-- purpose   cancel_many, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.cancelled, r.after_message_id
+    from rowq_node.cancel_many(
+        p_queue_name => p_queue_name, p_message_type => p_message_type, p_group_key => p_group_key,
+        p_header_name => p_header_name, p_header_value => p_header_value, p_enqueued_before =>
+        p_enqueued_before, p_after_message_id => p_after_message_id, p_max_messages =>
+        p_max_messages
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_cancel_many(
+    p_queue_name text, p_message_type text, p_group_key text, p_header_name text, p_header_value
+    text, p_enqueued_before timestamp with time zone, p_after_message_id bigint, p_max_messages
+    integer
+)
+returns table (cancelled integer, after_message_id bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_cancel_many
+-- purpose   Call at_cancel_many as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.cancelled, r.after_message_id
+        from rowq_citus.at_cancel_many(
+            p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
+            p_enqueued_before, p_after_message_id, p_max_messages
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_reset(
+    p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
+    p_died_before timestamp with time zone
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_reset
+-- purpose   reset, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.reset(
+        p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_max_messages =>
+        p_max_messages, p_message_type => p_message_type, p_died_before => p_died_before
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_reset(
+    p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
+    p_died_before timestamp with time zone
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_reset
+-- purpose   Call at_reset as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_reset(
+            p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_discard_dead(
+    p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
+    p_died_before timestamp with time zone
+)
+returns table (removed bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_discard_dead
+-- purpose   discard_dead, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.removed
+    from rowq_node.discard_dead(
+        p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_max_messages =>
+        p_max_messages, p_message_type => p_message_type, p_died_before => p_died_before
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_discard_dead(
+    p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
+    p_died_before timestamp with time zone
+)
+returns table (removed bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_discard_dead
+-- purpose   Call at_discard_dead as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.removed
+        from rowq_citus.at_discard_dead(
+            p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_create_schedule(
+    p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
+    p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
+    p_starts_at timestamp with time zone, p_ends_at timestamp with time zone
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_create_schedule
+-- purpose   create_schedule, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.schedule_name, r.outcome, r.next_run_at
+    from rowq_node.create_schedule(
+        p_queue_name => p_queue_name, p_schedule_name => p_schedule_name, p_cron => p_cron,
+        p_interval_seconds => p_interval_seconds, p_time_zone => p_time_zone, p_body => p_body,
+        p_body_binary => p_body_binary, p_message_type => p_message_type, p_headers => p_headers,
+        p_priority => p_priority, p_max_attempts => p_max_attempts, p_group_key => p_group_key,
+        p_missed => p_missed, p_overlap => p_overlap, p_starts_at => p_starts_at, p_ends_at =>
+        p_ends_at
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_create_schedule(
+    p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
+    p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
+    p_starts_at timestamp with time zone, p_ends_at timestamp with time zone
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_create_schedule
+-- purpose   Call at_create_schedule as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.at_create_schedule(
+            p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
+            p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
+            p_missed, p_overlap, p_starts_at, p_ends_at
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_alter_schedule(
+    p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
+    p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
+    p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_is_paused boolean
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_alter_schedule
+-- purpose   alter_schedule, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.schedule_name, r.outcome, r.next_run_at
+    from rowq_node.alter_schedule(
+        p_queue_name => p_queue_name, p_schedule_name => p_schedule_name, p_cron => p_cron,
+        p_interval_seconds => p_interval_seconds, p_time_zone => p_time_zone, p_body => p_body,
+        p_body_binary => p_body_binary, p_message_type => p_message_type, p_headers => p_headers,
+        p_priority => p_priority, p_max_attempts => p_max_attempts, p_group_key => p_group_key,
+        p_missed => p_missed, p_overlap => p_overlap, p_starts_at => p_starts_at, p_ends_at =>
+        p_ends_at, p_is_paused => p_is_paused
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_alter_schedule(
+    p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
+    p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
+    p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
+    p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_is_paused boolean
+)
+returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_alter_schedule
+-- purpose   Call at_alter_schedule as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.schedule_name, r.outcome, r.next_run_at
+        from rowq_citus.at_alter_schedule(
+            p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
+            p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
+            p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_drop_schedule(p_queue_name text, p_schedule_name text)
+returns table (schedule_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_drop_schedule
+-- purpose   drop_schedule, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.schedule_name, r.outcome
+    from rowq_node.drop_schedule(
+        p_queue_name => p_queue_name, p_schedule_name => p_schedule_name
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_drop_schedule(p_queue_name text, p_schedule_name text)
+returns table (schedule_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_drop_schedule
+-- purpose   Call at_drop_schedule as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.schedule_name, r.outcome
+        from rowq_citus.at_drop_schedule(p_queue_name, p_schedule_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_run_schedule(p_queue_name text, p_schedule_name text)
+returns table (message_id bigint, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_run_schedule
+-- purpose   run_schedule, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.outcome
+    from rowq_node.run_schedule(p_queue_name => p_queue_name, p_schedule_name => p_schedule_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_run_schedule(p_queue_name text, p_schedule_name text)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_run_schedule
+-- purpose   Call at_run_schedule as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.outcome
+        from rowq_citus.at_run_schedule(p_queue_name, p_schedule_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_schedules(p_queue_name text)
+returns table (
+    queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
+    text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
+    zone, last_message_id bigint, last_error text, missed text, overlap boolean, starts_at timestamp
+    with time zone, ends_at timestamp with time zone, message_type text, priority integer,
+    max_attempts integer, group_key text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_list_schedules
+-- purpose   list_schedules, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+           r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+           r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+    from rowq_node.list_schedules(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_schedules(p_queue_name text)
+returns table (
+    queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
+    text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
+    zone, last_message_id bigint, last_error text, missed text, overlap boolean, starts_at timestamp
+    with time zone, ends_at timestamp with time zone, message_type text, priority integer,
+    max_attempts integer, group_key text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_schedules
+-- purpose   Call at_list_schedules as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.at_list_schedules(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_list_schedules(p_node_key text, p_queue_name text)
+returns table (
+    queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
+    text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
+    zone, last_message_id bigint, last_error text, missed text, overlap boolean, starts_at timestamp
+    with time zone, ends_at timestamp with time zone, message_type text, priority integer,
+    max_attempts integer, group_key text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_list_schedules
+-- purpose   list_schedules, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+           r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+           r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+    from rowq_node.list_schedules(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_list_schedules(p_queue_name text)
+returns table (
+    queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
+    text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
+    zone, last_message_id bigint, last_error text, missed text, overlap boolean, starts_at timestamp
+    with time zone, ends_at timestamp with time zone, message_type text, priority integer,
+    max_attempts integer, group_key text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_list_schedules
+-- purpose   Call on_list_schedules for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
+               r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
+               r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
+        from rowq_citus.on_list_schedules(v_node_key, p_queue_name) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_maintain(p_queue_name text, p_batch_size integer)
+returns table (
+    queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
+    integer, purged integer, partitions_dropped integer, expired integer
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_maintain
+-- purpose   maintain, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+           r.partitions_dropped, r.expired
+    from rowq_node.maintain(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_maintain(p_queue_name text, p_batch_size integer)
+returns table (
+    queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
+    integer, purged integer, partitions_dropped integer, expired integer
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_maintain
+-- purpose   Call at_maintain as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+               r.partitions_dropped, r.expired
+        from rowq_citus.at_maintain(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_maintain(
+    p_node_key text, p_queue_name text, p_batch_size integer
+)
+returns table (
+    queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
+    integer, purged integer, partitions_dropped integer, expired integer
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_maintain
+-- purpose   maintain, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+           r.partitions_dropped, r.expired
+    from rowq_node.maintain(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_maintain(p_queue_name text, p_batch_size integer)
+returns table (
+    queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
+    integer, purged integer, partitions_dropped integer, expired integer
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_maintain
+-- purpose   Call on_maintain for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        begin
+            return query
+            select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
+                   r.partitions_dropped, r.expired
+            from rowq_citus.on_maintain(v_node_key, p_queue_name, p_batch_size) r;
+        exception
+            when sqlstate '08000' then
+                raise warning 'node % does not answer: %', v_node_name, sqlerrm;
+        end;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_reap(p_queue_name text, p_batch_size integer)
+returns table (reaped integer, died integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_reap
+-- purpose   reap, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.reaped, r.died
+    from rowq_node.reap(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_reap(p_queue_name text, p_batch_size integer)
+returns table (reaped integer, died integer)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_reap
+-- purpose   Call at_reap as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.reaped, r.died
+        from rowq_citus.at_reap(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_promote(p_queue_name text, p_batch_size integer)
+returns table (promoted integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_promote
+-- purpose   promote, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.promoted
+    from rowq_node.promote(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_promote(p_queue_name text, p_batch_size integer)
+returns table (promoted integer)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_promote
+-- purpose   Call at_promote as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.promoted
+        from rowq_citus.at_promote(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_archive(p_queue_name text, p_batch_size integer)
+returns table (archived integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_archive
+-- purpose   archive, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.archived
+    from rowq_node.archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_archive(p_queue_name text, p_batch_size integer)
+returns table (archived integer)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_archive
+-- purpose   Call at_archive as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.archived
+        from rowq_citus.at_archive(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_purge_archive(p_queue_name text, p_batch_size integer)
+returns table (purged integer, partitions_dropped integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_purge_archive
+-- purpose   purge_archive, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.purged, r.partitions_dropped
+    from rowq_node.purge_archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_purge_archive(p_queue_name text, p_batch_size integer)
+returns table (purged integer, partitions_dropped integer)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_purge_archive
+-- purpose   Call at_purge_archive as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.purged, r.partitions_dropped
+        from rowq_citus.at_purge_archive(p_queue_name, p_batch_size) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_queue_stats(p_queue_name text, p_max_count integer)
+returns table (
+    queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
+    blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
+    integer, backoff_base_seconds double precision, backoff_factor double precision,
+    backoff_cap_seconds double precision, backoff_jitter double precision, archive_days integer,
+    max_body_length integer, group_limit integer, group_after_dead text, group_pause_seconds double
+    precision, max_leased integer, rate_limit integer, rate_seconds double precision, result_seconds
+    double precision, history_days integer
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_queue_stats
+-- purpose   queue_stats, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+           r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+           r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+           r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+           r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+    from rowq_node.queue_stats(p_queue_name => p_queue_name, p_max_count => p_max_count) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_queue_stats(p_queue_name text, p_max_count integer)
+returns table (
+    queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
+    blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
+    integer, backoff_base_seconds double precision, backoff_factor double precision,
+    backoff_cap_seconds double precision, backoff_jitter double precision, archive_days integer,
+    max_body_length integer, group_limit integer, group_after_dead text, group_pause_seconds double
+    precision, max_leased integer, rate_limit integer, rate_seconds double precision, result_seconds
+    double precision, history_days integer
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_queue_stats
+-- purpose   Call at_queue_stats as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.at_queue_stats(p_queue_name, p_max_count) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_queue_stats(
+    p_node_key text, p_queue_name text, p_max_count integer
+)
+returns table (
+    queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
+    blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
+    integer, backoff_base_seconds double precision, backoff_factor double precision,
+    backoff_cap_seconds double precision, backoff_jitter double precision, archive_days integer,
+    max_body_length integer, group_limit integer, group_after_dead text, group_pause_seconds double
+    precision, max_leased integer, rate_limit integer, rate_seconds double precision, result_seconds
+    double precision, history_days integer
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_queue_stats
+-- purpose   queue_stats, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+           r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+           r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+           r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+           r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+    from rowq_node.queue_stats(p_queue_name => p_queue_name, p_max_count => p_max_count) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_queue_stats(p_queue_name text, p_max_count integer)
+returns table (
+    queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
+    blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
+    integer, backoff_base_seconds double precision, backoff_factor double precision,
+    backoff_cap_seconds double precision, backoff_jitter double precision, archive_days integer,
+    max_body_length integer, group_limit integer, group_after_dead text, group_pause_seconds double
+    precision, max_leased integer, rate_limit integer, rate_seconds double precision, result_seconds
+    double precision, history_days integer
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_queue_stats
+-- purpose   Call on_queue_stats for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+        from rowq_citus.on_queue_stats(v_node_key, p_queue_name, p_max_count) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_get_message(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
+    message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
+    timestamp with time zone, due_at timestamp with time zone, claim_id bigint, worker_name text,
+    lease_until timestamp with time zone, finished_at timestamp with time zone, last_error text,
+    group_key text, waits_for bigint, expires_at timestamp with time zone, progress text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_get_message
+-- purpose   get_message, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type, r.headers,
+           r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id, r.worker_name,
+           r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for, r.expires_at,
+           r.progress
+    from rowq_node.get_message(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_get_message(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
+    message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
+    timestamp with time zone, due_at timestamp with time zone, claim_id bigint, worker_name text,
+    lease_until timestamp with time zone, finished_at timestamp with time zone, last_error text,
+    group_key text, waits_for bigint, expires_at timestamp with time zone, progress text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_get_message
+-- purpose   Call at_get_message as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.at_get_message(p_queue_name, p_message_id) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_find_message(p_queue_name text, p_dedup_key text)
+returns table (
+    message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
+    message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
+    timestamp with time zone, due_at timestamp with time zone, claim_id bigint, worker_name text,
+    lease_until timestamp with time zone, finished_at timestamp with time zone, last_error text,
+    group_key text, waits_for bigint, expires_at timestamp with time zone, progress text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_find_message
+-- purpose   find_message, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type, r.headers,
+           r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id, r.worker_name,
+           r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for, r.expires_at,
+           r.progress
+    from rowq_node.find_message(p_queue_name => p_queue_name, p_dedup_key => p_dedup_key) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_find_message(p_queue_name text, p_dedup_key text)
+returns table (
+    message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
+    message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
+    timestamp with time zone, due_at timestamp with time zone, claim_id bigint, worker_name text,
+    lease_until timestamp with time zone, finished_at timestamp with time zone, last_error text,
+    group_key text, waits_for bigint, expires_at timestamp with time zone, progress text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_find_message
+-- purpose   Call at_find_message as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
+               r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
+               r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
+               r.expires_at, r.progress
+        from rowq_citus.at_find_message(p_queue_name, p_dedup_key) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_get_result(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id bigint, state text, finished_at timestamp with time zone, result jsonb, last_error
+    text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_get_result
+-- purpose   get_result, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.state, r.finished_at, r.result, r.last_error
+    from rowq_node.get_result(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_get_result(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id bigint, state text, finished_at timestamp with time zone, result jsonb, last_error
+    text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_get_result
+-- purpose   Call at_get_result as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.state, r.finished_at, r.result, r.last_error
+        from rowq_citus.at_get_result(p_queue_name, p_message_id) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_get_history(p_queue_name text, p_message_id bigint)
+returns table (
+    attempt integer, worker_name text, leased_at timestamp with time zone, ended_at timestamp with
+    time zone, outcome text, error text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_get_history
+-- purpose   get_history, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
+    from rowq_node.get_history(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_get_history(p_queue_name text, p_message_id bigint)
+returns table (
+    attempt integer, worker_name text, leased_at timestamp with time zone, ended_at timestamp with
+    time zone, outcome text, error text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_get_history
+-- purpose   Call at_get_history as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
+        from rowq_citus.at_get_history(p_queue_name, p_message_id) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_dead(
+    p_queue_name text, p_after_message_id bigint, p_max_messages integer, p_before_message_id
+    bigint, p_message_type text
+)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, enqueued_at timestamp
+    with time zone, died_at timestamp with time zone, last_error text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_list_dead
+-- purpose   list_dead, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
+           r.last_error
+    from rowq_node.list_dead(
+        p_queue_name => p_queue_name, p_after_message_id => p_after_message_id, p_max_messages =>
+        p_max_messages, p_before_message_id => p_before_message_id, p_message_type => p_message_type
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_dead(
+    p_queue_name text, p_after_message_id bigint, p_max_messages integer, p_before_message_id
+    bigint, p_message_type text
+)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, enqueued_at timestamp
+    with time zone, died_at timestamp with time zone, last_error text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_dead
+-- purpose   Call at_list_dead as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
+               r.last_error
+        from rowq_citus.at_list_dead(
+            p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_claims(
+    p_queue_name text, p_after_claim_id bigint, p_max_claims integer
+)
+returns table (
+    queue_name text, claim_id bigint, worker_name text, message_count integer, lease_until timestamp
+    with time zone, lease_left_seconds double precision
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_list_claims
+-- purpose   list_claims, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+           r.lease_left_seconds
+    from rowq_node.list_claims(
+        p_queue_name => p_queue_name, p_after_claim_id => p_after_claim_id, p_max_claims =>
+        p_max_claims
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_claims(
+    p_queue_name text, p_after_claim_id bigint, p_max_claims integer
+)
+returns table (
+    queue_name text, claim_id bigint, worker_name text, message_count integer, lease_until timestamp
+    with time zone, lease_left_seconds double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_claims
+-- purpose   Call at_list_claims as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.at_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_list_claims(
+    p_node_key text, p_queue_name text, p_after_claim_id bigint, p_max_claims integer
+)
+returns table (
+    queue_name text, claim_id bigint, worker_name text, message_count integer, lease_until timestamp
+    with time zone, lease_left_seconds double precision
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_list_claims
+-- purpose   list_claims, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+           r.lease_left_seconds
+    from rowq_node.list_claims(
+        p_queue_name => p_queue_name, p_after_claim_id => p_after_claim_id, p_max_claims =>
+        p_max_claims
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_list_claims(
+    p_queue_name text, p_after_claim_id bigint, p_max_claims integer
+)
+returns table (
+    queue_name text, claim_id bigint, worker_name text, message_count integer, lease_until timestamp
+    with time zone, lease_left_seconds double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_list_claims
+-- purpose   Call on_list_claims for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+               r.lease_left_seconds
+        from rowq_citus.on_list_claims(v_node_key, p_queue_name, p_after_claim_id, p_max_claims) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_delayed(
+    p_queue_name text, p_after_due_at timestamp with time zone, p_after_message_id bigint,
+    p_max_messages integer
+)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, due_at timestamp with
+    time zone, last_error text
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_list_delayed
+-- purpose   list_delayed, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
+    from rowq_node.list_delayed(
+        p_queue_name => p_queue_name, p_after_due_at => p_after_due_at, p_after_message_id =>
+        p_after_message_id, p_max_messages => p_max_messages
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_delayed(
+    p_queue_name text, p_after_due_at timestamp with time zone, p_after_message_id bigint,
+    p_max_messages integer
+)
+returns table (
+    message_id bigint, priority integer, attempt integer, message_type text, due_at timestamp with
+    time zone, last_error text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_delayed
+-- purpose   Call at_list_delayed as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
+        from rowq_citus.at_list_delayed(
+            p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
+        ) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_topics(p_queue_name text)
+returns table (queue_name text, topic_pattern text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   at_list_topics
+-- purpose   list_topics, carried to the node that the queue's name belongs to.
+begin
+    return query
+    select r.queue_name, r.topic_pattern
+    from rowq_node.list_topics(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_topics(p_queue_name text)
+returns table (queue_name text, topic_pattern text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_topics
+-- purpose   Call at_list_topics as who may connect to the nodes; never with a null name.
+begin
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.at_list_topics(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_list_topics(p_node_key text, p_queue_name text)
+returns table (queue_name text, topic_pattern text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_list_topics
+-- purpose   list_topics, carried to the node that a key belongs to.
+begin
+    return query
+    select r.queue_name, r.topic_pattern
+    from rowq_node.list_topics(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_list_topics(p_queue_name text)
+returns table (queue_name text, topic_pattern text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_list_topics
+-- purpose   Call on_list_topics for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        return query
+        select r.queue_name, r.topic_pattern
+        from rowq_citus.on_list_topics(v_node_key, p_queue_name) r;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.on_health(p_node_key text)
+returns table (check_name text, queue_name text, status text, value double precision, detail text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'on'
+as $$
+-- routine   on_health
+-- purpose   health, carried to the node that a key belongs to.
+begin
+    return query
+    select r.check_name, r.queue_name, r.status, r.value, r.detail
+    from rowq_node.health() r;
+end;
+$$;
+
+create or replace function rowq_citus.each_health()
+returns table (check_name text, queue_name text, status text, value double precision, detail text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_health
+-- purpose   Call on_health for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  text;
+    v_node_name text;
+begin
+    for v_node_key, v_node_name in
+        select n.node_key, n.node_name from rowq_citus.nodes() n
+    loop
+        begin
+            return query
+            select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
+                   r.detail)
+            from rowq_citus.on_health(v_node_key) r;
+        exception
+            when sqlstate '08000' then
+                return query select 'unreachable_node', null::text, 'critical', 1::double precision,
+                v_node_name || ': ' || sqlerrm;
+        end;
+    end loop;
+end;
+$$;
+-- end of carriers
+
+-- Only the wrappers of route.sql call these functions, with the rights of rowq's owner.
+do $$
+declare
+    v_owner  constant text := (
+        select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'rowq'
+    );
+    v_change text;
+begin
+    for v_change in
+        select c.change
+        from pg_proc p
+        cross join lateral (
+            values
+                (format('alter function %s owner to rowq_citus', p.oid::regprocedure), true),
+                (format('revoke all on function %s from public', p.oid::regprocedure), true),
+                (
+                    format('grant execute on function %s to %I', p.oid::regprocedure, v_owner),
+                    p.proname ~ '^(to|each)_'
+                )
+        ) c (change, is_wanted)
+        where p.pronamespace = 'rowq_citus'::regnamespace
+          and c.is_wanted
+    loop
+        execute v_change;
+    end loop;
+    execute format('alter schema rowq_citus owner to %I', v_owner);
+    grant usage on schema rowq_citus to rowq_citus;
+    execute format('grant connect on database %I to rowq_citus', current_database());
+end;
+$$;

@@ -1,0 +1,96 @@
+"""Fixtures of the tests on a Citus cluster."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+
+from rowq.postgres.citus.install import install
+from rowq.postgres.citus.nodes import Node, nodes_of
+from tests.engines.base import TO_RUN, Connection, Unavailable
+from tests.engines.postgres.citus import Cluster, cluster, on_node
+
+Open = Callable[[Node], Connection]
+
+
+@pytest.fixture(autouse=True)
+def _only_postgres() -> None:
+    """Take the place of what asks for a server of the run: a cluster is none of these."""
+
+
+@pytest.fixture(scope="session")
+def citus() -> Iterator[Cluster]:
+    """Return a cluster, which all tests share."""
+    try:
+        with cluster() as found:
+            yield found
+    except Unavailable as reason:
+        pytest.skip(
+            f"no Citus cluster: {reason}{TO_RUN}ROWQ_TEST_CITUS_URL, or a Docker daemon that can"
+            " pull citusdata/citus"
+        )
+
+
+@pytest.fixture
+def empty_cluster(citus: Cluster) -> Iterator[str]:
+    """Return the coordinator's URL of a database that is on every node, without rowq."""
+    url = citus.fresh_database()
+    yield url
+    citus.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def routed_url(citus: Cluster) -> str:
+    """Return the coordinator's URL of a database with rowq on every node; tests share it."""
+    url = citus.fresh_database()
+    install(url)
+    return url
+
+
+@pytest.fixture(scope="session")
+def nodes(routed_url: str) -> tuple[Node, ...]:
+    """Return the nodes of that database, the coordinator first."""
+    return nodes_of(routed_url)
+
+
+@pytest.fixture
+def open_node(routed_url: str) -> Iterator[Open]:
+    """Return a function that opens a session on a node."""
+    with ExitStack() as opened:
+
+        def open_session(node: Node) -> Connection:
+            url = on_node(routed_url, node)
+            return opened.enter_context(psycopg.connect(url, autocommit=True))
+
+        yield open_session
+
+
+@pytest.fixture
+def connection(open_node: Open, nodes: tuple[Node, ...]) -> Connection:
+    """Return a session on the coordinator."""
+    return open_node(nodes[0])
+
+
+@pytest.fixture
+def pair(connection: Connection, queue_name: str) -> Iterator[dict[str, str]]:
+    """Return two queues on different nodes, by the name of their node."""
+    query = """
+        select n.nodename || ':' || n.nodeport
+        from pg_dist_placement p
+        join pg_dist_node n on n.groupid = p.groupid
+        where p.shardid = get_shard_id_for_distribution_column('rowq_citus.route', %s::text)
+        """
+    found: dict[str, str] = {}
+    for number in range(1000):
+        name = f"{queue_name}_{number}"
+        found.setdefault(connection.execute(query, [name]).fetchone()[0], name)
+        if len(found) == 2:
+            break
+    else:
+        pytest.skip(f"only one node has queues{TO_RUN}a cluster of two workers")
+    for name in found.values():
+        connection.execute("select rowq.create_queue(%s)", [name])
+    yield found
+    for name in found.values():
+        connection.execute("select rowq.drop_queue(%s, true)", [name])
