@@ -1,6 +1,6 @@
 """rowq citus ...: install, upgrade, status, remove; for PostgreSQL on several nodes."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
@@ -8,10 +8,7 @@ from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_json, print_rows
 from rowq.cli.streams import printable
-from rowq.engines import engine_for_url
-
-if TYPE_CHECKING:
-    from rowq.postgres.citus.install import InstalledNode
+from rowq.engines import engine_for_url, part_of
 
 app = typer.Typer(
     help="Spread queues over the nodes of a Citus cluster (PostgreSQL).", no_args_is_help=True
@@ -24,28 +21,19 @@ def install(url: Url, as_json: AsJson = False) -> None:
 
     The URL is a superuser's, of the coordinator. Run it again after a node was added.
     """
-    _require_postgres(url)
-    from rowq.postgres.citus.install import install as install_all
-
-    _print_installed(install_all(url), as_json)
+    _print_installed(_part(url, "install").install(url), as_json)
 
 
 @app.command()
 def upgrade(url: Url, as_json: AsJson = False) -> None:
     """Migrate all nodes; each in one transaction, the coordinator last."""
-    _require_postgres(url)
-    from rowq.postgres.citus.install import upgrade as upgrade_all
-
-    _print_installed(upgrade_all(url), as_json)
+    _print_installed(_part(url, "install").upgrade(url), as_json)
 
 
 @app.command()
 def status(url: Url, as_json: AsJson = False) -> None:
     """Show what is on which node; exits with 4 when something is not as it should be."""
-    _require_postgres(url)
-    from rowq.postgres.citus.status import cluster_status
-
-    found = cluster_status(url)
+    found = _part(url, "status").cluster_status(url)
     if as_json:
         print_rows(found, as_json, nothing="")
     else:
@@ -61,10 +49,7 @@ def status(url: Url, as_json: AsJson = False) -> None:
 @app.command()
 def remove(url: Url, as_json: AsJson = False) -> None:
     """Let every node answer for itself again; its queues and messages stay where they are."""
-    _require_postgres(url)
-    from rowq.postgres.citus.install import remove as remove_all
-
-    names = remove_all(url)
+    names = _part(url, "install").remove(url)
     if as_json:
         print_json({"nodes": names})
         return
@@ -72,13 +57,15 @@ def remove(url: Url, as_json: AsJson = False) -> None:
         typer.echo(f"{name}: answers for itself")
 
 
-def _require_postgres(url: str) -> None:
+def _part(url: str, name: str) -> Any:
+    """Return a module of rowq.postgres.citus, if the URL is one of PostgreSQL."""
     engine = engine_for_url(url)
     if engine.name != "postgres":
         raise typer.BadParameter(f"a Citus cluster is PostgreSQL, this is {engine.name}")
+    return part_of(engine.name, f"citus.{name}")
 
 
-def _print_installed(done: "tuple[InstalledNode, ...]", as_json: bool) -> None:
+def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:
     if as_json:
         print_rows(done, as_json, nothing="")
         return
