@@ -19,17 +19,11 @@ declare
     v_lanes   smallint[];
     v_ids     bigint[];
     v_errors  text[];
-    v_limit   integer;
-    v_pause   double precision;
 begin
     -- The second look needs a snapshot of its own, which only read committed takes.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return p_group_keys;
     end if;
-
-    select q.group_limit, q.group_pause_seconds into v_limit, v_pause
-    from rowq.queue q
-    where q.part_id = p_part_id;
 
     for v_turn in 1 .. 2 loop
         -- Look at the first message that waits, and lock the first one that nobody holds. With a
@@ -37,22 +31,23 @@ begin
         -- and must not be overtaken. A token beyond a limit that was lowered is given back.
         v_empty := null;
         for v_look in
-            select u.group_key, f.message_id as first_id,
+            select u.group_key, q.group_limit, q.group_pause_seconds, f.message_id as first_id,
                    w.message_id, w.lane, w.last_error, s.token_no as surplus_no,
                    v_tokens[u.place] as token_no
-            from unnest(v_keys) with ordinality u (group_key, place)
+            from rowq.queue q
+            cross join unnest(v_keys) with ordinality u (group_key, place)
             left join lateral (
                 select x.token_no
                 from rowq.message_group x
                 where x.part_id = p_part_id
                   and x.group_key = u.group_key
-                  and x.token_no > v_limit
+                  and x.token_no > q.group_limit
                   and exists (
                       select
                       from rowq.message_group y
                       where y.part_id = p_part_id
                         and y.group_key = u.group_key
-                        and y.token_no <= v_limit
+                        and y.token_no <= q.group_limit
                   )
                 order by x.part_id, x.group_key, x.token_no
                 limit 1
@@ -76,8 +71,9 @@ begin
                 limit 1
                 for update skip locked
             ) w on true
+            where q.part_id = p_part_id
         loop
-            if v_pause > 0 and not p_is_over then
+            if v_look.group_pause_seconds > 0 and not p_is_over then
                 v_left := v_left || v_look.group_key;
             elsif v_look.surplus_no is not null then
                 delete from rowq.message_group x
@@ -85,7 +81,7 @@ begin
                   and x.group_key = v_look.group_key
                   and x.token_no = v_look.surplus_no;
             elsif v_look.message_id = v_look.first_id
-                  or v_look.message_id is not null and v_limit > 1 then
+                  or v_look.message_id is not null and v_look.group_limit > 1 then
                 delete from rowq.grouped x
                 where x.part_id = p_part_id
                   and x.group_key = v_look.group_key

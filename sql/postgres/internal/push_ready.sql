@@ -13,13 +13,13 @@ as $$
 -- promise   P02 P14 P36
 -- locks     new ready and expiry rows
 -- differs   notifies the sessions that listen
-declare
-    v_pushed record;
 begin
     -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();
     perform rowq.internal_open_lanes(p_part_id, p_lanes);
 
+    -- internal_expire looks for a message where this says. Only a queue that has had messages that
+    -- expire has that lane, and without it the messages are not looked up.
     with pushed as (
         insert into rowq.ready as r (part_id, lane, message_id, attempt, last_error)
         select p_part_id, u.lane, u.message_id, u.attempt, u.last_error
@@ -28,25 +28,23 @@ begin
         order by u.place
         returning r.lane, r.seq, r.message_id
     )
-    select array_agg(p.lane) lanes, array_agg(p.seq) seqs, array_agg(p.message_id) ids
-    into v_pushed
-    from pushed p;
-
-    -- internal_expire looks for a message where this says. Only a queue that has had messages that
-    -- expire has that lane, and without it the messages are not looked up.
-    if exists (select from rowq.floor f where f.part_id = p_part_id and f.lane = -7) then
-        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select p_part_id, u.lane, greatest(m.expires_at, clock_timestamp()), u.message_id, u.seq
-        from unnest(v_pushed.lanes, v_pushed.seqs, v_pushed.ids) u (lane, seq, message_id)
-        cross join lateral (
-            select x.expires_at
-            from rowq.message x
-            where x.part_id = p_part_id
-              and x.message_id = u.message_id
-            offset 0
-        ) m
-        where m.expires_at is not null;
-    end if;
+    insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
+    select p_part_id, p.lane, greatest(m.expires_at, clock_timestamp()), p.message_id, p.seq
+    from pushed p
+    cross join lateral (
+        select x.expires_at
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = p.message_id
+        offset 0
+    ) m
+    where m.expires_at is not null
+      and exists (
+          select
+          from rowq.floor f
+          where f.part_id = p_part_id
+            and f.lane = -7
+      );
 
     perform rowq.internal_notify(p_part_id);
 end;
