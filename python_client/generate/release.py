@@ -37,8 +37,8 @@ SUMS = "SHA256SUMS"
 
 _AFTERWARDS = """\
 Next: make verify
-      git add --all && git commit --message "rowq {version}" && git tag v{version}
-      make dist && make test ARGS="tests/release"
+      git add --all && git commit --message "rowq {version}"
+      make dist && make test ARGS="tests/release" && git tag v{version}
 """
 
 

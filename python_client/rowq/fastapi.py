@@ -4,10 +4,12 @@ It needs the extra `fastapi`. Nothing else of rowq imports this module.
 """
 
 import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from rowq.async_queue import AsyncQueue
@@ -51,11 +53,12 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
     Raises:
         EngineUnknown: it is none of these; of what a function returns the request raises it.
     """
-    if not callable(pool):
+    is_function = _is_function(pool)
+    if not is_function:
         _check_pool(pool)
 
     async def async_queue(request: HTTPConnection) -> AsyncIterator[AsyncQueue]:
-        lender = _asked(pool, request) if callable(pool) else pool
+        lender = _asked(pool, request) if is_function else pool
         async with AsyncExitStack() as stack:
             connection = await stack.enter_async_context(_connection(lender))
             if not hasattr(type(lender), "begin"):
@@ -70,7 +73,7 @@ def rowq_queue(pool: Any, **options: Any) -> Any:
                 stack.enter_context(connection.transaction())
             yield Queue(connection, **options)
 
-    is_async = callable(pool) or _is_async(pool)
+    is_async = is_function or _is_async(pool)
     return Depends(async_queue if is_async else queue, scope="function")
 
 
@@ -122,6 +125,12 @@ def _asked(find: Callable[[HTTPConnection], Any], request: HTTPConnection) -> An
     if not _is_async(pool):
         raise EngineUnknown("a function of rowq_queue returns an asynchronous pool or engine")
     return pool
+
+
+def _is_function(pool: Any) -> bool:
+    """Tell functions from pools, from factories such as sessionmaker, and from coroutines."""
+    is_plain = inspect.isroutine(pool) or isinstance(pool, partial)
+    return is_plain and not inspect.iscoroutinefunction(pool)
 
 
 def _check_pool(pool: Any) -> None:

@@ -76,6 +76,17 @@ def test_a_stop_after_a_run_that_has_failed_ends_no_later_one(queue: WorkerQueue
     assert worker.run().processed == 0
 
 
+def test_a_run_after_one_that_has_failed_is_stopped_as_any_other(queue: WorkerQueue) -> None:
+    worker = queue.worker(lambda _message: None)
+    queue.drop_queue(force=True)
+    with pytest.raises(rowq.WorkerFailed, match="RQ701"):
+        worker.run()
+    queue.create_queue()
+    queue.fill(1)
+    with running(worker):
+        wait_until(lambda: worker.stats.processed == 1, "it works")
+
+
 def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
     queue.fill(1)
     worker = queue.worker(lambda _message: None)

@@ -121,6 +121,12 @@ def test_a_pool_that_the_lifespan_makes_is_found_by_each_request(
 def test_what_lends_no_connections_is_refused(database_url: str, made: str) -> None:
     with pytest.raises(rowq.EngineUnknown, match=r"not a builtins\.str"):
         rowq_queue(database_url)
+
+    async def find(_request: object) -> None: ...
+
+    for factory in (sqlalchemy.Engine, find):
+        with pytest.raises(rowq.EngineUnknown, match="not a"):
+            rowq_queue(factory)
     engine = sqlalchemy.create_engine(sqlalchemy_url(database_url))
     app = asynchronous(rowq_queue(lambda _request: engine), made)
     with pytest.raises(rowq.EngineUnknown, match="asynchronous"):

@@ -92,6 +92,26 @@ def test_who_is_too_many_has_the_place_of_who_has_said_nothing_for_longest(
         assert silent[3].recv(12) == b"HTTP/1.0 200"
 
 
+def test_a_probe_that_is_being_answered_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
+    asked, may_end = threading.Event(), threading.Event()
+
+    def live(_accept: str) -> Answer:
+        asked.set()
+        may_end.wait(60)
+        return Answer(b"ok\n")
+
+    with ExitStack() as opened:
+        address = opened.enter_context(serving("127.0.0.1", 0, {"/live": live}))
+        probe = opened.enter_context(connected(address))
+        probe.sendall(b"GET /live HTTP/1.0\r\n\r\n")
+        assert asked.wait(30)
+        silent = [opened.enter_context(connected(address)) for _ in range(2)]
+        assert silent[0].recv(1) == b""
+        may_end.set()
+        assert probe.recv(12) == b"HTTP/1.0 200"
+
+
 def test_live_is_answered_when_scrapes_hang_and_others_say_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

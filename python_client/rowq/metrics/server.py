@@ -6,7 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -139,6 +139,7 @@ class _Connections:
         self._lock = threading.Lock()
         self._began_at: dict[socket.socket, float] = {}
         self._asking: set[socket.socket] = set()
+        self._probing: set[socket.socket] = set()
 
     def add(self, connection: socket.socket) -> bool:
         """Count a connection in; whether there was room for it."""
@@ -156,6 +157,17 @@ class _Connections:
             self._asking.add(connection)
         return True
 
+    @contextmanager
+    def probing(self, connection: socket.socket) -> Iterator[None]:
+        """Keep a connection that asks for LIVE from losing its place while it is answered."""
+        with self._lock:
+            self._probing.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._probing.discard(connection)
+
     def remove(self, connection: socket.socket) -> None:
         """Count a connection out, if it was counted in."""
         with self._lock:
@@ -164,7 +176,8 @@ class _Connections:
 
     def _end_silent(self) -> bool:
         """End the oldest connection that has asked for nothing yet; whether there was one."""
-        silent = next((one for one in self._began_at if one not in self._asking), None)
+        busy = self._asking | self._probing
+        silent = next((one for one in self._began_at if one not in busy), None)
         if silent is None:
             return False
         del self._began_at[silent]
@@ -217,17 +230,22 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
     def _answer(self, *, with_body: bool) -> None:
-        answer = self._page()
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        if with_body:
-            self.wfile.write(answer.body)
+        is_probe = self._asked_for() == LIVE
+        with self.connections.probing(self.connection) if is_probe else nullcontext():
+            answer = self._page()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if with_body:
+                self.wfile.write(answer.body)
+
+    def _asked_for(self) -> str:
+        return self.path.partition("?")[0]
 
     def _page(self) -> Answer:
-        path = self.path.partition("?")[0]
+        path = self._asked_for()
         page = self.pages.get(path)
         if page is None:
             known = ", ".join(self.pages)

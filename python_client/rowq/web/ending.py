@@ -8,7 +8,13 @@ import asyncio
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from types import FrameType
 from typing import Any
 
@@ -58,8 +64,10 @@ def page_lifespan(*pages: Starlette) -> Lifespan:
             try:
                 yield
             finally:
-                for page in pages:
-                    await asyncio.to_thread(end, page)
+                end_streams()
+                async with AsyncExitStack() as stack:
+                    for page in pages:
+                        stack.push_async_callback(asyncio.to_thread, end, page)
 
     return lifespan
 

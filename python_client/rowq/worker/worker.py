@@ -236,6 +236,7 @@ class Worker:
         with self._lock:
             if self._is_running:
                 raise WorkerFailed("the worker is running already; make another one to run beside")
+            self._has_failed = False
             if not self._is_fresh:
                 self._context = Context(self._settings)
                 self._processes = (

@@ -11,7 +11,7 @@ begin
 -- differs   elsewhere no aggregate is cut off at the length of a packet
     -- Two keys of 800 bytes in hex, an id, and what stands between them.
     declare c_longest_tie int default 3300;
-    declare v_most int default @@max_allowed_packet div c_longest_tie;
+    declare v_most int default greatest(1, @@max_allowed_packet div c_longest_tie);
     declare v_all longtext default p_messages;
 
     set p_slice = p_messages, p_messages = null;
