@@ -10,11 +10,15 @@ _IS_CITUS = "select pg_catalog.to_regclass('pg_catalog.pg_dist_node') is not nul
 _NODES = """
     select
         coalesce((
-            select d.nodename || ':' || d.nodeport
+            select pg_catalog.format('%s:%s', d.nodename, d.nodeport)
             from pg_catalog.pg_dist_node d
-            where d.groupid = g.groupid and d.noderole = 'primary'
+            where d.groupid = g.groupid and d.noderole operator(pg_catalog.=) 'primary'
         ), 'the coordinator'),
-        (select count(*) from pg_catalog.pg_dist_node d where d.noderole = 'primary'),
+        (
+            select count(*)
+            from pg_catalog.pg_dist_node d
+            where d.noderole operator(pg_catalog.=) 'primary'
+        ),
         coalesce(pg_catalog.current_setting('rowq.here', true), '') = 'on'
     from pg_catalog.pg_dist_local_group g
 """

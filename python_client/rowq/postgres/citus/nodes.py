@@ -109,12 +109,16 @@ def url_of(url: str, host: str, port: int) -> str:
 def session(url: str) -> Iterator[Any]:
     """Open a session on a node, in autocommit, and close it in the end.
 
+    Names are looked for in pg_catalog alone: the session is a superuser's, and anybody who may
+    create in another schema could have made an operator there.
+
     Raises:
         CannotConnect: the node could not be reached.
     """
     engine = engine_for_url(url)
     connection = engine.connect(url)
     try:
+        connection.execute("set search_path = pg_catalog, pg_temp")
         yield connection
     finally:
         engine.close(connection)
