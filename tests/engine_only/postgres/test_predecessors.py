@@ -8,7 +8,7 @@ from rowq import NewMessage
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_groups import dequeue_cost_of, statements, tables
 from tests.engine_only.postgres.test_plans import FLOOR_LAG, Watched, faults
-from tests.engines.base import Connection, Server
+from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
 from tests.interleavings.conftest import opening
 from tests.stored_times import pass_seconds, tick
@@ -162,8 +162,14 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
         if turn % 10 == 0:
             tick(owner, "hot")
             call_one(owner, "maintain", queue_name="hot")
-    after = dequeue_cost_of(session)
-    assert after <= 1.5 * before + FLOOR_LAG, (before, after)
+
+    def is_no_dearer() -> bool:
+        tick(owner, "hot")
+        call_one(owner, "maintain", queue_name="hot")
+        return dequeue_cost_of(session) <= 1.5 * before + FLOOR_LAG
+
+    # Any transaction that writes keeps floors where they are, and an analyze by autovacuum is one.
+    wait_until(is_no_dearer, f"dequeue costs little more than {before} buffers", 30)
     holder.execute("rollback")
 
 
