@@ -87,6 +87,8 @@ CI_LEAVES_OUT = (
 
 CI_ON_POSTGRES = (
     "tests/celery/",
+    "tests/chaos/test_migration_under_load.py",
+    "tests/chaos/test_stripes.py",
     "tests/cli/",
     "tests/client/",
     "tests/concurrency/test_groups_that_close.py",
