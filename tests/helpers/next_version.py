@@ -54,7 +54,7 @@ class Words:
 WORDS = {
     "postgres": Words(
         ("(p_queue_name text)", "(\n    p_queue_name text,\n    p_note       text default null\n)"),
-        ("paused_at = coalesce(q.paused_at, clock_timestamp())", "note = p_note"),
+        ("paused_at = coalesce(q.paused_at, v_now)", "note = p_note"),
         "    note                 text,\n",
         "    created_at ",
     ),
