@@ -109,9 +109,8 @@ deallocate prepare rowq_check;
 -- source internal/look_for_idle.sql
 -- source internal/maintain_archive.sql
 -- source internal/maintain_delivery.sql
--- source internal/maintain_history.sql
+-- source internal/maintain_kept.sql
 -- source internal/maintain_queue.sql
--- source internal/maintain_results.sql
 -- source internal/message_fault.sql
 -- source internal/messages_json.sql
 -- source internal/moment_of_local.sql
