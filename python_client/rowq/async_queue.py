@@ -268,7 +268,7 @@ class AsyncQueue:
     async def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
-        """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+        """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers."""
         row = await self._row(
             "purge_queue",
             queue_name=queue_name,

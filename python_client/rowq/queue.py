@@ -265,7 +265,7 @@ class Queue:
     def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
-        """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+        """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers."""
         row = self._row(
             "purge_queue",
             queue_name=queue_name,
