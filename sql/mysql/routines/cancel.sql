@@ -36,8 +36,8 @@ begin
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of more than 300 messages may be longer.
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
+            -- the lists of many messages have room.
             /*M!100600
             if json_length(p_message_ids) > 300 then
                 call rowq.internal_pin_session(@@timestamp);

@@ -49,8 +49,8 @@ begin
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of many messages are longer.
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
+            -- the lists of many messages have room.
             /*M!100600 call rowq.internal_pin_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 

@@ -297,12 +297,18 @@ def test_group_keys_that_no_packet_holds_come_in_by_one_call(
 
 @pytest.mark.promise("P11", "P21")
 @pytest.mark.parametrize("routine", ["promote", "maintain", "dequeue_fast"])
-def test_due_messages_whose_group_keys_no_packet_holds_are_promoted(
-    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, routine: str
+@pytest.mark.parametrize("packet", [MEGABYTE, 16 * MEGABYTE])
+def test_due_messages_whose_group_keys_no_packet_or_no_list_holds_are_promoted(
+    connection: Connection,
+    connect: Connect,
+    queue: str,
+    set_packet: SetPacket,
+    routine: str,
+    packet: int,
 ) -> None:
     messages = of_groups(LONGEST, delay_seconds=30)
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
-    set_packet(MEGABYTE)
+    set_packet(packet)
     dialect_of(connection).pass_seconds(connection, queue, 60)
     session = connect()
     found = []
