@@ -106,6 +106,7 @@ deallocate prepare rowq_check;
 -- source internal/lock_gate.sql
 -- source internal/lock_part_shared.sql
 -- source internal/lock_ready.sql
+-- source internal/lock_ties.sql
 -- source internal/look_for_idle.sql
 -- source internal/maintain_archive.sql
 -- source internal/maintain_delivery.sql
@@ -172,11 +173,13 @@ deallocate prepare rowq_check;
 -- source internal/refuse_claim.sql
 -- source internal/refuse_not_empty.sql
 -- source internal/refuse_queue.sql
+-- source internal/rejoin_groups.sql
 -- source internal/release_dedup_keys.sql
 -- source internal/remove_queue.sql
 -- source internal/require_queue.sql
 -- source internal/require_schedule.sql
 -- source internal/rescan_floors.sql
+-- source internal/retake_dedup_keys.sql
 -- source internal/return_ready.sql
 -- source internal/roll_back.sql
 -- source internal/room.sql
