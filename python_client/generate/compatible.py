@@ -50,7 +50,9 @@ def faults_of_next(migrations: Path) -> list[str]:
         if part.kind == "statement"
     )
     engine, since = migrations.name, released[-1].stem
-    every = {path.stem: files_after(migrations, number_of(path)) for path in released}
+    every: dict[str, Files] = {
+        path.stem: files_after(migrations, number_of(path)) for path in released
+    }
     return [
         *_changed_signatures(engine, since, then, today),
         *_gone(every, today),
@@ -79,7 +81,7 @@ def _changed_signatures(engine: str, since: str, then: Files, today: Files) -> I
                 )
 
 
-def _gone(every: Mapping[str, Files], today: Files) -> Iterator[str]:
+def _gone(every: dict[str, Files], today: Files) -> Iterator[str]:
     """Yield what is gone and needed, by the files after each release, the oldest first."""
     since, then = list(every.items())[-1]
     for path in sorted(then.keys() - today.keys()):
@@ -93,7 +95,7 @@ def _gone(every: Mapping[str, Files], today: Files) -> Iterator[str]:
             )
 
 
-def _newest_caller(path: str, text: str, every: Mapping[str, Files]) -> str | None:
+def _newest_caller(path: str, text: str, every: dict[str, Files]) -> str | None:
     """Return the file that calls what another one creates, and its newest release; None if none."""
     names = "|".join(name for _, name in created(text))
     called = re.compile(rf"\b(?:{names})\b")
