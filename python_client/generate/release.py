@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from generate.changelog import dated, faults_of_changelog, released_versions
+from generate.changelog import dated, faults_of_changelog, numbers_of, released_versions
 from generate.compatible import faults_of_next
 from generate.files import stale_files
 from generate.version import engines_of, faults_of_version, version_of
@@ -165,13 +165,47 @@ def release_all(
     print(_AFTERWARDS.format(version=version), end="")
 
 
-def left_to_release(root: Path) -> list[str]:
-    """Return why what is built from a checkout is not the release that it is named after."""
+def is_claimed(root: Path) -> bool:
+    """Return whether a checkout says that its version is released: by CHANGELOG.md, or by a tag."""
     version = version_of(root)
-    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest = [migration_files(migrations)[-1] for migrations in engines_of(root)]
-    is_frozen = version in released_versions(text) and all(map(is_released, newest))
-    return _faults_of_tree(root) if is_frozen else [f"{version} is not released: make release"]
+    return version in _released_in(root) or commit_of(root, f"v{version}") is not None
+
+
+def faults_of_build(root: Path) -> list[str]:
+    """Return where a checkout is not the release that it claims to be, in words.
+
+    The version of the package, the dated section of CHANGELOG.md, the frozen migrations and the
+    version's tag, where there is one, must be those of one commit.
+    """
+    version, days = version_of(root), _released_in(root)
+    tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
+    faults = [*_faults_of_tree(root), *faults_of_version(root)]
+    if not days.get(version):
+        faults.append(f"CHANGELOG.md has no dated section of {version}")
+    if later := [name for name in days if numbers_of(name) > numbers_of(version)]:
+        faults.append(f"CHANGELOG.md has {later[0]}, which comes after {version}")
+    for migrations in engines_of(root):
+        found, script = _examined(migrations)
+        if script is not None:
+            found.append(f"{migration_files(migrations)[-1].name} is not frozen")
+        faults += [f"{migrations.name}: {fault}" for fault in found]
+    if tag not in (None, head):
+        faults.append(
+            f"v{version} is the commit {str(tag)[:12]}, and this is {str(head)[:12]}:"
+            f" git checkout v{version}, or make next"
+        )
+    return faults
+
+
+def commit_of(root: Path, name: str) -> str | None:
+    """Return the commit that a tag or another name of git's stands for, None if there is none."""
+    words = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def _released_in(root: Path) -> dict[str, str]:
+    return released_versions((root / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
 def _examined(migrations: Path) -> tuple[list[str], str | None]:
