@@ -7,12 +7,12 @@ holds every text once.
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import rowq
 from generate.long_description import REPOSITORY, repository_of
-from generate.release import ROOT, SUMS, digest_of, faults_of_build, is_claimed
+from generate.release import ROOT, faults_of_build, is_claimed
+from generate.sums import SUMS, sums_of, write_sums
 from generate.version import faults_of_version, version_of
 from rowq import migrate
 
@@ -58,12 +58,6 @@ def packages() -> tuple[str, str]:
     return f"rowq-{rowq.__version__}-py3-none-any.whl", f"rowq-{rowq.__version__}.tar.gz"
 
 
-def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Write the sums of files in a folder, as sha256sum --check reads them."""
-    lines = [f"{digest_of(folder / name)}  {name}\n" for name in sorted(names)]
-    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
 def write_dist(folder: Path = FOLDER) -> None:
     """Write all of it into a folder, in the place of an earlier release's files.
 
@@ -75,7 +69,7 @@ def write_dist(folder: Path = FOLDER) -> None:
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     write_scripts(folder)
     names = [*packages(), *scripts()]
-    write_sums(folder, names)
+    write_sums(folder, sums_of(folder, names))
     for name in sorted([*names, SUMS]):
         print(f"{name}: written")
 

@@ -8,7 +8,6 @@ nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
 All of it is written, or nothing and every reason said.
 """
 
-import hashlib
 import subprocess
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
@@ -17,6 +16,8 @@ from pathlib import Path
 from generate.changelog import dated, faults_of_changelog, numbers_of, released_versions
 from generate.compatible import faults_of_next
 from generate.files import stale_files
+from generate.replaced import faults_of_replaced, release_replaced
+from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from generate.version import engines_of, faults_of_version, version_of
 from rowq.engines import part_of
 from rowq.migrate.errors import MigrationError
@@ -33,7 +34,6 @@ from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources, sources_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SUMS = "SHA256SUMS"
 
 _AFTERWARDS = """\
 Next: make verify
@@ -44,18 +44,6 @@ Next: make verify
 
 class ReleasedError(Exception):
     """The newest migration is released and never changes; the next one must be begun first."""
-
-
-def released(migrations: Path) -> dict[str, str]:
-    """Return name and sum of every released file of an engine."""
-    sums = migrations / SUMS
-    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
-    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def require_migration(migrations: Path) -> None:
@@ -111,7 +99,7 @@ def release(migrations: Path) -> Path | None:
 
 def faults_of_released(migrations: Path) -> list[str]:
     """Return where an engine's released files are not as they were released, in words."""
-    sums, faults = released(migrations), []
+    sums, faults = read_sums(migrations), []
     for name, digest in sums.items():
         if not (migrations / name).exists():
             faults.append(f"{name} is released and gone")
@@ -148,6 +136,7 @@ def release_all(
         *_faults_of_tree(root),
         *faults_of_version(root),
         *faults_of_changelog(text, version),
+        *faults_of_replaced(root),
         *(f"{name} is not fresh: make generate" for name in stale()),
     ]
     scripts: dict[Path, str | None] = {}
@@ -159,6 +148,7 @@ def release_all(
     for migrations, script in scripts.items():
         written = _write(migrations, script).name if script else "nothing new to release"
         print(f"{migrations.name}: {written}")
+    print(f"{release_replaced(root)}: written")
     day = day or datetime.now(UTC).date()
     changelog.write_text(dated(text, version, day), encoding="utf-8", newline="\n")
     print(f"CHANGELOG.md: {version} - {day}")
@@ -179,7 +169,7 @@ def faults_of_build(root: Path) -> list[str]:
     """
     version, days = version_of(root), _released_in(root)
     tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
-    faults = [*_faults_of_tree(root), *faults_of_version(root)]
+    faults = [*_faults_of_tree(root), *faults_of_version(root), *faults_of_replaced(root)]
     if not days.get(version):
         faults.append(f"CHANGELOG.md has no dated section of {version}")
     if later := [name for name in days if numbers_of(name) > numbers_of(version)]:
@@ -231,8 +221,6 @@ def _faults_of_tree(root: Path) -> list[str]:
 def _write(migrations: Path, script: str) -> Path:
     newest = migration_files(migrations)[-1]
     script_of(newest).write_text(script, encoding="utf-8", newline="\n")
-    sums = released(migrations)
-    sums |= {path.name: digest_of(path) for path in (newest, script_of(newest))}
-    text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-    (migrations / SUMS).write_text(text, encoding="utf-8", newline="\n")
+    sums = sums_of(migrations, [newest.name, script_of(newest).name])
+    write_sums(migrations, read_sums(migrations) | sums)
     return script_of(newest)
