@@ -216,7 +216,7 @@ def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path
         begin(checkout, version, "more-settings")
     assert git(checkout, "status", "--porcelain") == ""
 
-    written = begin(checkout, "7.0.0", "more-settings")
+    *written, of_django = begin(checkout, "7.0.0", "more-settings")
     assert [path.parent.name for path in written] == ENGINES
     assert version_of(checkout) == "7.0.0"
     assert faults_of_version(checkout) == []
@@ -224,6 +224,10 @@ def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path
         numbered = read_release(path.parent).get(number_of(path))
         assert (numbered.rowq_version, numbered.number) == ("7.0.0", 2)
         assert numbered.id.endswith("-0002-more-settings")
+    assert of_django.name == "0002_more_settings.py"
+    text = of_django.read_text(encoding="utf-8")
+    assert '(("rowq", "0001_first_release"),)' in text
+    assert "RunRowqMigration(2)" in text
     with pytest.raises(SystemExit, match=r"7\.0\.0 is not released yet"):
         begin(checkout, "8.0.0", "more")
 
@@ -264,6 +268,13 @@ def test_a_changelog_gets_a_section_once_and_in_order() -> None:
         "has 0.10.0, which comes after 0.9.0"
         in faults_of_changelog(dated(more, "0.10.0", DAY), "0.9.0")[0]
     )
+
+
+def test_django_has_a_migration_for_each_of_rowq_s() -> None:
+    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    own = migration_files(ROOT / "migrations" / "postgres")
+    names = [path.stem.partition("-")[2].replace("-", "_") for path in own]
+    assert sorted(path.stem for path in folder.glob("[0-9]*.py")) == names
 
 
 def test_this_changelog_can_be_released_or_was() -> None:
