@@ -35,6 +35,8 @@ _IDS = {"free", "ids", "message_ids", "finished", "parts", "rest", "taken", "unk
 _INTO = re.compile(r"\binto\s+[pv]_\w+(\s*,\s*[pv]_\w+)*")
 _TABLE = re.compile(r"\b(?:from|join|update|into)\s+rowq\.(\w+)(?:\s+([a-z])\b)?")
 _EXPLAINED = ("select", "delete", "update", "insert", "with")
+_NOT_READ = "Impossible ON condition"
+"""What MySQL says of a table in an outer join whose condition is false whatever the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
     return [
         Access(statement, names[line["table"]], line["type"], line["key"], line["extra"] or "")
         for line in lines
-        if line["table"] in names and line["type"] is not None
+        if line["table"] in names and line["type"] is not None and line["extra"] != _NOT_READ
     ]
 
 
