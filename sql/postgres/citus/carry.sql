@@ -46,24 +46,25 @@ end;
 $$;
 
 -- Where a call arrives is looked at on the node where it arrives: Citus runs a function where it is
--- called, without a word, while it does not carry calls to the node that it is for.
+-- called, without a word, while it does not carry calls to the node that it is for. Plans are kept,
+-- though whoever carries a call has said otherwise: this runs with every call.
 create or replace function rowq_citus.is_here(p_name text)
 returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 -- routine   is_here
 -- purpose   Whether a name belongs to this node, as far as this node knows.
 declare
-    -- Inside of the query it would be called for each placement.
+    -- Inside of a query it would be called for each placement.
     v_shard constant bigint := get_shard_id_for_distribution_column('rowq_citus.route', p_name);
+    v_place integer;
+    v_here  integer;
 begin
-    return exists (
-        select
-        from pg_dist_placement p
-        join pg_dist_local_group g on g.groupid = p.groupid
-        where p.shardid = v_shard
-    );
+    select p.groupid into v_place from pg_dist_placement p where p.shardid = v_shard;
+    select g.groupid into v_here from pg_dist_local_group g;
+    return coalesce(v_place = v_here, false);
 end;
 $$;
 
@@ -73,7 +74,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_arrival
--- purpose   Refuse a call that was carried to another node than the queue's name belongs to.
+-- purpose   Refuse a call that runs on another node than the one that the queue's name belongs to.
 begin
     if not rowq_citus.is_here(p_queue_name) then
         raise exception 'RQ706 wrong_node: the call has not reached the node that has queue %',
@@ -106,6 +107,7 @@ create or replace function rowq_citus.groups()
 returns integer[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 -- routine   groups
 -- purpose   The nodes that names belong to, as far as this node knows, by Citus' numbers of them.
@@ -124,6 +126,7 @@ create or replace function rowq_citus.nodes()
 returns table (node_key text, node_group integer, node_name text, node_groups integer[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 -- routine   nodes
 -- purpose   The nodes that names belong to, each with a name that belongs to it, and all of them.
