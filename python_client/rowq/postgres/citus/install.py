@@ -12,7 +12,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.errors import RoutedDatabase
 from rowq.migrate.refusals import refusals
 from rowq.migrate.release import Release
-from rowq.postgres.citus.nodes import Node, nodes_of, require_node, session_on
+from rowq.postgres.citus.nodes import SAFE_PATH, Node, nodes_of, require_node, session_on
 from rowq.postgres.citus.places import carries, misplaced
 from rowq.postgres.citus.scripts import CARRY, DISTRIBUTE, ROUTE, UNROUTE, script
 from rowq.postgres.install import Installer
@@ -52,6 +52,7 @@ class _NodeInstaller(Installer):
         except RoutedDatabase:
             self.engine.close(driver_connection)
             raise
+        driver_connection.execute(SAFE_PATH)
         driver_connection.execute(_BY_ITSELF)
         super().use(driver_connection)
 

@@ -8,6 +8,10 @@ from typing import Any
 from rowq.engines import engine_for_url
 from rowq.migrate.errors import MissingPrivilege, RoutedDatabase
 
+SAFE_PATH = "set search_path = pg_catalog, pg_temp"
+"""Names are looked for in pg_catalog alone: anybody who may create in another schema could have
+made an operator there, which would run as the superuser whose session it is."""
+
 _ADDRESS = {"host", "hostaddr", "port"}
 _CITUS = "select count(*) = 1 from pg_catalog.pg_extension where extname = 'citus'"
 _SUPERUSER = "select rolsuper from pg_catalog.pg_roles where rolname = session_user"
@@ -119,10 +123,7 @@ def url_of(url: str, host: str, port: int) -> str:
 
 @contextmanager
 def session(url: str) -> Iterator[Any]:
-    """Open a session on a node, in autocommit, and close it in the end.
-
-    Names are looked for in pg_catalog alone: the session is a superuser's, and anybody who may
-    create in another schema could have made an operator there.
+    """Open a session with a safe path on a node, in autocommit, and close it in the end.
 
     Raises:
         CannotConnect: the node could not be reached.
@@ -130,7 +131,7 @@ def session(url: str) -> Iterator[Any]:
     engine = engine_for_url(url)
     connection = engine.connect(url)
     try:
-        connection.execute("set search_path = pg_catalog, pg_temp")
+        connection.execute(SAFE_PATH)
         yield connection
     finally:
         engine.close(connection)
