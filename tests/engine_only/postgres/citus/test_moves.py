@@ -93,9 +93,12 @@ def test_a_node_goes_and_comes_back(moving: Connection, empty_cluster: str) -> N
     moving.execute("select citus_remove_node(%s, %s)", address(second))
     assert_each_is_asked_once(empty_cluster, names)
 
+    # It comes back as a new one.
+    with psycopg.connect(on_node(empty_cluster, second), autocommit=True) as there:
+        there.execute("set citus.enable_ddl_propagation to off")
+        for schema in ("rowq", "rowq_node", "rowq_citus"):
+            there.execute(f"drop schema if exists {schema} cascade")
     moving.execute("select citus_add_node(%s, %s)", address(second))
-    install(empty_cluster)
-    assert_each_is_asked_once(empty_cluster, names)
     moved = moving.execute(
         "select shardid from pg_dist_placement where shardid <> all(%s) order by 1 limit 2",
         [[shard for _, _, shard in moving.execute(SHARDS, [list(names)])]],
@@ -105,6 +108,15 @@ def test_a_node_goes_and_comes_back(moving: Connection, empty_cluster: str) -> N
             "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
             [shard, *address(first), *address(second)],
         )
+    (kept,) = names
+    before = call_one(moving, "queue_stats", queue_name=kept).ready
+    with pytest.raises(psycopg.Error, match="does not exist"):
+        call(moving, "publish", topic="t", body="x")
+    assert call_one(moving, "queue_stats", queue_name=kept).ready == before
+    assert ("run rowq citus install",) in {one.problems for one in cluster_status(empty_cluster)}
+
+    install(empty_cluster)
+    assert_each_is_asked_once(empty_cluster, names)
     back = next(node for node in nodes_of(empty_cluster) if node.name == second.name)
     queues |= one_queue_on_each(moving, {back.group})
     assert_each_is_asked_once(empty_cluster, set(queues.values()))
