@@ -3,8 +3,8 @@
 -- carry.sql has run on all of them and distribute.sql on the coordinator. unroute.sql takes it
 -- back, and runs before a migration.
 --
--- A session that says "set rowq.here = 'on'" is answered by its own node alone, and changes no queue
--- of another.
+-- A session that says "set rowq.here = 'on'" is answered by its own node alone, and changes no
+-- queue of another.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
