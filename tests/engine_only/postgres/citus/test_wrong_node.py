@@ -42,12 +42,16 @@ def contents(session: Connection) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def out_of_sync(session: Connection, node: Node) -> Iterator[None]:
-    """Have a session's node believe that another one's metadata are not in sync."""
+def out_of_sync(open_node: Open, asked: Node, node: Node) -> Iterator[None]:
+    """Have a node believe that another one's metadata are not in sync."""
     change = "update pg_dist_node set metadatasynced = %s where groupid = %s"
+    session = open_node(asked)
     session.execute(change, [False, node.group])
     try:
-        yield
+        # Citus looks from time to time, and mends it, unless somebody has the table.
+        with session.transaction():
+            session.execute("lock table pg_dist_node in share mode")
+            yield
     finally:
         session.execute(change, [True, node.group])
 
@@ -63,12 +67,13 @@ def test_a_call_that_citus_does_not_carry_is_refused_and_changes_nothing(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, asked: str
 ) -> None:
     lost, other = workers
-    session = open_node(nodes[0] if asked == "coordinator" else other)
+    place = nodes[0] if asked == "coordinator" else other
+    session = open_node(place)
     every = [open_node(node) for node in nodes]
     for name in workers.values():
         call_one(session, "bind_topic", queue_name=name, topic_pattern="t")
     before = [contents(one) for one in every]
-    with out_of_sync(session, lost):
+    with out_of_sync(open_node, place, lost):
         for routine, arguments in CHANGES.items():
             refused(session, "RQ706", routine, queue_name=workers[lost], **arguments)
         refused(session, "RQ706", "publish", topic="t", body="x")
@@ -124,7 +129,7 @@ def test_the_client_has_a_class_for_it(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
 ) -> None:
     lost, name = next(iter(workers.items()))
-    with rowq.connect(routed_url) as queue, out_of_sync(open_node(nodes[0]), lost):
+    with rowq.connect(routed_url) as queue, out_of_sync(open_node, nodes[0], lost):
         with pytest.raises(rowq.WrongNode, match="RQ706 wrong_node") as refusal:
             queue.enqueue(name, "x")
         assert refusal.value.retryable
@@ -158,7 +163,7 @@ def test_status_tells_of_a_node_whose_metadata_are_not_in_sync(
     nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
 ) -> None:
     lost = next(iter(workers))
-    with out_of_sync(open_node(nodes[0]), lost):
+    with out_of_sync(open_node, nodes[0], lost):
         problems = {one.node: one.problems for one in cluster_status(routed_url)}
         assert [text for text in problems[lost.name] if "not in sync" in text]
     assert {one.problems for one in cluster_status(routed_url)} == {()}
