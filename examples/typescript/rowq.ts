@@ -507,7 +507,7 @@ export interface Routines {
         given: Given<"queue_name" | "topic_pattern">;
         row: Row<"queue_name" | "outcome", "topic_pattern"> & { outcome: "unbound" | "not_bound" };
     };
-    /** Delete waiting messages, ready and delayed; leased ones stay with their workers. */
+    /** Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers. */
     purge_queue: {
         given: Given<"queue_name", "include_dead" | "max_messages">;
         row: Row<never, "removed">;
@@ -702,8 +702,8 @@ export interface Routines {
         row: Row<never, "tick">;
     };
     /**
-     * All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive.
-     * Call it about once a second.
+     * All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors,
+     * archive, results, history. Call it about once a second.
      */
     maintain: {
         given: Given<never, "queue_name" | "batch_size">;

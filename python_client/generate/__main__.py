@@ -7,7 +7,7 @@ python -m generate next VERSION [NAME]
 import argparse
 
 from generate.begin import begin_all
-from generate.dist import write_dist
+from generate.dist import make_dist
 from generate.files import write_all
 from generate.release import release_all
 
@@ -26,7 +26,7 @@ def main() -> None:
         case "release":
             release_all()
         case "dist":
-            write_dist()
+            make_dist()
         case "next":
             begin_all(given.version, given.name)
         case _:

@@ -23,6 +23,21 @@ __rowq_version__ = "{version}"
 
 frozen(__file__)
 '''
+_DJANGO = Path("python_client/rowq/django/migrations")
+_OF_DJANGO = '''\
+"""Version {version}: what it brings is in CHANGELOG.md."""
+
+from django.db import migrations
+
+from rowq.django.operations import RunRowqMigration
+
+
+class Migration(migrations.Migration):  # type: ignore[misc]
+    """Migration {number} of rowq."""
+
+    dependencies = (("rowq", "{before}"),)
+    operations = (RunRowqMigration({number}),)
+'''
 
 
 def begin_all(version: str, name: str = "") -> None:
@@ -42,7 +57,7 @@ def begin(root: Path, version: str, name: str = "") -> list[Path]:
             changes nothing in the database.
 
     Returns:
-        The migrations that were written.
+        The migrations that were written, Django's last.
 
     Raises:
         SystemExit: the version before is not released, or the new one does not come after it;
@@ -59,7 +74,21 @@ def begin(root: Path, version: str, name: str = "") -> list[Path]:
         text = _MIGRATION.format(version=version, before=before.stem)
         path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
-    return written
+    return [*written, _for_django(root, version, written[0], newest)] if written else []
+
+
+def _for_django(root: Path, version: str, migration: Path, newest: dict[Path, Path]) -> Path:
+    """Write the migration by which Django runs rowq's own, and return it."""
+    names = [_name_on_django(path) for path in (newest[migration.parent], migration)]
+    text = _OF_DJANGO.format(version=version, number=number_of(migration), before=names[0])
+    path = root / _DJANGO / f"{names[1]}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def _name_on_django(migration: Path) -> str:
+    return migration.stem.partition("-")[2].replace("-", "_")
 
 
 def _fault(root: Path, version: str, name: str, newest: list[Path]) -> str | None:

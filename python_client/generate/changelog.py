@@ -31,7 +31,7 @@ def faults_of_changelog(text: str, version: str) -> list[str]:
         ]
     if later := [name for name in sections if numbers_of(name) > numbers_of(version)]:
         return [f"CHANGELOG.md has {later[0]}, which comes after {version}"]
-    if not _ENTRY.search(_unreleased(text)):
+    if not _ENTRY.search(unreleased(text)):
         return [
             f"CHANGELOG.md has no line below {UNRELEASED}: write there what is new in {version}"
         ]
@@ -50,7 +50,7 @@ def dated(text: str, version: str, day: date) -> str:
     return text.replace(f"{UNRELEASED}\n", heading, 1)
 
 
-def _unreleased(text: str) -> str:
+def unreleased(text: str) -> str:
     """Return what stands below the heading of what is unreleased."""
     rest = text.partition(f"\n{UNRELEASED}\n")[2]
     following = _SECTION.search(rest)

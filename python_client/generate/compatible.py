@@ -1,9 +1,10 @@
-"""What a next version may not do to the released one, because somebody still calls what that had.
+"""What a next version may not do to a released one, because somebody still calls what that had.
 
 Sessions work on while rowq is upgraded: a call that is under way goes on with the text of its
 routine as it was, and calls helpers as they are now. On MariaDB and MySQL each file is replaced by
-itself, too. So routines and helpers keep their parameters and results, and a helper stays for one
-version after its last call. All of it is seen in the texts; no database is needed.
+itself, too. A database may come from any release in one go, within a second. So routines and
+helpers keep their parameters and results, and a helper that a release has called stays. All of it
+is seen in the texts; no database is needed.
 """
 
 import re
@@ -49,9 +50,12 @@ def faults_of_next(migrations: Path) -> list[str]:
         if part.kind == "statement"
     )
     engine, since = migrations.name, released[-1].stem
+    every: dict[str, Files] = {
+        path.stem: files_after(migrations, number_of(path)) for path in released
+    }
     return [
         *_changed_signatures(engine, since, then, today),
-        *_gone(since, then, today),
+        *_gone(every, today),
         *_tables(newest.name, statements, then, today),
     ]
 
@@ -77,20 +81,29 @@ def _changed_signatures(engine: str, since: str, then: Files, today: Files) -> I
                 )
 
 
-def _gone(since: str, then: Files, today: Files) -> Iterator[str]:
+def _gone(every: dict[str, Files], today: Files) -> Iterator[str]:
+    """Yield what is gone and needed, by the files after each release, the oldest first."""
+    since, then = list(every.items())[-1]
     for path in sorted(then.keys() - today.keys()):
         room = path.partition("/")[0]
         if room in ("routines", "overloads"):
             yield f"{path} of {since} is gone: callers need it, so a routine never goes"
-        elif room != "tables":
-            names = "|".join(name for _, name in created(then[path]))
-            called = re.compile(rf"\b(?:{names})\b")
-            users = [one for one, text in then.items() if one != path and called.search(text)]
-            if names and users:
-                yield (
-                    f"{path} is gone, but {users[0]} of {since} calls it, and a call may be under"
-                    " way: leave it for one version more"
-                )
+        elif room != "tables" and (caller := _newest_caller(path, then[path], every)):
+            yield (
+                f"{path} is gone, but {caller} calls it, and a call may be under way where a"
+                " database comes from that release: leave it"
+            )
+
+
+def _newest_caller(path: str, text: str, every: dict[str, Files]) -> str | None:
+    """Return the file that calls what another one creates, and its newest release; None if none."""
+    names = "|".join(name for _, name in created(text))
+    called = re.compile(rf"\b(?:{names})\b")
+    for release, files in reversed(every.items()):
+        for user, calling in files.items():
+            if names and user != path and called.search(calling):
+                return f"{user} of {release}"
+    return None
 
 
 def _tables(migration: str, statements: str, then: Files, today: Files) -> Iterator[str]:

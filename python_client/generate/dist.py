@@ -7,12 +7,13 @@ holds every text once.
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import rowq
 from generate.long_description import REPOSITORY, repository_of
-from generate.release import ROOT, SUMS, digest_of, left_to_release
+from generate.release import ROOT, faults_of_build, is_claimed
+from generate.sums import SUMS, sums_of, write_sums
+from generate.version import faults_of_version, version_of
 from rowq import migrate
 
 FOLDER = ROOT / "dist"
@@ -57,12 +58,6 @@ def packages() -> tuple[str, str]:
     return f"rowq-{rowq.__version__}-py3-none-any.whl", f"rowq-{rowq.__version__}.tar.gz"
 
 
-def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Write the sums of files in a folder, as sha256sum --check reads them."""
-    lines = [f"{digest_of(folder / name)}  {name}\n" for name in sorted(names)]
-    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
 def write_dist(folder: Path = FOLDER) -> None:
     """Write all of it into a folder, in the place of an earlier release's files.
 
@@ -74,10 +69,32 @@ def write_dist(folder: Path = FOLDER) -> None:
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     write_scripts(folder)
     names = [*packages(), *scripts()]
-    write_sums(folder, names)
+    write_sums(folder, sums_of(folder, names))
     for name in sorted([*names, SUMS]):
         print(f"{name}: written")
-    for reason in left_to_release(ROOT):
+
+
+def refuse_what_is_no_release(root: Path) -> None:
+    """Raise SystemExit if a checkout is not what its version says.
+
+    Where CHANGELOG.md or a tag says that the version is released, this must be that release. Where
+    none does, the version must at least be the same in all places.
+    """
+    faults = faults_of_build(root) if is_claimed(root) else faults_of_version(root)
+    if faults:
+        raise SystemExit("\n".join(["Nothing was built:", *faults]))
+
+
+def make_dist() -> None:
+    """Write all of it into dist, and say what keeps it from being given away.
+
+    Raises:
+        SystemExit: this checkout is not what its version says; nothing was written.
+    """
+    refuse_what_is_no_release(ROOT)
+    write_dist()
+    if not is_claimed(ROOT):
+        reason = f"{version_of(ROOT)} is not released: make release"
         print(f"for trying only, not to be given away: {reason}")
     if repository_of(ROOT) is None:
         print(

@@ -8,15 +8,16 @@ nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
 All of it is written, or nothing and every reason said.
 """
 
-import hashlib
 import subprocess
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from generate.changelog import dated, faults_of_changelog, released_versions
+from generate.changelog import dated, faults_of_changelog, numbers_of, released_versions
 from generate.compatible import faults_of_next
 from generate.files import stale_files
+from generate.replaced import faults_of_replaced, release_replaced
+from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from generate.version import engines_of, faults_of_version, version_of
 from rowq.engines import part_of
 from rowq.migrate.errors import MigrationError
@@ -33,7 +34,6 @@ from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources, sources_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SUMS = "SHA256SUMS"
 
 _AFTERWARDS = """\
 Next: make verify
@@ -44,18 +44,6 @@ Next: make verify
 
 class ReleasedError(Exception):
     """The newest migration is released and never changes; the next one must be begun first."""
-
-
-def released(migrations: Path) -> dict[str, str]:
-    """Return name and sum of every released file of an engine."""
-    sums = migrations / SUMS
-    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
-    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def require_migration(migrations: Path) -> None:
@@ -111,7 +99,7 @@ def release(migrations: Path) -> Path | None:
 
 def faults_of_released(migrations: Path) -> list[str]:
     """Return where an engine's released files are not as they were released, in words."""
-    sums, faults = released(migrations), []
+    sums, faults = read_sums(migrations), []
     for name, digest in sums.items():
         if not (migrations / name).exists():
             faults.append(f"{name} is released and gone")
@@ -148,6 +136,7 @@ def release_all(
         *_faults_of_tree(root),
         *faults_of_version(root),
         *faults_of_changelog(text, version),
+        *faults_of_replaced(root),
         *(f"{name} is not fresh: make generate" for name in stale()),
     ]
     scripts: dict[Path, str | None] = {}
@@ -159,19 +148,54 @@ def release_all(
     for migrations, script in scripts.items():
         written = _write(migrations, script).name if script else "nothing new to release"
         print(f"{migrations.name}: {written}")
+    print(f"{release_replaced(root)}: written")
     day = day or datetime.now(UTC).date()
     changelog.write_text(dated(text, version, day), encoding="utf-8", newline="\n")
     print(f"CHANGELOG.md: {version} - {day}")
     print(_AFTERWARDS.format(version=version), end="")
 
 
-def left_to_release(root: Path) -> list[str]:
-    """Return why what is built from a checkout is not the release that it is named after."""
+def is_claimed(root: Path) -> bool:
+    """Return whether a checkout says that its version is released: by CHANGELOG.md, or by a tag."""
     version = version_of(root)
-    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest = [migration_files(migrations)[-1] for migrations in engines_of(root)]
-    is_frozen = version in released_versions(text) and all(map(is_released, newest))
-    return _faults_of_tree(root) if is_frozen else [f"{version} is not released: make release"]
+    return version in _released_in(root) or commit_of(root, f"v{version}") is not None
+
+
+def faults_of_build(root: Path) -> list[str]:
+    """Return where a checkout is not the release that it claims to be, in words.
+
+    The version of the package, the dated section of CHANGELOG.md, the frozen migrations and the
+    version's tag, where there is one, must be those of one commit.
+    """
+    version, days = version_of(root), _released_in(root)
+    tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
+    faults = [*_faults_of_tree(root), *faults_of_version(root), *faults_of_replaced(root)]
+    if not days.get(version):
+        faults.append(f"CHANGELOG.md has no dated section of {version}")
+    if later := [name for name in days if numbers_of(name) > numbers_of(version)]:
+        faults.append(f"CHANGELOG.md has {later[0]}, which comes after {version}")
+    for migrations in engines_of(root):
+        found, script = _examined(migrations)
+        if script is not None:
+            found.append(f"{migration_files(migrations)[-1].name} is not frozen")
+        faults += [f"{migrations.name}: {fault}" for fault in found]
+    if tag not in (None, head):
+        faults.append(
+            f"v{version} is the commit {str(tag)[:12]}, and this is {str(head)[:12]}:"
+            f" git checkout v{version}, or make next"
+        )
+    return faults
+
+
+def commit_of(root: Path, name: str) -> str | None:
+    """Return the commit that a tag or another name of git's stands for, None if there is none."""
+    words = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def _released_in(root: Path) -> dict[str, str]:
+    return released_versions((root / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
 def _examined(migrations: Path) -> tuple[list[str], str | None]:
@@ -197,8 +221,6 @@ def _faults_of_tree(root: Path) -> list[str]:
 def _write(migrations: Path, script: str) -> Path:
     newest = migration_files(migrations)[-1]
     script_of(newest).write_text(script, encoding="utf-8", newline="\n")
-    sums = released(migrations)
-    sums |= {path.name: digest_of(path) for path in (newest, script_of(newest))}
-    text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-    (migrations / SUMS).write_text(text, encoding="utf-8", newline="\n")
+    sums = sums_of(migrations, [newest.name, script_of(newest).name])
+    write_sums(migrations, read_sums(migrations) | sums)
     return script_of(newest)

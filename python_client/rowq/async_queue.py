@@ -268,7 +268,10 @@ class AsyncQueue:
     async def purge_queue(
         self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
     ) -> PurgedQueue:
-        """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+        """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+
+        On MariaDB and MySQL raises QueueBusy as `cancel` does.
+        """
         row = await self._row(
             "purge_queue",
             queue_name=queue_name,
@@ -552,7 +555,8 @@ class AsyncQueue:
         With `leased` also those that a worker holds: it is told at its next heartbeat, and the
         message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
         "requested" (a worker holds it, and is told), "leased" (a worker holds it; with `leased`,
-        another session is at work on its claim: ask again), "not_found".
+        another session is at work on its claim: ask again), "not_found". On MariaDB and MySQL
+        raises QueueBusy where a producer that has just named a message does not end in time.
         """
         rows = await self._rows(
             "cancel", queue_name=queue_name, message_ids=message_ids, leased=leased or None
@@ -576,7 +580,8 @@ class AsyncQueue:
         At least one filter is required. A call looks at up to `max_messages` messages in the order
         of their ids, after `after_message_id`: call again with that of the answer until it is None.
         `header_name` is a header of the first level, `header_value` the text of its string, or its
-        whole number, true or false as JSON writes them.
+        whole number, true or false as JSON writes them. On MariaDB and MySQL raises QueueBusy as
+        `cancel` does.
         """
         row = await self._row(
             "cancel_many",

@@ -109,8 +109,7 @@ go
 :r internal/maintain.sql
 :r internal/maintain_archive.sql
 :r internal/maintain_delivery.sql
-:r internal/maintain_history.sql
-:r internal/maintain_results.sql
+:r internal/maintain_kept.sql
 :r internal/moment_of_local.sql
 :r internal/move_floor.sql
 :r internal/next_cron.sql

@@ -128,7 +128,7 @@ def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> 
     every = LENGTH > 1 or bool(readers)
     rounds = [*(tables if every else ["message", "claim"]), "queue", "meta"]
     left = set(stand.routines) - READS_NO_TABLE
-    # A drop_queue gives up after 55 ms, on a loaded machine before all others have stopped: what is
+    # A drop_queue gives up after 47 ms, on a loaded machine before all others have stopped: what is
     # left after the other rounds has the first table for itself.
     for table in [*rounds, "queue"]:
         calls = stand.prepare(sorted(stand.routines if LENGTH > 1 else left), drawn)

@@ -20,6 +20,8 @@ from rowq.migrate import (
 from rowq.resources import sql_directory
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM
+from tests.engines.base import Server
+from tests.helpers.releases import NEWEST, copied_without_history, use_released
 
 
 def test_a_database_is_installed_looked_at_and_left_as_it_was(
@@ -103,8 +105,13 @@ def test_rollback_refuses_to_throw_messages_away_unless_forced(
 
 
 def test_rollback_without_to_only_says_what_would_go(
-    empty_database: str, run_without_database: Run
+    server: Server,
+    empty_database: str,
+    run_without_database: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    use_released(copied_without_history(tmp_path, server.engine), monkeypatch)
     nothing = run_without_database("rollback", url=empty_database)
     assert (nothing.code, nothing.out) == (ExitCode.USAGE, "Nothing is installed.\n")
 
@@ -128,7 +135,7 @@ def test_rollback_without_to_only_says_what_would_go(
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "installed"), [("n", ExitCode.REFUSED, 1), ("y", ExitCode.DONE, 0)]
+    ("answer", "code", "installed"), [("n", ExitCode.REFUSED, NEWEST), ("y", ExitCode.DONE, 0)]
 )
 def test_on_a_terminal_rollback_asks_and_does_as_it_is_told(
     empty_database: str, run_without_database: Run, answer: str, code: int, installed: int

@@ -43,6 +43,17 @@ def test_a_new_queue_is_in_good_health(
 
 
 @pytest.mark.promise("P19")
+def test_what_is_kept_for_a_hundred_years_is_in_good_health(
+    connection: Connection, queue: CheckedQueue
+) -> None:
+    queue.call("alter_queue", archive_days=36500, history_days=36500)
+    queue.enqueue("a")
+    claim = queue.call("dequeue_fast")[0].claim_id
+    queue.call("complete", claim_id=claim)
+    assert check(connection, "overdue_history", queue.name).value == 0
+
+
+@pytest.mark.promise("P19")
 def test_every_check_has_a_status_a_figure_and_a_sentence(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     for row in call(queue.connection, "health"):

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import SUMS, release
+from generate import replaced
+from generate.release import release
+from generate.sums import SUMS
+from generate.version import write_version
 from rowq.migrate.frozen import migration_files, number_of, script_of
+from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources_of
 from rowq.resources import migrations_directory, sql_directory
 
@@ -117,9 +121,11 @@ def checkout_without_history(folder: Path, engines: list[str]) -> Path:
     """
     for engine in engines:
         copied_without_history(folder, engine)
+    (folder / replaced.FOLDER / SUMS).unlink(missing_ok=True)
     for name in ("pyproject.toml", "python_client/rowq/__init__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(sql_directory().parent / name, folder / name)
+    write_version(folder, read_release(folder / "migrations" / engines[0]).get(1).rowq_version)
     changelog = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A queue.\n"
     (folder / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
     (folder / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")

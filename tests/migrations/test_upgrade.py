@@ -61,6 +61,20 @@ def test_a_rollback_goes_one_step_back_to_what_was_there_before(
     ]
 
 
+def test_a_rollback_to_nothing_that_is_refused_changes_nothing(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("select rowq.create_queue('orders')")
+    session.execute("select rowq.enqueue('orders', 'hello')")
+    before = snapshot(session)
+    with pytest.raises(migrate.MessagesLeft):
+        migrate.rollback(empty_database, to=0)
+    assert snapshot(session) == before
+    assert migrate.status(empty_database).installed == 2
+    assert migrate.rollback(empty_database, to=0, force=True).rolled_back == (2, 1)
+
+
 def test_rollback_to_a_number_stops_there(empty_database: str) -> None:
     migrate.migrate(empty_database)
     assert migrate.rollback(empty_database, to=2).rolled_back == ()

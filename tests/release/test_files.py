@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 import rowq
 from generate.dist import HOW_TO_RUN, write_dist
-from generate.release import SUMS
+from generate.sums import SUMS
 from tests.engines.base import TO_RUN, Server, wait_until
 from tests.engines.postgres.psql import psql_program
 from tests.helpers.releases import EVERY

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from generate.changelog import released_versions
-from generate.release import SUMS
+from generate.sums import SUMS
 from generate.version import engines_of, version_of
 from rowq import migrate
 from rowq.migrate.frozen import is_released, migration_files

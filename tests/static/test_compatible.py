@@ -8,7 +8,13 @@ from generate.compatible import faults_of_next, signatures
 from generate.release import release
 from rowq.migrate.frozen import migration_files
 from rowq.migrate.sources import sources, sources_of
-from tests.helpers.releases import COLUMN, begin_next, change_everything, copied_without_history
+from tests.helpers.releases import (
+    COLUMN,
+    begin_next,
+    change_everything,
+    change_sources,
+    copied_without_history,
+)
 from tests.static.each import for_each
 from tests.static.sources import ENGINES, MIGRATIONS, SQL, code_files, object_name
 
@@ -104,7 +110,28 @@ def test_a_helper_that_the_version_before_calls_is_missed(migrations: Path) -> N
     remove(migrations, "internal/push_delayed.sql")
     (fault,) = faults_of_next(migrations)
     assert fault.startswith("internal/push_delayed.sql is gone, but ")
-    assert fault.endswith("leave it for one version more")
+    assert fault.endswith("where a database comes from that release: leave it")
+
+
+@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+def test_a_helper_that_an_earlier_version_called_is_missed_for_ever(migrations: Path) -> None:
+    """A database of the first release gets both upgrades within a second, with calls under way."""
+    change_sources(migrations)
+    helper = sources_of(migrations) / "internal" / "second.sql"
+    routine = sources_of(migrations) / "routines" / "peek.sql"
+    without = routine.read_text(encoding="utf-8")
+    # A name is taken for a call, wherever it stands.
+    routine.write_text(f"-- {object_name(helper)}\n{without}", encoding="utf-8")
+    calling = release(migrations)
+    assert calling is not None
+    begin_next(migrations, "calls-no-more")
+    routine.write_text(without, encoding="utf-8")
+    assert faults_of_next(migrations) == []
+    release(migrations)
+    begin_next(migrations, "drops")
+    remove(migrations, "internal/second.sql")
+    (fault,) = faults_of_next(migrations)
+    assert fault.startswith(f"internal/second.sql is gone, but routines/peek.sql of {calling.stem}")
 
 
 def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from trove_classifiers import classifiers
 
 import rowq
-from generate.dist import HOW_TO_RUN, scripts, write_scripts, write_sums
+from generate.dist import HOW_TO_RUN, scripts, write_scripts
 from generate.long_description import LongDescription, with_absolute_links
-from generate.release import SUMS, digest_of
+from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from rowq import migrate
 from tests.static.sources import ROOT
 
@@ -34,10 +34,10 @@ def test_a_script_is_what_rowq_sql_prints_below_a_line_for_who_has_only_the_file
 def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     write_scripts(tmp_path)
     (tmp_path / "rowq-notes.txt").write_text("not of a release", encoding="utf-8")
-    write_sums(tmp_path, scripts())
+    write_sums(tmp_path, sums_of(tmp_path, scripts()))
     lines = (tmp_path / SUMS).read_text(encoding="utf-8").splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    assert sums == {name: digest_of(tmp_path / name) for name in scripts()}
+    assert sums == {name: digest_of(tmp_path / name) for name in scripts()} == read_sums(tmp_path)
 
 
 def test_links_lead_to_the_files_of_the_version() -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from generate.release import (
-    SUMS,
     ReleasedError,
     faults_of_released,
     release,
-    released,
     require_migration,
 )
+from generate.sums import SUMS, read_sums
 from rowq.engines import part_of
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import (
@@ -68,7 +67,7 @@ def test_released_files_never_change(engine: str) -> None:
 def test_every_released_migration_has_the_sums_of_both_its_files(engine: str) -> None:
     files = [path for path in migration_files(MIGRATIONS / engine) if is_released(path)]
     names = {file.name for path in files for file in (path, script_of(path))}
-    assert released(MIGRATIONS / engine).keys() == names
+    assert read_sums(MIGRATIONS / engine).keys() == names
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -163,7 +162,7 @@ def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path)
     assert own == [("statement", ""), *files, ("file", GRANTS)]
     assert files_after(migrations, 2) == sources(sources_of(migrations))
     assert faults_of_released(migrations) == []
-    assert len(released(migrations)) == 4
+    assert len(read_sums(migrations)) == 4
     assert first.read_bytes() == was
 
 
@@ -201,7 +200,7 @@ def test_a_released_file_that_is_changed_or_missing_or_was_added_is_found(
     begin_next(migrations, "more")
     assert faults_of_released(migrations) == []
     first, more = migration_files(migrations)
-    assert set(released(migrations)) == {first.name, script_of(first).name}
+    assert set(read_sums(migrations)) == {first.name, script_of(first).name}
 
     text = read(script_of(first))
     script_of(first).write_text(text + "\n", encoding="utf-8")

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from generate import replaced
 from generate.begin import begin
-from generate.changelog import dated, faults_of_changelog, released_versions
+from generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
+from generate.dist import refuse_what_is_no_release
 from generate.files import stale_files
-from generate.release import SUMS, faults_of_released, left_to_release, release_all
+from generate.release import (
+    faults_of_build,
+    faults_of_released,
+    is_claimed,
+    release_all,
+)
+from generate.sums import SUMS
 from generate.version import faults_of_version, version_of, write_version
 from rowq.migrate.frozen import is_released, migration_files, number_of
 from rowq.migrate.release import read_release
@@ -44,6 +52,15 @@ def refusal_of(root: Path) -> list[str]:
     return reasons
 
 
+def reasons_against_building(root: Path) -> list[str]:
+    """Return the reasons for which nothing is built of a checkout."""
+    with pytest.raises(SystemExit) as refused:
+        refuse_what_is_no_release(root)
+    head, *reasons = str(refused.value).splitlines()
+    assert head == "Nothing was built:"
+    return reasons
+
+
 def test_the_version_is_the_same_wherever_it_is_written() -> None:
     assert faults_of_version(ROOT) == []
 
@@ -52,8 +69,9 @@ def test_a_release_dates_the_changelog_and_freezes_every_engine(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     version = version_of(checkout)
-    assert left_to_release(checkout) == [f"{version} is not released: make release"]
+    assert not is_claimed(checkout)
     release_of(checkout)
+    assert is_claimed(checkout)
     said = capsys.readouterr().out
     assert f"CHANGELOG.md: {version} - 2026-12-24" in said
     for engine in ENGINES:
@@ -67,9 +85,10 @@ def test_a_release_dates_the_changelog_and_freezes_every_engine(
     heading = f"## [Unreleased]\n\n## [{version}] - 2026-12-24\n\n### Added\n\n- A queue.\n"
     assert changelog == f"# Changelog\n\n{heading}"
 
-    assert "the tree is not clean" in left_to_release(checkout)[0]
+    (reason,) = faults_of_build(checkout)
+    assert reason.startswith("the tree is not clean")
     commit(checkout)
-    assert left_to_release(checkout) == []
+    assert faults_of_build(checkout) == []
     (reason,) = refusal_of(checkout)
     assert reason == (
         f"CHANGELOG.md has {version} as released on 2026-12-24: begin the next version by make next"
@@ -110,8 +129,78 @@ def test_a_release_refuses_where_a_released_file_has_changed(checkout: Path) -> 
     commit(checkout)
     release_of(checkout)
     commit(checkout)
-    assert left_to_release(checkout) == []
+    assert faults_of_build(checkout) == []
     assert list(released_versions(changelog.read_text("utf-8"))) == ["7.0.0", "0.1.0"]
+
+
+def test_nothing_is_built_that_is_not_the_release_that_it_is_named_after(checkout: Path) -> None:
+    version = version_of(checkout)
+    refuse_what_is_no_release(checkout)
+    git(checkout, "tag", f"v{version}")
+    assert reasons_against_building(checkout) == [
+        f"CHANGELOG.md has no dated section of {version}",
+        "mysql: my-0001-first-release.py is not frozen",
+        "postgres: pg-0001-first-release.py is not frozen",
+    ]
+    tagged = git(checkout, "rev-parse", "HEAD")[:12]
+    release_of(checkout)
+    commit(checkout)
+    head = git(checkout, "rev-parse", "HEAD")[:12]
+    assert reasons_against_building(checkout) == [
+        f"v{version} is the commit {tagged}, and this is {head}: git checkout v{version}, or make"
+        " next"
+    ]
+    git(checkout, "tag", "--force", f"v{version}")
+    refuse_what_is_no_release(checkout)
+
+    change_sources(checkout / "migrations" / "mysql")
+    changelog = checkout / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    changelog.write_text(f"{text}\n## [9.0.0] - 2026-12-25\n\n- More.\n", encoding="utf-8")
+    commit(checkout)
+    later, changed, moved = reasons_against_building(checkout)
+    assert later == f"CHANGELOG.md has 9.0.0, which comes after {version}"
+    assert changed.startswith("mysql: my-0001-first-release.py is released and never changes")
+    assert moved.startswith(f"v{version} is the commit {head}")
+
+
+def test_nothing_is_built_whose_version_is_not_the_same_everywhere(checkout: Path) -> None:
+    version = version_of(checkout)
+    package = checkout / "python_client" / "rowq" / "__init__.py"
+    package.write_text(package.read_text("utf-8").replace(version, "7.0.0"), encoding="utf-8")
+    assert reasons_against_building(checkout) == [
+        f"python_client/rowq/__init__.py says 7.0.0, and pyproject.toml {version}"
+    ]
+
+
+def test_scripts_that_each_version_replaces_do_not_change_without_a_word(checkout: Path) -> None:
+    script = checkout / replaced.FOLDER / "carry.sql"
+    script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
+    assert replaced.faults_of_replaced(checkout) == []
+    commit(checkout)
+    release_of(checkout)
+    commit(checkout)
+    assert replaced.faults_of_replaced(checkout) == []
+
+    begin(checkout, "7.0.0")
+    script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
+    script.with_name("more.sql").write_text("select 1;\n", encoding="utf-8")
+    (reason,) = replaced.faults_of_replaced(checkout)
+    assert reason.startswith(f"{replaced.FOLDER}: carry.sql, more.sql not as released, and")
+    changelog = checkout / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    for line, faults in (("A fix.", [reason]), ("Citus: a fix.", [])):
+        told = text.replace("## [Unreleased]\n", f"## [Unreleased]\n\n- {line}\n", 1)
+        changelog.write_text(told, encoding="utf-8")
+        assert replaced.faults_of_replaced(checkout) == faults
+    commit(checkout)
+    release_of(checkout)
+    commit(checkout)
+    assert faults_of_build(checkout) == []
+
+
+def test_scripts_that_this_version_replaces_have_not_changed_without_a_word() -> None:
+    assert replaced.faults_of_replaced(ROOT) == []
 
 
 def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path) -> None:
@@ -127,7 +216,7 @@ def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path
         begin(checkout, version, "more-settings")
     assert git(checkout, "status", "--porcelain") == ""
 
-    written = begin(checkout, "7.0.0", "more-settings")
+    *written, of_django = begin(checkout, "7.0.0", "more-settings")
     assert [path.parent.name for path in written] == ENGINES
     assert version_of(checkout) == "7.0.0"
     assert faults_of_version(checkout) == []
@@ -135,6 +224,10 @@ def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path
         numbered = read_release(path.parent).get(number_of(path))
         assert (numbered.rowq_version, numbered.number) == ("7.0.0", 2)
         assert numbered.id.endswith("-0002-more-settings")
+    assert of_django.name == "0002_more_settings.py"
+    text = of_django.read_text(encoding="utf-8")
+    assert '(("rowq", "0001_first_release"),)' in text
+    assert "RunRowqMigration(2)" in text
     with pytest.raises(SystemExit, match=r"7\.0\.0 is not released yet"):
         begin(checkout, "8.0.0", "more")
 
@@ -177,10 +270,19 @@ def test_a_changelog_gets_a_section_once_and_in_order() -> None:
     )
 
 
+def test_django_has_a_migration_for_each_of_rowq_s() -> None:
+    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    own = migration_files(ROOT / "migrations" / "postgres")
+    names = [path.stem.partition("-")[2].replace("-", "_") for path in own]
+    assert sorted(path.stem for path in folder.glob("[0-9]*.py")) == names
+
+
 def test_this_changelog_can_be_released_or_was() -> None:
+    """A version that has just begun has nothing to tell yet; make release asks for that."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     version = version_of(ROOT)
-    assert version in released_versions(text) or faults_of_changelog(text, version) == []
+    told = text.replace(f"\n{UNRELEASED}\n", f"\n{UNRELEASED}\n\n- A line.\n", 1)
+    assert version in released_versions(text) or faults_of_changelog(told, version) == []
 
 
 def test_a_version_is_written_in_each_place(checkout: Path) -> None:

@@ -28,7 +28,7 @@ LEVEL = "set transaction isolation level read committed;"
 FRAMES = [path for path in CODE if LEVEL in code(path)]
 """Files that have a transaction of their own, or are in the caller's."""
 BEGINNING = "select @begun = p.part_id from rowq.part p where p.part_id = 0;"
-SAVING = {"drop_queue", "maintain_archive", "maintain_history", "maintain_results"}
+SAVING = {"drop_queue", "maintain_archive", "maintain_kept"}
 """Files that write with xact_abort off, as a wait that is too long must not doom a caller."""
 REFUSING = re.compile(
     r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockPart\w+|LockClaim)\b"

@@ -221,7 +221,7 @@ def purge(
     max_messages: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+    """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers."""
     with open_queue(url) as queue:
         purged: PurgedQueue = queue.purge_queue(
             queue_name, include_dead=include_dead, max_messages=max_messages

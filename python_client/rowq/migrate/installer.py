@@ -93,7 +93,9 @@ class BaseInstaller(ABC):
             if installed <= target:
                 return None, target
             numbered = self.release.get(installed)
-            if numbered.loses_messages and not force:
+            # Ask for the whole way, so that a refusal leaves nothing half way.
+            way = map(self.release.get, range(target + 1, installed + 1))
+            if any(each.loses_messages for each in way) and not force:
                 require_no_messages(self.losses())
             if installed == 1:
                 self.require_removable()

@@ -5,7 +5,7 @@ create procedure rowq.internal_admit(
     p_part_id int,
     p_wanted int,
     p_max_leased int,
-    p_rate_limit int,
+    inout p_rate_limit int,
     p_rate_seconds double,
     p_owns_transaction boolean,
     out p_room int,
@@ -15,7 +15,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_admit
--- purpose   Return how many messages a dequeue may lease under its queue's limits, and the last claim before it; from then on it is alone until its transaction ends.
+-- purpose   Return how many messages a dequeue may lease under its queue's limits, the rate_limit by then, and the last claim before it; from then on it is alone until its transaction ends.
 -- promise   P28 P29
 -- locks     the gate of the queue
 -- errors    RQ713
@@ -24,6 +24,7 @@ begin
         not p_owns_transaction
         and /*!80000 @@session.transaction_isolation */ /*M!100600 @@session.tx_isolation */
             <> 'READ-COMMITTED';
+    declare v_is_paused boolean;
     set p_room = 0, p_last_claim_id = null;
 
     -- An older snapshot does not show what others have leased since, and READ UNCOMMITTED takes
@@ -56,10 +57,19 @@ begin
         set p_room = 0;
     else
         -- Look again, in statements of their own: their snapshots are newer than the lock, so they
-        -- see what the session leased that held the gate before.
-        call rowq.internal_room(
-            p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
-        );
+        -- see what the session leased that held the gate before, and settings that were changed
+        -- meanwhile.
+        select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
+        into v_is_paused, p_max_leased, p_rate_limit, p_rate_seconds
+        from rowq.queue q
+        where q.part_id = p_part_id;
+        if v_is_paused then
+            set p_room = 0;
+        else
+            call rowq.internal_room(
+                p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
+            );
+        end if;
     end if;
 end//
 delimiter ;

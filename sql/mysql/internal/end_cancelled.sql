@@ -48,7 +48,7 @@ begin
     ) w on w.message_id = j.message_id
     where w.message_id is null;
     call rowq.internal_finish(
-        p_part_id, v_archive_days, true, v_ended, null, p_owns_transaction, 'cancelled'
+        p_part_id, v_archive_days, true, v_ended, null, null, p_owns_transaction, 'cancelled'
     );
     set p_messages = v_rest;
 end//

@@ -25,7 +25,9 @@ begin
     ) j;
     if p_messages is null then
         -- No function returns a text that is longer than max_allowed_packet.
-        call rowq.internal_refuse('max_allowed_packet is too low for this batch');
+        call rowq.internal_refuse(
+            'max_allowed_packet is too low for so many messages in one call'
+        );
     end if;
 end//
 delimiter ;

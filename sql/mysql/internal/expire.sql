@@ -108,7 +108,7 @@ begin
         call rowq.internal_pop_expired(p_part_id, v_due, v_messages, v_tokenless);
         if v_messages is not null then
             call rowq.internal_finish(
-                p_part_id, p_archive_days, true, v_messages, v_tokenless, true, 'expired'
+                p_part_id, p_archive_days, true, v_messages, v_tokenless, null, true, 'expired'
             );
             set p_expired = p_expired + json_length(v_messages);
         end if;

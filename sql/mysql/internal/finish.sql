@@ -7,6 +7,7 @@ create procedure rowq.internal_finish(
     p_is_keyed boolean,
     p_messages longtext,
     p_tokenless longtext,
+    p_keyless longtext,
     p_owns_transaction boolean,
     p_state varchar(20)
 )
@@ -14,10 +15,12 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_finish
--- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, and those in p_tokenless have no token of their group.
+-- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_tokenless have no token of their group, and those in p_keyless no dedup key any more.
 -- promise   P04 P12 P22 P26 P32
--- locks     as internal_end_tied; message rows; result rows; as internal_end_awaited
+-- locks     as internal_lock_ties and internal_end_tied; message rows; result rows; as
+--           internal_end_awaited
     declare v_rest, v_slice longtext;
+    declare v_is_sliced boolean default false;
 
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
@@ -27,8 +30,14 @@ begin
         set v_rest = p_messages;
         while v_rest is not null do
             call rowq.internal_next_slice(v_rest, v_slice);
+            if v_rest is not null and not v_is_sliced then
+                call rowq.internal_lock_ties(
+                    p_part_id, p_messages, p_keyless, p_archive_days = 0 or not p_owns_transaction
+                );
+                set v_is_sliced = true;
+            end if;
             call rowq.internal_end_tied(
-                p_part_id, p_archive_days > 0, p_is_keyed, v_slice, p_tokenless,
+                p_part_id, p_archive_days > 0, p_is_keyed, v_slice, p_tokenless, p_keyless,
                 p_owns_transaction
             );
         end while;

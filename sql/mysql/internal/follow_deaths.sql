@@ -21,6 +21,7 @@ begin
     declare v_failed longtext default p_failed;
     declare v_rest, v_slice, v_ties, v_free, v_held, v_awaited longtext;
     declare v_at int;
+    declare v_is_sliced boolean;
 
     levels: loop
         if v_failed is not null then
@@ -36,9 +37,15 @@ begin
                 )
             ) j;
             call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
-            set v_rest = v_failed;
+            set v_rest = v_failed, v_is_sliced = false;
             while v_rest is not null do
                 call rowq.internal_next_slice(v_rest, v_slice);
+                if v_rest is not null and not v_is_sliced then
+                    call rowq.internal_lock_ties(
+                        p_part_id, v_failed, null, not p_owns_transaction
+                    );
+                    set v_is_sliced = true;
+                end if;
                 call rowq.internal_read_ties(
                     v_slice, null, true, not p_owns_transaction, v_ties
                 );

@@ -11,17 +11,23 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_lock_due
--- purpose   Lock up to p_limit due messages, earliest first: [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
+-- purpose   Lock up to p_limit due messages, earliest first, but no more than fit into one text whatever their keys: [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
 -- promise   P06 P11 P13
 -- locks     delayed rows, passing over locked ones
 -- differs   elsewhere a range is locked without its gaps
+    -- A key of 800 bytes in hex, three numbers, and what stands between them.
+    declare c_longest int default 1800;
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_from datetime(6) default p_since;
     declare v_after bigint default 0;
     declare v_seen, v_some longtext;
-    declare v_left int default p_limit;
-    declare v_look int default p_limit + 50;
+    -- MariaDB cuts what json_arrayagg returns, too, and a dequeue pins no session for that.
+    declare v_longest bigint default
+        /*!80000 @@max_allowed_packet */
+        /*M!100600 least(@@max_allowed_packet, @@group_concat_max_len) */;
+    declare v_left int default least(p_limit, greatest(1, v_longest div c_longest));
+    declare v_look int default v_left + 50;
     set p_messages = null;
 
     -- Find rows without locks, then lock them by their whole keys, as internal_lock_ready does in

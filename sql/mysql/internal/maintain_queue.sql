@@ -45,15 +45,15 @@ begin
         if v_has_results then
             -- Results leave history half of the time that is left.
             set v_now = utc_timestamp(6);
-            call rowq.internal_maintain_results(
-                p_part_id, p_limit,
+            call rowq.internal_maintain_kept(
+                p_part_id, 'results', p_limit,
                 v_now + interval timestampdiff(microsecond, v_now, p_until) div 2 microsecond,
                 v_more
             );
             set p_purged = p_purged + v_more;
         end if;
         if v_has_history then
-            call rowq.internal_maintain_history(p_part_id, p_limit, p_until, v_more);
+            call rowq.internal_maintain_kept(p_part_id, 'history', p_limit, p_until, v_more);
             set p_purged = p_purged + v_more;
         end if;
     end if;

@@ -34,7 +34,8 @@ begin
           and l.is_open
         limit 1;
         if v_mark is null then
-            insert into rowq.lane (part_id, lane, is_open)
+            -- Another session may have drawn the same number, and then there is a mark.
+            insert ignore into rowq.lane (part_id, lane, is_open)
             values (p_part_id, -1001 - floor(31000 * rand()), true);
         end if;
     end if;

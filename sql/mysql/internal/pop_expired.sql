@@ -153,12 +153,11 @@ begin
     end if;
 
     if locate('"grouped"', v_free) > 0 then
-        select json_arrayagg(json_array(j.message_id, 0, 0, hex(m.group_key))) into v_seen
+        select json_arrayagg(j.message_id) into v_seen
         from json_table(
             v_free,
             '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where j.place = 'grouped';
         call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),

@@ -11,36 +11,37 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_grouped
--- purpose   Take messages out of their groups: [message_id, lane, attempt, group key in hex]; return those that nobody holds, and their ids.
+-- purpose   Take messages out of their groups, by their ids; return those that nobody holds, and their ids.
 -- promise   P03
 -- locks     grouped rows, passing over locked ones
 -- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
-    select json_arrayagg(json_array(h.message_id, h.lane, 0, hex(h.group_key))),
-           json_arrayagg(h.message_id)
+    -- Keys are read where they are needed, because no text holds those of many messages.
+    select json_arrayagg(json_array(h.message_id, h.lane, 0)), json_arrayagg(h.message_id)
     into p_messages, p_ids
     from (
-        select g.group_key, g.message_id, g.lane
-        from json_table(
-            p_seen,
-            '$[*]' columns (
-                message_id bigint path '$[0]',
-                group_key varchar(1600) path '$[3]'
-            )
-        ) j
+        select g.message_id, g.lane
+        from (
+            select m.message_id, m.group_key
+            from json_table(p_seen, '$[*]' columns (message_id bigint path '$')) j
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+            limit 1000000
+        ) k
         straight_join rowq.grouped g force index (primary)
             on g.part_id = p_part_id
-           and g.group_key = unhex(j.group_key)
-           and g.message_id = j.message_id
+           and g.group_key = k.group_key
+           and g.message_id = k.message_id
         for update /*!80000 of g */ skip locked
     ) h;
     delete g
-    from json_table(
-        p_messages,
-        '$[*]' columns (message_id bigint path '$[0]', group_key varchar(1600) path '$[3]')
-    ) j
+    from (
+        select m.message_id, m.group_key
+        from json_table(p_ids, '$[*]' columns (message_id bigint path '$')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        limit 1000000
+    ) k
     straight_join rowq.grouped g force index (primary)
         on g.part_id = p_part_id
-       and g.group_key = unhex(j.group_key)
-       and g.message_id = j.message_id;
+       and g.group_key = k.group_key
+       and g.message_id = k.message_id;
 end//
 delimiter ;

@@ -5,18 +5,19 @@ create procedure rowq.internal_pop_waiting(
     p_part_id int,
     p_message_ids longtext,
     out p_messages longtext,
-    out p_tokenless longtext
+    out p_tokenless longtext,
+    out p_keyless longtext
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_waiting
--- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_tokenless are those without a token of a group.
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_tokenless are those without a token of a group, and p_keyless those that were dead, null where none was.
 -- promise   P03
 -- locks     blocked, delayed, dead, grouped and ready rows, passing over locked ones
 -- differs   PostgreSQL finds delayed messages by their ids
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
-    set p_messages = null, p_tokenless = '[]';
+    set p_messages = null, p_tokenless = '[]', p_keyless = null;
 
     -- Find rows without locks, then lock them by their whole keys: under the caller's REPEATABLE
     -- READ, a lock on a key that is not there would cover the gap around it and make producers
@@ -47,8 +48,9 @@ begin
        and d.message_id = j.message_id;
     if v_seen is not null then
         select json_arrayagg(json_array(h.message_id, h.lane, h.attempt)),
-               json_arrayagg(if(h.holds_group, null, h.message_id))
-        into v_some, v_more
+               json_arrayagg(if(h.holds_group, null, h.message_id)),
+               json_arrayagg(h.message_id)
+        into v_some, v_more, p_keyless
         from (
             select d.message_id, d.lane, d.attempt, d.holds_group
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
@@ -105,7 +107,7 @@ begin
     end if;
 
     -- A message goes from its group to the ready ones, so look for it there first.
-    select json_arrayagg(json_array(g.message_id, g.lane, 0, hex(g.group_key))) into v_seen
+    select json_arrayagg(g.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     straight_join rowq.grouped g force index (primary)

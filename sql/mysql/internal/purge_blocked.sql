@@ -43,7 +43,7 @@ begin
         call rowq.internal_pop_blocked(p_part_id, v_seen, v_some, v_ids);
         if v_some is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_some, v_ids, p_owns_transaction, 'cancelled'
+                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
             );
             set p_removed = p_removed + json_length(v_some);
         end if;

@@ -14,7 +14,6 @@ begin
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
 -- promise   P15
 -- locks     grouped rows, passing over locked ones; message and dedup rows
-    declare v_last longtext;
     declare c_step int default 5000;
     declare v_after varbinary(800) default '';
     declare v_after_id bigint default 0;
@@ -28,7 +27,7 @@ begin
             leave steps;
         end if;
         -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
-        select json_arrayagg(json_array(h.message_id, h.lane, 0, hex(h.group_key))) into v_seen
+        select json_arrayagg(h.message_id) into v_seen
         from (
             select g.group_key, g.message_id, g.lane
             from rowq.grouped g force index (primary)
@@ -42,13 +41,15 @@ begin
         if v_seen is null then
             leave steps;
         end if;
-        set v_last = json_extract(v_seen, concat('$[', json_length(v_seen) - 1, ']'));
-        set v_after = unhex(json_value(v_last, '$[3]')), v_after_id = json_value(v_last, '$[0]');
+        set v_after_id = json_extract(v_seen, concat('$[', json_length(v_seen) - 1, ']'));
+        select m.group_key into v_after
+        from rowq.message m force index (primary)
+        where m.message_id = v_after_id;
 
         call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_ids);
         if v_some is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_some, v_ids, p_owns_transaction, 'cancelled'
+                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
             );
             set p_removed = p_removed + json_length(v_some);
         end if;

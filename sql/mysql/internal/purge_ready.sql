@@ -40,7 +40,7 @@ begin
         );
         call rowq.internal_delete_ready(p_part_id, v_messages);
         call rowq.internal_finish(
-            p_part_id, 0, true, v_messages, null, p_owns_transaction, 'cancelled'
+            p_part_id, 0, true, v_messages, null, null, p_owns_transaction, 'cancelled'
         );
         set p_removed = p_removed + json_length(v_messages);
     end while;

@@ -20,7 +20,7 @@ begin
     declare v_before datetime(6);
     declare v_after_id bigint default 0;
     declare v_step int;
-    declare v_ids, v_messages, v_tokenless longtext;
+    declare v_ids, v_messages, v_tokenless, v_keyless longtext;
     set p_removed = 0;
 
     steps: loop
@@ -54,10 +54,11 @@ begin
             leave steps;
         end if;
 
-        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages, v_tokenless);
+        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages, v_tokenless, v_keyless);
         if v_messages is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_messages, v_tokenless, p_owns_transaction, 'cancelled'
+                p_part_id, 0, true, v_messages, v_tokenless, v_keyless, p_owns_transaction,
+                'cancelled'
             );
             set p_removed = p_removed + json_length(v_messages);
         elseif not p_of_dead and v_after = v_before then

@@ -16,6 +16,7 @@ begin
 -- locks     new dead rows; message rows, tried only, but waited for in the caller's transaction;
 --           new result rows; dedup rows; as internal_leave_groups and internal_follow_deaths
     declare v_is_held boolean;
+    declare v_is_sliced boolean default false;
     declare v_rest longtext default p_messages;
     declare v_slice, v_ties longtext;
 
@@ -32,6 +33,10 @@ begin
 
     while v_rest is not null do
         call rowq.internal_next_slice(v_rest, v_slice);
+        if v_rest is not null and not v_is_sliced then
+            call rowq.internal_lock_ties(p_part_id, p_messages, null, not p_owns_transaction);
+            set v_is_sliced = true;
+        end if;
         -- In a transaction of its own the call sees every message without a lock, and keys never
         -- change. Who has come to wait is looked for below.
         call rowq.internal_read_ties(v_slice, null, true, not p_owns_transaction, v_ties);

@@ -23,7 +23,7 @@ begin
     declare v_group_key, v_joining, v_all_joining longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_stored longtext default '';
-    declare v_failed, v_ties longtext;
+    declare v_failed, v_slice, v_ties longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds, v_expire_seconds double;
@@ -68,6 +68,11 @@ begin
         ) h
         order by if(v_is_in_order, null, h.dedup_key), h.place;
     declare continue handler for not found set v_is_end = true;
+    -- No function returns a text that is longer than max_allowed_packet.
+    declare exit handler for 1301
+        call rowq.internal_refuse(
+            'max_allowed_packet is too low for so many messages in one call'
+        );
     set p_results = '[', v_chunk = '';
 
     select q.max_body_length,
@@ -131,6 +136,13 @@ begin
                 v_outcome, v_joining, v_is_failed
             );
             if v_joining is not null then
+                if length(v_all_joining) + length(v_joining) + 10 > @@max_allowed_packet then
+                    -- No text is longer than a packet.
+                    call rowq.internal_store_grouped(
+                        p_part_id, concat('[', v_all_joining, ']')
+                    );
+                    set v_all_joining = null;
+                end if;
                 set v_all_joining = concat_ws(',', v_all_joining, v_joining);
             end if;
             if v_is_failed then
@@ -161,11 +173,13 @@ begin
     if v_all_joining is not null then
         call rowq.internal_store_grouped(p_part_id, concat('[', v_all_joining, ']'));
     end if;
-    if v_failed is not null then
-        -- The keys of what has failed count for the messages of this batch.
-        call rowq.internal_read_ties(concat('[', v_failed, ']'), null, true, false, v_ties);
+    -- The keys of what has failed count for the messages of this batch.
+    set v_failed = concat('[', v_failed, ']');
+    while v_failed is not null do
+        call rowq.internal_next_slice(v_failed, v_slice);
+        call rowq.internal_read_ties(v_slice, null, true, false, v_ties);
         call rowq.internal_release_dedup_keys(p_part_id, v_ties);
-    end if;
+    end while;
     set p_results = concat(p_results, v_chunk, ']');
 end//
 delimiter ;

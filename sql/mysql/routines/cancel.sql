@@ -13,7 +13,7 @@ begin
 -- locks     the part, shared; claim rows, if leased, then blocked, delayed, dead, grouped and ready
 --           rows; locked ones are passed over; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ705 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -27,12 +27,17 @@ begin
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_errno = 1205 then
+                    -- The wait for a producer ends with the session's innodb_lock_wait_timeout.
+                    signal sqlstate '45705' set message_text =
+                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                end if;
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of more than 300 messages may be longer.
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
+            -- the lists of many messages have room.
             /*M!100600
             if json_length(p_message_ids) > 300 then
                 call rowq.internal_pin_session(@@timestamp);

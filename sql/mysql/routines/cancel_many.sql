@@ -21,7 +21,7 @@ begin
 -- promise   P15
 -- locks     as cancel
 -- commits   its own transaction where the caller has none; never the caller's
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ705 RQ711
 -- differs   it looks at other queues' messages, too, because the key of the table is the id alone;
 --           a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
@@ -40,12 +40,17 @@ begin
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_errno = 1205 then
+                    -- The wait for a producer ends with the session's innodb_lock_wait_timeout.
+                    signal sqlstate '45705' set message_text =
+                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                end if;
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of many messages are longer.
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
+            -- the lists of many messages have room.
             /*M!100600 call rowq.internal_pin_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 

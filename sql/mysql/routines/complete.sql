@@ -163,8 +163,8 @@ begin
             end if;
             if v_messages is not null then
                 call rowq.internal_finish(
-                    v_part_id, v_archive_days, v_is_keyed, v_messages, null, v_owns_transaction,
-                    'completed'
+                    v_part_id, v_archive_days, v_is_keyed, v_messages, null, null,
+                    v_owns_transaction, 'completed'
                 );
                 if v_result_seconds > 0 then
                     call rowq.internal_push_result(

@@ -23,7 +23,7 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_dead, v_tokenless longtext;
+    declare v_dead, v_tokenless, v_ids longtext;
 
     attempt: loop
         begin
@@ -48,13 +48,16 @@ begin
                 straight_join rowq.dead d force index (primary)
                     on d.part_id = v_part_id
                    and d.message_id = j.message_id;
-                select json_arrayagg(if(j.holds_group, null, j.message_id)) into v_tokenless
+                select json_arrayagg(if(j.holds_group, null, j.message_id)),
+                       json_arrayagg(j.message_id)
+                into v_tokenless, v_ids
                 from json_table(
                     v_dead,
                     '$[*]' columns (message_id bigint path '$[0]', holds_group tinyint path '$[3]')
                 ) j;
                 call rowq.internal_finish(
-                    v_part_id, 0, true, v_dead, v_tokenless, v_owns_transaction, 'cancelled'
+                    v_part_id, 0, true, v_dead, v_tokenless, v_ids, v_owns_transaction,
+                    'cancelled'
                 );
             end if;
 

@@ -53,33 +53,40 @@ begin
                 end if;
             end;
 
-            call rowq.internal_bound_queues(p_messages, v_queues);
-            call rowq.internal_check_unbound(p_messages, v_queues);
-            set v_at = 0, v_all_results = '', v_names = '';
-            while v_at < json_length(v_queues) do
-                call rowq.internal_pick_messages(
-                    p_messages, json_extract(v_queues, concat('$[', v_at, '][3]')),
-                    v_picked, v_picked_places
-                );
-                set v_part_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
-                call rowq.internal_store_published(
-                    v_part_id, v_picked, v_picked_places, v_results
-                );
-                if v_results is null then
-                    call rowq.internal_store_batch(
-                        v_part_id, v_picked, v_picked_places, v_owns_transaction, v_results
+            begin
+                -- No function returns a text that is longer than max_allowed_packet.
+                declare exit handler for 1301
+                    call rowq.internal_refuse(
+                        'max_allowed_packet is too low for so many messages in one call'
                     );
-                end if;
-                set v_all_results = concat(v_all_results, if(v_at = 0, '', ','), v_results),
-                    v_names = concat(
-                        v_names,
-                        rpad(
-                            json_unquote(json_extract(v_queues, concat('$[', v_at, '][1]'))), 800,
-                            ' '
-                        )
-                    ),
-                    v_at = v_at + 1;
-            end while;
+                call rowq.internal_bound_queues(p_messages, v_queues);
+                call rowq.internal_check_unbound(p_messages, v_queues);
+                set v_at = 0, v_all_results = '', v_names = '';
+                while v_at < json_length(v_queues) do
+                    call rowq.internal_pick_messages(
+                        p_messages, json_extract(v_queues, concat('$[', v_at, '][3]')),
+                        v_picked, v_picked_places
+                    );
+                    set v_part_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
+                    call rowq.internal_store_published(
+                        v_part_id, v_picked, v_picked_places, v_results
+                    );
+                    if v_results is null then
+                        call rowq.internal_store_batch(
+                            v_part_id, v_picked, v_picked_places, v_owns_transaction, v_results
+                        );
+                    end if;
+                    set v_all_results = concat(v_all_results, if(v_at = 0, '', ','), v_results),
+                        v_names = concat(
+                            v_names,
+                            rpad(
+                                json_unquote(json_extract(v_queues, concat('$[', v_at, '][1]'))),
+                                800, ' '
+                            )
+                        ),
+                        v_at = v_at + 1;
+                end while;
+            end;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

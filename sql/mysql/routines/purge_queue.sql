@@ -4,16 +4,16 @@ delimiter //
 create procedure rowq.purge_queue(p_queue_name longtext, p_include_dead boolean, p_max_messages int)
 sql security definer
 modifies sql data
-comment 'Delete waiting messages, ready and delayed; leased ones stay with their workers.'
+comment 'Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.'
 begin
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     the part, shared; blocked, grouped, ready, delayed and dead rows, passing over locked
 --           ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -27,12 +27,17 @@ begin
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_errno = 1205 then
+                    -- The wait for a producer ends with the session's innodb_lock_wait_timeout.
+                    signal sqlstate '45705' set message_text =
+                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                end if;
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
-            -- the keys of many messages are longer.
+            -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
+            -- the lists of many messages have room.
             /*M!100600 call rowq.internal_pin_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 

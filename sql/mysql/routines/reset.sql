@@ -24,8 +24,7 @@ begin
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_seen, v_dead, v_keys, v_taken, v_reset, v_ended longtext;
-    declare v_joining, v_waiting, v_ready longtext;
+    declare v_seen, v_dead, v_taken, v_reset, v_ended, v_waiting, v_ready longtext;
 
     attempt: loop
         begin
@@ -51,23 +50,8 @@ begin
 
             if v_dead is not null then
                 -- A dedup key has one owner at a time, so a dead message whose key is taken stays
-                -- dead. Keys are read first: an insert that reads as well would meet error 1020 at
-                -- a key that was taken while it waited, under innodb_snapshot_isolation.
-                select json_arrayagg(json_array(m.message_id, hex(m.dedup_key))) into v_keys
-                from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
-                straight_join rowq.message m force index (primary)
-                    on m.message_id = j.message_id
-                where m.dedup_key is not null;
-                insert ignore into rowq.dedup (part_id, dedup_key, message_id)
-                select v_part_id, unhex(j.dedup_key), j.message_id
-                from json_table(
-                    v_keys,
-                    '$[*]' columns (
-                        message_id bigint path '$[0]',
-                        dedup_key varchar(1600) path '$[1]'
-                    )
-                ) j
-                order by unhex(j.dedup_key), j.message_id;
+                -- dead.
+                call rowq.internal_retake_dedup_keys(v_part_id, v_dead);
                 select json_arrayagg(m.message_id) into v_taken
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.message m force index (primary)
@@ -135,25 +119,8 @@ begin
                        and r.message_id = j.message_id;
                 end if;
                 -- One that has kept the token of its group goes on as if it had none.
-                select json_arrayagg(json_array(j.message_id, j.lane, 0, hex(m.group_key)))
-                into v_joining
-                from json_table(
-                    v_reset,
-                    '$[*]' columns (
-                        message_id bigint path '$[0]',
-                        lane smallint path '$[1]',
-                        holds_group tinyint path '$[3]'
-                    )
-                ) j
-                straight_join rowq.message m force index (primary)
-                    on m.message_id = j.message_id
-                where m.group_key is not null
-                  and not j.holds_group;
-                set v_waiting = null, v_ready = v_reset;
-                if v_joining is not null then
-                    call rowq.internal_join_groups(v_part_id, v_joining, v_waiting);
-                    call rowq.internal_note_expiry(v_part_id, v_joining, null);
-                end if;
+                call rowq.internal_rejoin_groups(v_part_id, v_reset, v_waiting);
+                set v_ready = v_reset;
                 if v_waiting is not null then
                     select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_ready
                     from json_table(

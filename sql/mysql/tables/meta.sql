@@ -1,4 +1,4 @@
--- The rows say what is installed: schema_version and rowq_version.
+-- The rows say what is installed: schema_version and rowq_version. Each migration writes them.
 create table if not exists rowq.meta (
     name       varchar(100) not null comment 'What the value is of.',
     value      varchar(100) not null comment 'The value.',
@@ -6,7 +6,3 @@ create table if not exists rowq.meta (
     primary key (name)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'What is installed: schema_version and rowq_version.';
-
-insert into rowq.meta (name, value, changed_at)
-values ('schema_version', '1', utc_timestamp(6)), ('rowq_version', '0.1.0', utc_timestamp(6))
-on duplicate key update value = values(value), changed_at = values(changed_at);

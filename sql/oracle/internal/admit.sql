@@ -17,6 +17,6 @@ begin
         return 0;
     end if;
     -- Look again, in a statement of its own: it is younger than the lock, so it sees what the
-    -- session leased that held the gate before.
+    -- session leased that held the gate before, and settings that were changed meanwhile.
     return internal_room(p_part_id, p_wanted);
 end internal_admit;

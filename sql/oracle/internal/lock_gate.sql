@@ -6,7 +6,7 @@ is
 -- promise   P28 P29
 -- locks     the gate of the queue, tried for a tenth of a second
 -- errors    RQ713
--- differs   tried again and again, because the shortest wait that this server has is a second
+-- differs   the row is written, so that a serializable transaction that is older is refused
     -- ORA-08177: this transaction is serializable, and the gate was taken after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);

@@ -62,9 +62,10 @@ begin
     );
     if v_has_results then
         p_kept.purged := p_kept.purged
-            + internal_maintain_results(p_queue, p_limit, c_results_until);
+            + internal_maintain_kept(p_queue, 'results', p_limit, c_results_until);
     end if;
     if v_has_history then
-        p_kept.purged := p_kept.purged + internal_maintain_history(p_queue, p_limit, p_until);
+        p_kept.purged := p_kept.purged
+            + internal_maintain_kept(p_queue, 'history', p_limit, p_until);
     end if;
 end internal_maintain_queue;

@@ -2,7 +2,7 @@ function internal_room(p_part_id in number, p_wanted in number)
 return number
 is
 -- routine   internal_room
--- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
+-- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment; none while it is paused.
 -- promise   P28 P29
     v_now  constant timestamp(6) := sys_extract_utc(systimestamp);
     v_room number := 0;
@@ -32,7 +32,8 @@ is
                    end
                ) as messages
         from rowq_queue q
-        where q.part_id = p_part_id;
+        where q.part_id = p_part_id
+          and q.paused_at is null;
 begin
     open room_row;
     fetch room_row into v_room;

@@ -7,7 +7,7 @@ procedure purge_queue(
 is
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     blocked, grouped, ready, delayed, dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction

@@ -402,7 +402,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     as rowq_node.purge_queue, on the node that does it
 -- commits   never; the caller owns the transaction
@@ -1392,7 +1392,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive. Call it about once a second.
+-- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     as rowq_node.maintain, on the node that does it
 -- commits   never; the caller owns the transaction
@@ -1607,7 +1607,7 @@ begin
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
         from rowq_citus.each_queue_stats(p_queue_name, p_max_count) r
-        order by r.queue_name;
+        order by r.queue_name collate "C";
     else
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
@@ -2012,7 +2012,7 @@ begin
         return query
         select r.check_name, r.queue_name, r.status, r.value, r.detail
         from rowq_citus.each_health() r
-        order by r.check_name, r.queue_name nulls first;
+        order by r.check_name collate "C", r.queue_name collate "C" nulls first;
     end if;
 end;
 $$;

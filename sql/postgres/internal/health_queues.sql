@@ -219,7 +219,7 @@ begin
                     'overdue_history',
                     greatest(
                         coalesce(extract(epoch from v_now - v_seen.ended_at), 0)
-                        - v_queue.history_days * 86400,
+                        - v_queue.history_days * 86400::bigint,
                         0
                     ),
                     3600, 86400,

@@ -42,6 +42,7 @@ declare
     v_rate_limit    integer;
     v_rate_seconds  double precision;
     v_is_limited    boolean := false;
+    v_admitted      record;
     v_claim_id      bigint;
     v_lease_until   timestamp with time zone;
     v_lane          smallint := -1;
@@ -84,9 +85,11 @@ begin
     end if;
     if v_max_leased + v_rate_limit > 0 then
         v_is_limited := true;
-        p_batch_size := rowq.internal_admit(
+        v_admitted := rowq.internal_admit(
             v_part_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds
         );
+        p_batch_size := v_admitted.o_room;
+        v_rate_limit := v_admitted.o_rate_limit;
         if p_batch_size = 0 then
             return;
         end if;

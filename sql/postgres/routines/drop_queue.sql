@@ -3,7 +3,7 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '55ms'
+set lock_timeout = '47ms'
 set jit = off
 as $$
 -- routine   drop_queue
@@ -36,8 +36,19 @@ begin
     -- the same statement would show it as a cancel by the user. All time-outs together are shorter
     -- than deadlock_timeout, so that a deadlock never ends a producer or a worker.
     begin
-        -- History may be long, so delete it before everybody waits for this transaction.
-        delete from rowq.history h where h.part_id = v_queue.part_id;
+        -- History may be long, so delete it before everybody waits for this transaction, but for
+        -- rows that others hold.
+        delete from rowq.history h
+        using (
+            select x.ended_at, x.message_id, x.claim_id
+            from rowq.history x
+            where x.part_id = v_queue.part_id
+            for update skip locked
+        ) f
+        where h.part_id = v_queue.part_id
+          and h.ended_at = f.ended_at
+          and h.message_id = f.message_id
+          and h.claim_id = f.claim_id;
         lock table rowq.queue in exclusive mode;
         lock table rowq.gate in exclusive mode;
         lock table rowq.claim in exclusive mode;
@@ -56,12 +67,10 @@ begin
         lock table rowq.archive in exclusive mode;
         lock table rowq.started in exclusive mode;
         lock table rowq.result in exclusive mode;
-        -- Who is running a schedule waits for these tables.
-        delete from rowq.schedule s where s.part_id = v_queue.part_id;
-        -- Only maintain can still hold these rows: who adds one has written to the tables above.
-        delete from rowq.expiry e where e.part_id = v_queue.part_id;
-        -- So it is with what came to these meanwhile: who adds one has locked a claim.
-        delete from rowq.history h where h.part_id = v_queue.part_id;
+        lock table rowq.history in exclusive mode;
+        -- Who runs a schedule, or lets messages expire, waits for the tables above.
+        lock table rowq.schedule in exclusive mode;
+        lock table rowq.expiry in exclusive mode;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'
@@ -85,6 +94,9 @@ begin
     delete from rowq.archive a where a.part_id = v_queue.part_id;
     delete from rowq.started s where s.part_id = v_queue.part_id;
     delete from rowq.result r where r.part_id = v_queue.part_id;
+    delete from rowq.history h where h.part_id = v_queue.part_id;
+    delete from rowq.schedule s where s.part_id = v_queue.part_id;
+    delete from rowq.expiry e where e.part_id = v_queue.part_id;
     -- Whoever binds a queue, or unbinds it, locks its row first.
     delete from rowq.topic_binding b where b.part_id = v_queue.part_id;
     delete from rowq.gate g where g.part_id = v_queue.part_id;

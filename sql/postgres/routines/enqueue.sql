@@ -38,6 +38,7 @@ declare
     v_lane            smallint;
     v_part_id         integer;
     v_max_body_length integer;
+    v_group_limit     integer;
     v_message_id      bigint;
     v_existing        bigint;
     v_now             timestamp with time zone;
@@ -60,7 +61,8 @@ begin
         end if;
     end if;
     v_lane := p_priority * 2 + 1;
-    select q.part_id, q.max_body_length into v_part_id, v_max_body_length
+    select q.part_id, q.max_body_length, q.group_limit
+    into v_part_id, v_max_body_length, v_group_limit
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -140,7 +142,7 @@ begin
         insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
         values (v_part_id, v_lane, v_message_id, v_due_at, p_group_key);
     elsif p_group_key is not null
-          and not rowq.internal_enter_group(v_part_id, p_group_key) then
+          and not rowq.internal_enter_group(v_part_id, p_group_key, v_group_limit) then
         insert into rowq.grouped (part_id, lane, message_id, group_key)
         values (v_part_id, v_lane, v_message_id, p_group_key);
     else

@@ -20,17 +20,17 @@ as $$
 declare
     v_part_id    integer;
     v_max_length integer;
-    v_now      timestamp with time zone;
-    v_stored   record;
-    v_messages rowq.message[];
-    v_lanes    smallint[];
-    v_due_ats  timestamp with time zone[];
-    v_kept_ids bigint[];
-    v_awaited  bigint[];
-    v_ties     rowq.blocked[];
-    v_blocked  bigint[];
-    v_waiting  bigint[];
-    v_expires  boolean;
+    v_now        timestamp with time zone;
+    v_stored     record;
+    v_messages   rowq.message[];
+    v_lanes      smallint[];
+    v_due_ats    timestamp with time zone[];
+    v_kept_ids   bigint[];
+    v_awaited    bigint[];
+    v_ties       rowq.blocked[];
+    v_blocked    bigint[];
+    v_waiting    bigint[];
+    v_expires    boolean;
 begin
     select q.part_id, q.max_body_length into v_part_id, v_max_length
     from rowq.queue q

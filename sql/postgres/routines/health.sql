@@ -39,6 +39,6 @@ begin
         select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
         from rowq.internal_health_queues() t
     ) h
-    order by h.check_name, h.queue_name nulls first;
+    order by h.check_name collate "C", h.queue_name collate "C" nulls first;
 end;
 $$;

@@ -14,7 +14,7 @@ set jit = off
 as $$
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     blocked, grouped, ready, delayed and dead rows, passing over locked ones; then as
 --           complete

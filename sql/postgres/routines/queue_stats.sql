@@ -69,7 +69,7 @@ begin
         from rowq.queue q
         where p_queue_name is null
            or q.queue_name = p_queue_name
-        order by q.queue_name
+        order by q.queue_name collate "C"
     loop
         v_ready := rowq.internal_count_ready(v_queue.part_id, p_max_count);
         v_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint);

@@ -12,9 +12,8 @@ as $$
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09 P34 P37
--- locks     expired claim rows, passing over locked ones; new ready, dead or history
---           rows; for cancelled
---           messages as complete
+-- locks     expired claim rows, passing over locked ones; new ready, dead or history rows; for
+--           cancelled messages as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

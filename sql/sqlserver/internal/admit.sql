@@ -4,19 +4,20 @@ go
 create or alter procedure rowq.InternalAdmit
     @part_id int,
     @max_leased int,
-    @rate_limit int,
+    @rate_limit int output,
     @rate_seconds float,
     @wanted int,
     @room int output
 as
 begin
 -- routine   InternalAdmit
--- purpose   Return how many messages a dequeue may lease under its queue's limits; from then on it is alone until its transaction ends.
+-- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
 -- promise   P28 P29
 -- locks     the gate of the queue
 -- differs   PostgreSQL refuses an old snapshot: here a routine reads what is committed at any level
     set nocount on;
     declare @is_locked bit;
+    declare @is_paused bit;
 
     -- Look first, because a poll of a queue without room shall neither wait nor lock the gate.
     exec rowq.InternalRoom
@@ -29,8 +30,13 @@ begin
         return;
 
     -- Look again, in statements of their own: they begin after the lock was had, so they see what
-    -- the session leased that held the gate before.
-    exec rowq.InternalRoom
-        @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
+    -- the session leased that held the gate before, and settings that were changed meanwhile.
+    select @is_paused = iif(q.paused_at is null, 0, 1), @max_leased = q.max_leased,
+           @rate_limit = q.rate_limit, @rate_seconds = q.rate_seconds
+    from rowq.queue q
+    where q.part_id = @part_id;
+    if @is_paused = 0
+        exec rowq.InternalRoom
+            @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
 end
 go

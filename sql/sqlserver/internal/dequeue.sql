@@ -86,7 +86,8 @@ begin
             set @room = iif(@is_paused = 1, 0, @batch_size);
             if @room > 0 and @max_leased + @rate_limit > 0
                 exec rowq.InternalAdmit
-                    @part_id, @max_leased, @rate_limit, @rate_seconds, @batch_size, @room output;
+                    @part_id, @max_leased, @rate_limit output, @rate_seconds, @batch_size,
+                    @room output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.

@@ -13,11 +13,12 @@ begin
 -- promise   P21 P22 P24
 -- locks     a new message_group row, or the group's, shared; waits for who opens or closes it
     set nocount on;
+    declare @newest_limit int;
     declare @tokens int;
     declare @token_no int;
-    set @has_token = null;
+    declare @is_full bit;
 
-    while @has_token is null
+    while 1 = 1
     begin
         -- This look waits for a session that is opening or closing the group. A number that differs
         -- from its place in the order has a gap before it.
@@ -30,14 +31,18 @@ begin
         ) t
         option (maxdop 1, keepfixed plan);
 
-        if @tokens < @group_limit
+        set @is_full = iif(@tokens < @group_limit, 0, 1);
+        if @is_full = 0
         begin
             -- Take the first free number. The count keeps a limit that was lowered. If another
             -- session takes the number meanwhile, this inserts no row (ignore_dup_key): look again.
+            set @token_no = iif(@token_no < 32767, @token_no, @tokens + 1);
             insert into rowq.message_group with (rowlock) (part_id, group_key, token_no)
-            values (@part_id, @group_key, iif(@token_no < 32767, @token_no, @tokens + 1));
-            if @@rowcount = 1
-                set @has_token = 1;
+            values (@part_id, @group_key, @token_no);
+            set @has_token = @@rowcount;
+            -- Any limit leaves room for one.
+            if @has_token = 1 and @group_limit = 1
+                break;
         end;
         else
         begin
@@ -49,9 +54,21 @@ begin
             where x.part_id = @part_id
               and x.group_key = @group_key
             option (maxdop 1, keepfixed plan);
-            if @tokens >= @group_limit
-                set @has_token = 0;
+            set @has_token = 0;
         end;
+
+        -- Each of these may have waited, and an AlterQueue that has come meanwhile does not see
+        -- this message. So what counts is the limit that is read after them.
+        select @newest_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
+        if @has_token = 1 and @newest_limit >= @group_limit
+            or @is_full = 1 and @tokens >= @newest_limit
+            break;
+        if @has_token = 1
+            delete from rowq.message_group with (rowlock)
+            where part_id = @part_id
+              and group_key = @group_key
+              and token_no = @token_no;
+        set @group_limit = @newest_limit;
     end;
 end
 go

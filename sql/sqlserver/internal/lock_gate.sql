@@ -9,8 +9,7 @@ begin
 -- routine   InternalLockGate
 -- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
 -- promise   P28 P29
--- locks     the gate of the queue, tried again and again
--- differs   PostgreSQL waits for the lock: here the end of that wait would doom the transaction
+-- locks     the gate of the queue, tried for a tenth of a second
     set nocount on;
     declare @tries_left int = 10;
     declare @pause char(12) = '00:00:00.010';

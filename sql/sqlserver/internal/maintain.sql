@@ -83,11 +83,11 @@ begin
                 begin
                     exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
-                    exec rowq.InternalMaintainResults
-                        @part_id, @batch_size, @until_results, @more output;
+                    exec rowq.InternalMaintainKept
+                        @part_id, N'results', @batch_size, @until_results, @more output;
                     set @purged += @more;
-                    exec rowq.InternalMaintainHistory
-                        @part_id, @batch_size, @until, @more output;
+                    exec rowq.InternalMaintainKept
+                        @part_id, N'history', @batch_size, @until, @more output;
                     set @purged += @more;
                 end;
                 insert into @rows (

@@ -9,7 +9,7 @@ create or alter procedure rowq.InternalTryEnterGroup
 as
 begin
 -- routine   InternalTryEnterGroup
--- purpose   Take a token of a group: @has_token is 0 where it is full, and null where a producer is opening it. Call it in a transaction of rowq's own.
+-- purpose   Take a token of a group: @has_token is 0 where it is full, and null where a producer is opening it, or the limit was lowered meanwhile. Call it in a transaction of rowq's own.
 -- promise   P22
 -- locks     a new message_group row
 -- differs   elsewhere it waits for a producer for a moment, and holds the tokens of a full group
@@ -46,9 +46,21 @@ begin
     if @seen > @tokens
         return;
 
+    set @token_no = iif(@token_no < 32767, @token_no, @tokens + 1);
     insert into rowq.message_group with (rowlock) (part_id, group_key, token_no)
-    values (@part_id, @group_key, iif(@token_no < 32767, @token_no, @tokens + 1));
-    if @@rowcount = 1
+    values (@part_id, @group_key, @token_no);
+    if @@rowcount = 0
+        return;
+
+    -- That may have waited, so what counts is the limit that is read after it. Any leaves room for
+    -- one.
+    if @group_limit > 1
+        and @group_limit > (select q.group_limit from rowq.queue q where q.part_id = @part_id)
+        delete from rowq.message_group with (rowlock)
+        where part_id = @part_id
+          and group_key = @group_key
+          and token_no = @token_no;
+    else
         set @has_token = 1;
 end
 go

@@ -9,7 +9,7 @@ as
 begin
 -- routine   PurgeQueue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     the part, shared; blocked, grouped, ready, delayed, dead rows, passing over locked
 --           ones; then as complete

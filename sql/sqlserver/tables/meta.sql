@@ -1,4 +1,4 @@
--- The rows say what is installed: schema_version and rowq_version.
+-- The rows say what is installed: schema_version and rowq_version. Each migration writes them.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -9,9 +9,4 @@ create table rowq.meta (
     changed_at datetime2(6) not null constraint meta_changed_at_df default sysutcdatetime(),
     constraint meta_pk primary key clustered (name)
 );
-go
-insert into rowq.meta (name, value)
-select v.name, v.value
-from (values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')) v (name, value)
-where not exists (select 1 from rowq.meta m where m.name = v.name);
 go

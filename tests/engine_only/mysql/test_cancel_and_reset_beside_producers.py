@@ -1,9 +1,11 @@
 """Under the engine's default isolation cancel and reset lock rows, and no gaps beside them."""
 
+from typing import Any
+
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, dequeue_one, enqueue, transaction
+from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, transaction
 from tests.helpers.queues import Connect
 
 
@@ -30,3 +32,49 @@ def test_producers_and_failures_go_on_beside_an_open_call_that_missed_messages(
         enqueue(connection, queue_name, "next later", delay_seconds=30)
         row = dequeue_one(connection, queue_name)
         call(connection, "fail_now", queue_name=queue_name, claim_id=row.claim_id)
+
+
+@pytest.mark.promise("P06", "P12")
+@pytest.mark.parametrize("archive_days", [0, 1])
+@pytest.mark.parametrize("beside", [[], ["alive"]], ids=["dead", "dead and alive"])
+@pytest.mark.parametrize("routine", ["cancel", "discard_dead", "purge_queue"])
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_dead_messages_go_and_their_dedup_keys_are_left_to_producers(
+    connection: Connection,
+    connect: Connect,
+    queue_name: str,
+    level: str,
+    routine: str,
+    beside: list[str],
+    archive_days: int,
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name, archive_days=archive_days)
+    dead = [
+        *enqueue(connection, queue_name, "x", dedup_key="m"),
+        *enqueue(connection, queue_name, "x", dedup_key="n"),
+    ]
+    claim = dequeue(connection, queue_name, 2)[0].claim_id
+    call(connection, "fail_now", queue_name=queue_name, claim_id=claim)
+    caller, producer = connect(), connect()
+    for session in (caller, producer):
+        session.execute("set session innodb_lock_wait_timeout = 1")
+    caller.execute(f"set session transaction isolation level {level}")
+    for key in beside:
+        dead += enqueue(connection, queue_name, "x", dedup_key=key)
+    of_purge: dict[str, Any] = {"include_dead": True}
+    given = of_purge if routine == "purge_queue" else {"message_ids": dead}
+    with transaction(producer):
+        enqueue(producer, queue_name, "again", dedup_key="m")
+        with transaction(caller):
+            call(caller, routine, queue_name=queue_name, **given)
+            for key in ("a", "n", "z"):
+                enqueue(connection, queue_name, key, dedup_key=key)
+            enqueue(connection, queue_name, "no key")
+    for key in ("m", "a", "n", "z"):
+        assert call_one(connection, "enqueue", queue_name=queue_name, dedup_key=key).outcome == (
+            "duplicate"
+        )
+    is_left = beside and routine == "discard_dead"
+    for key in beside:
+        found = call_one(connection, "enqueue", queue_name=queue_name, dedup_key=key).outcome
+        assert found == ("duplicate" if is_left else "enqueued")

@@ -262,3 +262,141 @@ def test_a_pinned_session_lets_aggregates_be_as_long_as_a_packet(connect: Connec
         assert found == (1,)
     session.execute("call rowq.internal_unpin_session()")
     assert session.execute("select @@group_concat_max_len").fetchone() == (1024,)
+
+
+MANY = 700
+LONGEST = ["\U0001f4e6" * 197 + f"{number:03d}" for number in range(MANY)]
+"""So many of the longest keys fit into a packet of 1 MB as they are, and not when noted in hex."""
+
+PLAIN = ["k" * 196 + f"{number:04d}" for number in range(2500)]
+"""So many keys of ASCII, which a call of 1 MB holds, too."""
+
+
+def of_groups(keys: list[str], **more: object) -> list[dict[str, object]]:
+    """Return a message for each of these groups."""
+    return [{"body": key[-3:], "group_key": key, **more} for key in keys]
+
+
+@pytest.mark.promise("P21")
+def test_group_keys_that_no_packet_holds_come_in_by_one_call(
+    connect: Connect, queue: str, set_packet: SetPacket
+) -> None:
+    set_packet(MEGABYTE)
+    session = connect()
+    for _ in range(2):
+        sent = call(session, "enqueue_batch", queue_name=queue, messages=of_groups(PLAIN))
+        assert {row.outcome for row in sent} == {"enqueued"}
+    found: list[str] = []
+    while rows := dequeue(session, queue, 1000):
+        found += [row.body for row in rows]
+        call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    bodies = [key[-3:] for key in PLAIN]
+    assert found[:1000] == bodies[:1000]
+    assert sorted(found) == sorted(bodies * 2)
+
+
+@pytest.mark.promise("P11", "P21")
+@pytest.mark.parametrize("routine", ["promote", "maintain", "dequeue_fast"])
+@pytest.mark.parametrize("packet", [MEGABYTE, 16 * MEGABYTE])
+def test_due_messages_whose_group_keys_no_packet_or_no_list_holds_are_promoted(
+    connection: Connection,
+    connect: Connect,
+    queue: str,
+    set_packet: SetPacket,
+    routine: str,
+    packet: int,
+) -> None:
+    messages = of_groups(LONGEST, delay_seconds=30)
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    set_packet(packet)
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    session = connect()
+    found = []
+    for _ in range(3):
+        if routine != "dequeue_fast":
+            call(session, routine, queue_name=queue)
+        found += [row.body for row in dequeue(session, queue, 1000)]
+    assert sorted(found) == [key[-3:] for key in LONGEST]
+
+
+@pytest.mark.promise("P15", "P22")
+@pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
+def test_messages_that_wait_in_groups_whose_keys_no_packet_holds_are_withdrawn(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, routine: str
+) -> None:
+    call(connection, "enqueue_batch", queue_name=queue, messages=of_groups(LONGEST))
+    waiting = call(connection, "enqueue_batch", queue_name=queue, messages=of_groups(LONGEST))
+    set_packet(MEGABYTE)
+    session = connect()
+    if routine == "cancel":
+        ids = [row.message_id for row in waiting]
+        cancelled = call(session, "cancel", queue_name=queue, message_ids=ids)
+        assert {row.outcome for row in cancelled} == {"cancelled"}
+        rows = dequeue(session, queue, 1000)
+        call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    else:
+        assert call_one(session, "purge_queue", queue_name=queue).removed == 2 * MANY
+    assert dequeue(session, queue, 1000) == []
+    call(connection, "enqueue_batch", queue_name=queue, messages=of_groups(LONGEST))
+    assert counts(connection, queue) == (MANY, 0, 0, 0)
+
+
+@pytest.mark.promise("P10", "P12", "P21")
+@pytest.mark.parametrize("kind", ["dedup_key", "group_key"])
+def test_dead_messages_whose_keys_no_packet_holds_are_reset_by_one_call(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, kind: str
+) -> None:
+    messages = [{"body": key[-3:], kind: key} for key in LONGEST]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    claim = dequeue(connection, queue, 1000)[0].claim_id
+    call(connection, "fail_now", queue_name=queue, claim_id=claim)
+    taken = call(connection, "enqueue_batch", queue_name=queue, messages=messages[-2:])
+    set_packet(MEGABYTE)
+    session = connect()
+    outcomes = [row.outcome for row in call(session, "reset", queue_name=queue)]
+    is_dedup = kind == "dedup_key"
+    assert outcomes == ["reset"] * (MANY - 2) + ["duplicate" if is_dedup else "reset"] * 2
+    assert counts(connection, queue) == (MANY, 0, 0, 2 * is_dedup)
+    assert len(taken) == 2
+    found = [row.body for row in dequeue(session, queue, 1000)]
+    assert sorted(found) == [key[-3:] for key in LONGEST]
+    again = call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    assert {row.outcome for row in again} == {"duplicate" if is_dedup else "enqueued"}
+
+
+@pytest.mark.promise("P12", "P27")
+def test_keys_of_a_batch_that_fails_with_a_predecessor_are_free_though_no_packet_holds_them(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
+) -> None:
+    (first,) = enqueue(connection, queue, "first")
+    claim = dequeue(connection, queue)[0].claim_id
+    call(connection, "fail_now", queue_name=queue, claim_id=claim)
+    set_packet(MEGABYTE)
+    session = connect()
+    after = {"predecessor_ids": [first], "on_predecessor_dead": "fail"}
+    messages = [{"dedup_key": key, **after} for key in PLAIN]
+    call(session, "enqueue_batch", queue_name=queue, messages=messages)
+    assert counts(connection, queue) == (0, 0, 0, len(PLAIN) + 1)
+    messages = [{"dedup_key": key} for key in PLAIN]
+    again = call(session, "enqueue_batch", queue_name=queue, messages=messages)
+    assert {row.outcome for row in again} == {"enqueued"}
+
+
+@pytest.mark.promise("P15", "P35")
+def test_an_answer_that_no_packet_holds_is_refused_and_nothing_is_added(
+    connection: Connection, connect: Connect, queue_name: str, set_packet: SetPacket
+) -> None:
+    topic, queues = queue_name[-8:], [f"{queue_name}{number}" for number in range(4)]
+    for name in queues:
+        call(connection, "create_queue", queue_name=name)
+        call(connection, "bind_topic", queue_name=name, topic_pattern=topic)
+    set_packet(1 << 16)
+    session = connect()
+    messages = [{"topic": topic}] * 1000
+    texts = [
+        refused(session, "RQ711", "publish_batch", messages=messages),
+        refused(session, "RQ711", "enqueue_batch", queue_name=queues[0], messages=[{}] * 4000),
+    ]
+    assert ["max_allowed_packet" in text for text in texts] == [True, True]
+    assert {counts(connection, name) for name in queues} == {(0, 0, 0, 0)}
+    assert len(call(session, "publish_batch", messages=messages[:100])) == 400

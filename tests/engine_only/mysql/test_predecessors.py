@@ -9,7 +9,15 @@ import pytest
 from tests.engine_only.mysql.costs import pages, until_quiet
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
-from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, transaction
+from tests.helpers.calls import (
+    call,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    refused,
+    transaction,
+)
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import tick
@@ -219,7 +227,7 @@ def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leave
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, other = connect(), connect()
-    [ready] = enqueue(connection, queue, "ready", priority=5)
+    [ready] = enqueue(connection, queue, "ready", priority=5, message_type="named")
     [leased] = enqueue(connection, queue, "leased first", priority=0)
     claim = dequeue(connection, queue)[0].claim_id
     other.execute("set session innodb_lock_wait_timeout = 1")
@@ -227,13 +235,14 @@ def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leave
         enqueue(producer, queue, "after", predecessor_ids=[ready])
         enqueue(producer, queue, "after", predecessor_ids=[leased])
         waiting: dict[str, dict[str, Any]] = {
-            "retry_later": {"claim_id": claim},
             "cancel": {"message_ids": [ready]},
+            "cancel_many": {"message_type": "named", "after_message_id": ready - 1},
             "purge_queue": {},
         }
         for routine, given in waiting.items():
-            with pytest.raises(pymysql.err.OperationalError, match="1205"):
-                call(other, routine, queue_name=queue, **given)
+            assert "try again" in refused(other, "RQ705", routine, queue_name=queue, **given)
+        with pytest.raises(pymysql.err.OperationalError, match="1205"):
+            call(other, "retry_later", queue_name=queue, claim_id=claim)
         dialect_of(connection).expire_claim(connection, claim)
         assert call_one(other, "reap", queue_name=queue).reaped == 1
     [row] = dequeue(connection, queue)

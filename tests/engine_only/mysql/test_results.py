@@ -289,10 +289,11 @@ def test_more_than_a_batch_goes_only_while_there_is_time(
         " '$[*]' columns (place for ordinality)) j",
         [part],
     )
-    routine = {"result": "internal_maintain_results", "history": "internal_maintain_history"}[table]
+    what = {"result": "results", "history": "history"}[table]
     connection.execute(
-        f"call rowq.{routine}(%s, 10, utc_timestamp(6) + interval %s second, @purged)",
-        [part, budget],
+        "call rowq.internal_maintain_kept("
+        "%s, %s, 10, utc_timestamp(6) + interval %s second, @purged)",
+        [part, what, budget],
     )
     assert connection.execute("select @purged").fetchone() == (purged,)
 

@@ -9,6 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from rowq.migrate.engines import release_for
 from rowq.oracle.packages import packages
 from tests.laboratory.ograc.inline import Inliner
 from tests.laboratory.ograc.rules import OBJECTS, rewrite
@@ -166,16 +167,19 @@ def _compact(text: str) -> str:
     return re.sub(r"\n\s*\n+", "\n", re.sub(r"^\s*--[^\n]*\n", "", text, flags=re.MULTILINE))
 
 
+def installed() -> dict[str, str]:
+    """Return what a migration, of which there is none here, would note as installed."""
+    newest = release_for("oracle").migrations[-1]
+    return {"schema_version": str(newest.number), "rowq_version": newest.rowq_version}
+
+
 def install_script() -> str:
     """Return the script that installs everything into an empty account."""
     parts = [_BEFORE]
     for name in TABLES:
         text = rewrite((SOURCE / "tables" / f"{name}.sql").read_text("utf-8"))[0]
-        if name == "meta":
-            head, merge = text.split("merge into", 1)
-            values = re.findall(r"select '(\w+)' as name, '([\w.]+)'", merge)
-            text = head + "".join(_META.format(*one) for one in values) + "commit;\n"
         parts.append(_compact(text))
+    parts += [*(_META.format(*row) for row in installed().items()), "commit;\n"]
     for table, attributes in OBJECTS.values():
         columns = ", ".join(
             f"{one} {_COLUMN_TYPES.get(one, 'number')}" for one in attributes.split()

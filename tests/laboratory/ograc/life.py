@@ -1,6 +1,7 @@
 """A queue's life on oGRAC, call by call, each with what the contract says that it returns."""
 
 from tests.laboratory.ograc.calls import Calls, UnexpectedError
+from tests.laboratory.ograc.client import installed
 from tests.laboratory.ograc.house import end, house, order, refusals
 from tests.laboratory.ograc.ties import ties
 
@@ -30,7 +31,7 @@ def _settings(calls: Calls) -> None:
         moment
     ):
         raise UnexpectedError("internal_from_microseconds")
-    calls.want("version", {"rowq_version": "0.1.0", "schema_version": "1"})
+    calls.want("version", installed())
     calls.want("create_queue", {"outcome": "created"}, queue_name="'a'", lease_seconds="60")
     calls.want("create_queue", {"outcome": "exists"}, queue_name="'a'")
     calls.want(

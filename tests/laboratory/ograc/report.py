@@ -47,7 +47,6 @@ _NOT_GIVEN = {
     "packages/rowq_body.sql": "put together here from the subprograms below",
     "packages/rowq_wait_body.sql": "put together here from the subprograms below",
 }
-_MERGE = "MERGE from two rows"
 _SILENT = "did not begin"
 _HEAD = """\
 <!-- Generated from ograc/run.json and sql/oracle by make generate. Do not edit. -->
@@ -154,8 +153,6 @@ def _line(file: str, began: bool | None = None, way: str = "") -> File:
     """Return what became of a file that was executed; began is None where no note records it."""
     used = rules_for(file)
     names = "; ".join(rule.what + ("*" if rule.is_left_out else "") for rule in used)
-    if file == "tables/meta.sql":
-        names = _MERGE
     seen = "" if began is None else "began" if began else _SILENT
     return File(file, way or ("rewritten" if names else "as written"), names, seen)
 

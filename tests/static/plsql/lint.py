@@ -20,7 +20,7 @@ WAITS |= {"require_schedule"}
 """Sessions that change the same schedule take turns, too."""
 
 SWALLOWS = {
-    *("maintain_archive", "maintain_history", "maintain_results"),
+    *("maintain_archive", "maintain_kept"),
     *("ring_doorbell", "wait_for_ring"),
 }
 """The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""

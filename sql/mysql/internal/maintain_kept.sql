@@ -1,8 +1,9 @@
-drop procedure if exists rowq.internal_maintain_results;
+drop procedure if exists rowq.internal_maintain_kept;
 
 delimiter //
-create procedure rowq.internal_maintain_results(
+create procedure rowq.internal_maintain_kept(
     p_part_id int,
+    p_what varchar(7),
     p_limit int,
     p_until datetime(6),
     out p_purged int
@@ -10,10 +11,10 @@ create procedure rowq.internal_maintain_results(
 sql security definer
 modifies sql data
 begin
--- routine   internal_maintain_results
--- purpose   Run the results part of maintain: p_limit old results, and till p_until up to ten times as many; an error in it is a warning.
--- promise   P19 P32
--- locks     the part, shared; as purge_results
+-- routine   internal_maintain_kept
+-- purpose   Purge 'results' or 'history' in maintain: p_limit old rows, and till p_until up to ten times as many; an error in it is a warning.
+-- promise   P19 P32 P37
+-- locks     the part, shared; as internal_purge_results or internal_purge_history
 -- commits   its own transactions where the caller has none, one a batch; never the caller's
 -- differs   PostgreSQL has it in maintain_queue, in a block of its own
     declare c_most_batches int default 10;
@@ -21,6 +22,7 @@ begin
     declare v_tries_left int default 5;
     declare v_batches, v_batch int default 0;
     declare v_result_seconds double;
+    declare v_history_days int;
     declare v_queue_name longtext;
     set p_purged = 0;
 
@@ -38,19 +40,23 @@ begin
                     resignal;
                 end if;
                 if v_tries_left = 0 then
-                    set v_text = left(concat('rowq results: ', v_text), 128);
+                    set v_text = left(concat('rowq ', p_what, ': ', v_text), 128);
                     signal sqlstate '01000' set message_text = v_text;
                 end if;
             end;
             call rowq.internal_begin_work(v_owns_transaction);
-            set v_result_seconds = null;
-            select q.result_seconds, convert(q.queue_name using utf8mb4)
-            into v_result_seconds, v_queue_name
+            set v_result_seconds = null, v_history_days = null;
+            select q.result_seconds, q.history_days, convert(q.queue_name using utf8mb4)
+            into v_result_seconds, v_history_days, v_queue_name
             from rowq.queue q
             where q.part_id = p_part_id;
             -- drop_queue locks these rows in another order.
             call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
-            call rowq.internal_purge_results(p_part_id, v_result_seconds, p_limit, v_batch);
+            if p_what = 'results' then
+                call rowq.internal_purge_results(p_part_id, v_result_seconds, p_limit, v_batch);
+            else
+                call rowq.internal_purge_history(p_part_id, v_history_days, p_limit, v_batch);
+            end if;
             call rowq.internal_commit_work(v_owns_transaction);
             set p_purged = p_purged + v_batch, v_batches = v_batches + 1;
             if v_batch < p_limit or v_batches = c_most_batches or utc_timestamp(6) > p_until then

@@ -1,18 +1,19 @@
 set quoted_identifier on;
 set ansi_nulls on;
 go
-create or alter procedure rowq.InternalMaintainResults
+create or alter procedure rowq.InternalMaintainKept
     @part_id int,
+    @what nvarchar(7),
     @limit int,
     @until datetime2(6),
     @purged int output
 as
 begin
--- routine   InternalMaintainResults
--- purpose   Run the results part of maintain, a queue's first @limit old results, and till @until up to ten times as many; an error in it is printed, not raised.
--- promise   P13 P32
--- locks     as InternalPurgeResults
--- commits   where the caller has no transaction, after each 1000 results; never the caller's
+-- routine   InternalMaintainKept
+-- purpose   Purge N'results' or N'history' in maintain, a queue's first @limit old rows, and till @until up to ten times as many; an error in it is printed, not raised.
+-- promise   P13 P32 P37
+-- locks     as InternalPurgeResults or InternalPurgeHistory
+-- commits   where the caller has no transaction, after each 1000 rows; never the caller's
     set nocount on;
     set rowcount 0;
     set xact_abort on;
@@ -24,7 +25,8 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @result_seconds float;
-    declare @has_results bit;
+    declare @history_days int;
+    declare @has_rows bit;
     declare @rest int;
     declare @step int;
     declare @done int;
@@ -44,11 +46,12 @@ begin
                 select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            set @has_results = 0;
-            select @result_seconds = q.result_seconds,
-                   @has_results = case
-                       when q.result_seconds > 0 then 1
-                       when exists (
+            set @has_rows = 0;
+            select @result_seconds = q.result_seconds, @history_days = q.history_days,
+                   @has_rows = case
+                       when @what = N'results' and q.result_seconds > 0 then 1
+                       when @what = N'history' and q.history_days > 0 then 1
+                       when @what = N'results' and exists (
                            select 1
                            from rowq.result r
                                with (
@@ -57,11 +60,20 @@ begin
                                )
                            where r.part_id = @part_id
                        ) then 1
+                       when @what = N'history' and exists (
+                           select 1
+                           from rowq.history h
+                               with (
+                                   index (history_pk), rowlock, readpast, readcommittedlock,
+                                   forceseek
+                               )
+                           where h.part_id = @part_id
+                       ) then 1
                        else 0
                    end
             from rowq.queue q
             where q.part_id = @part_id;
-            if @has_results = 0
+            if @has_rows = 0
                 break;
             if @owns_transaction = 0
             begin
@@ -75,8 +87,12 @@ begin
                 set @step = iif(@rest < 1000, @rest, 1000);
                 if @owns_transaction = 1
                     begin transaction;
-                exec rowq.InternalPurgeResults
-                    @part_id, @result_seconds, @step, @owns_transaction, @done output;
+                if @what = N'results'
+                    exec rowq.InternalPurgeResults
+                        @part_id, @result_seconds, @step, @owns_transaction, @done output;
+                else
+                    exec rowq.InternalPurgeHistory
+                        @part_id, @history_days, @step, @owns_transaction, @done output;
                 if @owns_transaction = 1
                     commit transaction;
                 set @purged += @done;
@@ -104,10 +120,10 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
-            -- An error in the results is only printed, because housekeeping must go on.
+            -- An error is only printed, because housekeeping must go on.
             if @tries_left = 0
             begin
-                set @text = left(concat(N'rowq results: ', error_message()), 2000);
+                set @text = left(concat(N'rowq ', @what, N': ', error_message()), 2000);
                 print @text;
             end;
         end catch;

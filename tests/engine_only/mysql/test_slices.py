@@ -1,0 +1,93 @@
+"""A call that ends more keyed messages than one slice takes is one call to those beside it.
+
+The keys of a slice fit into a packet. With a small packet a few messages are more than a slice, so
+that a call comes to its rows in rounds.
+"""
+
+import pytest
+
+from rowq import NewMessage
+from tests.engines.base import Connection
+from tests.interleavings.conftest import Open, sessions
+from tests.interleavings.sessions import Session
+
+__all__ = ["sessions"]
+
+SMALL = 16384
+SLICE = SMALL // 3300
+"""How many messages internal_next_slice takes at most."""
+
+FIRST, LAST = "k2", "k1"
+"""The dedup keys of a message in the first slice and of one in the last: not in this order."""
+
+ENDS = ["complete", "archived", "fail_now", "cancel", "discard_dead"]
+WAITS_FOR = {
+    "predecessor": ["complete", "cancel", "discard_dead"],
+    "duplicate": ["complete", "archived", "fail_now", "cancel"],
+}
+"""Which ends wait for a producer that has named a message, or was told of it as a duplicate."""
+
+
+@pytest.fixture
+def worker(connection: Connection, sessions: Open) -> Session:
+    """Return a session with a small packet."""
+    ((usual,),) = connection.execute("select @@global.max_allowed_packet").fetchall()
+    connection.execute(f"set global max_allowed_packet = {SMALL}")
+    try:
+        (opened,) = sessions(1)
+    finally:
+        connection.execute(f"set global max_allowed_packet = {usual}")
+    return opened
+
+
+@pytest.fixture
+def ids(sessions: Open, queue: str) -> list[int]:
+    """Send more messages than a slice takes, the first one of a group; return their ids."""
+    (admin,) = sessions(1)
+    messages = [NewMessage(data=0, group_key="group", dedup_key=FIRST)]
+    messages += [NewMessage(data=0)] * SLICE
+    messages += [NewMessage(data=0, dedup_key=LAST)]
+    return [sent.message_id for sent in admin.queue.enqueue_batch(queue, messages)]
+
+
+def prepare(worker: Session, queue: str, end: str, ids: list[int]) -> dict[str, object]:
+    """Bring messages to where a call may end them; return its arguments besides the queue."""
+    if end == "archived":
+        worker.queue.alter_queue(queue, archive_days=1)
+    if end == "cancel":
+        return {"message_ids": ids}
+    claim = worker.queue.dequeue_fast(queue, len(ids))[0].claim_id
+    if end == "discard_dead":
+        worker.queue.fail_now(queue, claim)
+        return {"message_ids": ids}
+    return {"claim_id": claim}
+
+
+@pytest.mark.promise("P12", "P22", "P26")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("held", ["predecessor", "duplicate"])
+def test_a_producer_that_holds_one_of_the_last_slice_joins_the_group_of_one_of_the_first(
+    worker: Session,
+    sessions: Open,
+    queue: str,
+    ids: list[int],
+    end: str,
+    held: str,
+) -> None:
+    (producer,) = sessions(1)
+    arguments = prepare(worker, queue, end, ids)
+    producer.begin()
+    if held == "predecessor":
+        producer.queue.enqueue(queue, 1, predecessor_ids=[ids[-1]])
+    else:
+        sent = producer.queue.enqueue(queue, 1, dedup_key=LAST)
+        assert sent.outcome == ("enqueued" if end == "discard_dead" else "duplicate")
+    routine = "complete" if end == "archived" else end
+    running = worker.start(lambda own: getattr(own, routine)(queue, **arguments))
+    if end in WAITS_FOR[held]:
+        running.waits_for(producer)
+    else:
+        running.result()
+    producer.queue.enqueue(queue, 1, group_key="group")
+    producer.commit()
+    running.result()
