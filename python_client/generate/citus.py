@@ -33,12 +33,19 @@ _PINNED = "set search_path = pg_catalog, pg_temp"
 _PLANNED = "set plan_cache_mode = force_custom_plan"
 """Citus carries a call by the value of its argument, which a generic plan does not have."""
 _AWAY = {
-    "warning": "raise warning 'node % does not answer: %', v_node_name, sqlerrm;",
+    "warning": "raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;",
     "unreachable_node": (
-        "return query select 'unreachable_node', null::text, 'critical', 1::double precision,\n"
-        "                v_node_name || ': ' || sqlerrm;"
+        "return query\n"
+        "                select 'unreachable_node', null::text, 'critical', 1::double precision,\n"
+        "                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
     ),
 }
+"""What is said of a node that is away: not Citus' text, which has the account and the address."""
+_IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
+"""It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
+_READS = {"look", "keep house"}
+"""Groups of routines that do no harm on a node that the queue's name does not belong to."""
+_WRONG_NODE = "RQ706"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Carried:
         by_name: whether a call with the name of a queue goes to the node of this queue.
         by_node: what the contract says of a call for every node; None where there is none.
         why_here: why the node that is asked answers by itself; empty where it does not.
+        is_read: whether it may be done for a queue whose name belongs to another node.
     """
 
     routine: Routine
@@ -58,6 +66,7 @@ class Carried:
     by_name: bool
     by_node: Mapping[str, str] | None
     why_here: str
+    is_read: bool
 
 
 @cache
@@ -96,6 +105,7 @@ def carried(name: str, entry: Mapping[str, Any], routine: Routine) -> Carried:
         by_name=has_queue and asked != "here",
         by_node=nodes if asked == "each" else None,
         why_here=nodes["why"] if asked == "here" else "",
+        is_read=entry["group"] in _READS or may_be_null,
     )
 
 
@@ -205,11 +215,16 @@ def _function(inputs: str, columns: str, settings: Sequence[str], body: str) -> 
 
 
 def _helper(
-    one: Carried, prefix: str, purpose: str, settings: Sequence[str], first: str, body: str
+    one: Carried,
+    prefix: str,
+    purpose: str,
+    settings: Sequence[str],
+    first: Sequence[str],
+    body: str,
 ) -> str:
-    """Return a function of rowq_citus, without defaults; `first` is a parameter before the rest."""
+    """Return a function of rowq_citus, without defaults; `first` are parameters before the rest."""
     name = f"{prefix}_{one.routine.name}"
-    inputs = [*([first] if first else []), *_types_of_inputs(one.routine)]
+    inputs = [*first, *_types_of_inputs(one.routine)]
     return _function(
         _listed(f"create or replace function rowq_citus.{name}", inputs, ""),
         _listed("returns table ", _types_of_columns(one.routine), ""),
@@ -228,22 +243,25 @@ def _carriers(one: Carried) -> Iterator[str]:
         to_node = _query(one, "rowq_citus", f"at_{name}", inputs, "        ")
         yield _helper(
             one, "at", f"{name}, carried to the node that the queue's name belongs to.",
-            on_node, "", f"begin\n{itself}end;\n",
+            on_node, (),
+            f"begin\n    perform rowq_citus.require_arrival(p_queue_name);\n{itself}end;\n",
         )  # fmt: skip
         # A null would end the server: Citus reads the value that it distributes by.
         yield _helper(
             one, "to", f"Call at_{name} as who may connect to the nodes; never with a null name.",
-            as_other, "",
+            as_other, (),
             f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
     if one.by_node is not None:
         yield _helper(
             one, "on", f"{name}, carried to the node that a key belongs to.",
-            on_node, "p_node_key text", f"begin\n{itself}end;\n",
+            on_node, ("p_node_key text", "p_node_groups integer[]"),
+            "begin\n    perform rowq_citus.require_node(p_node_key, p_node_groups);\n"
+            f"{itself}end;\n",
         )  # fmt: skip
         yield _helper(
             one, "each", f"Call on_{name} for every node, as who may connect to it.",
-            as_other, "", _each(one, one.by_node),
+            as_other, (), _each(one, one.by_node),
         )  # fmt: skip
 
 
@@ -277,20 +295,26 @@ def _query(
 def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     away = nodes.get("when_away")
     indent = "            " if away else "        "
-    inputs = ["v_node_key", *_inputs(one.routine)]
+    inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
     said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
     inner = _query(one, "rowq_citus", f"on_{one.routine.name}", inputs, indent, said)
     if away:
+        states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
+        when = textwrap.fill(
+            f"when {states}", _LONGEST - 5, initial_indent=" " * 12, subsequent_indent=" " * 16
+        )
         inner = (
-            f"        begin\n{inner}        exception\n            when sqlstate '08000' then\n"
+            f"        begin\n{inner}        exception\n{when}\n            then\n"
             f"                {_AWAY[away]}\n        end;\n"
         )
     return (
         "#variable_conflict use_column\n"
-        "declare\n    v_node_key  text;\n    v_node_name text;\nbegin\n"
-        "    for v_node_key, v_node_name in\n"
-        "        select n.node_key, n.node_name from rowq_citus.nodes() n\n"
+        "declare\n    v_node_key  text;\n    v_node_name text;\n    v_groups    integer[];\nbegin\n"
+        "    for v_node_key, v_node_name, v_groups in\n"
+        "        select n.node_key, n.node_name, n.node_groups\n"
+        "        from rowq_citus.nodes() n\n"
+        "        order by n.node_group\n"
         f"    loop\n{inner}    end loop;\nend;\n"
     )
 
@@ -330,7 +354,7 @@ def _header(one: Carried) -> str:
         "promise": " ".join(one.promises) or "none",
         "locks": f"as rowq_node.{routine.name}, on the node that does it",
         "commits": "never; the caller owns the transaction",
-        "errors": " ".join(routine.errors) or "none",
+        "errors": " ".join(sorted([*routine.errors, _WRONG_NODE])),
         "differs": where,
     }
     return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())
@@ -342,6 +366,13 @@ def _choice(one: Carried) -> str:
     itself = _query(one, "rowq_node", name, inputs, "        ")
     to_node = _query(one, "rowq_citus", f"to_{name}", inputs, "        ")
     is_here = "current_setting('rowq.here', true) = 'on'"
+    if not one.is_read and one.by_name:
+        itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
+    elif not one.is_read:
+        itself = (
+            f"        raise exception 'RQ711 invalid_argument: rowq.here is on; {name} asks"
+            " every node'\n            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
+        )
     if one.by_node is None:
         return (
             f"begin\n    if p_queue_name is null or {is_here} then\n{itself}"

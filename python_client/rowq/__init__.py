@@ -26,6 +26,7 @@ from rowq.errors import (
     ScheduleNotFound,
     StaleClaim,
     WorkerFailed,
+    WrongNode,
     WrongTransactionState,
 )
 from rowq.headers import UnreadableHeaders
@@ -138,6 +139,7 @@ __all__ = [
     "Worker",
     "WorkerFailed",
     "WorkerStats",
+    "WrongNode",
     "WrongTransactionState",
     "__version__",
     "connect",

@@ -90,13 +90,17 @@ class Routine:
 
 @dataclass(frozen=True, slots=True)
 class ErrorEntry:
-    """One numbered error and the class that stands for it in Python."""
+    """One numbered error and the class that stands for it in Python.
+
+    of_nodes: whether any call may raise it where queues are on several nodes, and none elsewhere.
+    """
 
     number: str
     name: str
     class_name: str
     retryable: bool
     meaning: str
+    of_nodes: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,4 +199,11 @@ def _column(name: str, raw: Mapping[str, Any]) -> Column:
 
 
 def _error(number: str, entry: Mapping[str, Any]) -> ErrorEntry:
-    return ErrorEntry(number, entry["name"], entry["class"], entry["retryable"], entry["meaning"])
+    return ErrorEntry(
+        number=number,
+        name=entry["name"],
+        class_name=entry["class"],
+        retryable=entry["retryable"],
+        meaning=entry["meaning"],
+        of_nodes=entry.get("nodes", False),
+    )

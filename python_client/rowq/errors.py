@@ -6,6 +6,7 @@ RowqError
 │   ├── ScheduleNotFound         RQ702
 │   ├── QueueNotEmpty            RQ704
 │   ├── QueueBusy                RQ705, retryable
+│   ├── WrongNode                RQ706, retryable; where queues are on several nodes
 │   ├── InvalidArgument          RQ711, also raised by the client before it calls
 │   ├── WrongTransactionState    RQ713, also raised by the client before it calls
 │   └── StaleClaim               RQ721
@@ -68,6 +69,14 @@ class QueueBusy(Refused):
 
     number = "RQ705"
     name = "queue_busy"
+    retryable = True
+
+
+class WrongNode(Refused):
+    """A call has not reached the node that has the queue, or not every node; try again."""
+
+    number = "RQ706"
+    name = "wrong_node"
     retryable = True
 
 
@@ -144,6 +153,7 @@ REFUSALS: dict[str, type[Refused]] = {
         ScheduleNotFound,
         QueueNotEmpty,
         QueueBusy,
+        WrongNode,
         InvalidArgument,
         WrongTransactionState,
         StaleClaim,

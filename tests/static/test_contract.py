@@ -267,7 +267,9 @@ def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
 
 def test_every_error_and_every_outcome_word_is_used() -> None:
     routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
-    assert {number for entry in routines for number in entry["errors"]} == CONTRACT["errors"].keys()
+    # Those with `nodes` are raised by what carries a call, and not by the routines.
+    of_routines = {number for number, e in CONTRACT["errors"].items() if "nodes" not in e}
+    assert {number for entry in routines for number in entry["errors"]} == of_routines
     sources = {
         engine: "\n".join(path.read_text(encoding="utf-8") for path in sql_files(engine))
         for engine in ENGINES

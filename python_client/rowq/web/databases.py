@@ -136,7 +136,7 @@ def status_of(error: BaseException) -> int:
     if remedy_of(error):
         return 403
     if isinstance(error, Refused):
-        return {"RQ701": 404, "RQ702": 404, "RQ705": 503}.get(error.number, 400)
+        return {"RQ701": 404, "RQ702": 404, "RQ705": 503, "RQ706": 503}.get(error.number, 400)
     return 503
 
 

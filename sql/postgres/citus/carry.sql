@@ -45,6 +45,140 @@ begin
 end;
 $$;
 
+-- Where a call arrives is looked at on the node where it arrives: Citus runs a function where it is
+-- called, without a word, while it does not carry calls to the node that it is for. Plans are kept,
+-- though whoever carries a call has said otherwise: this runs with every call.
+create or replace function rowq_citus.is_here(p_name text)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   is_here
+-- purpose   Whether a name belongs to this node, as far as this node knows.
+declare
+    -- Inside of a query it would be called for each placement.
+    v_shard constant bigint := get_shard_id_for_distribution_column('rowq_citus.route', p_name);
+    v_place integer;
+    v_here  integer;
+begin
+    select p.groupid into v_place from pg_dist_placement p where p.shardid = v_shard;
+    select g.groupid into v_here from pg_dist_local_group g;
+    return coalesce(v_place = v_here, false);
+end;
+$$;
+
+create or replace function rowq_citus.require_arrival(p_queue_name text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   require_arrival
+-- purpose   Refuse a call that runs on another node than the one that the queue's name belongs to.
+begin
+    if not rowq_citus.is_here(p_queue_name) then
+        raise exception 'RQ706 wrong_node: the call has not reached the node that has queue %',
+            p_queue_name
+            using errcode = 'RQ706', hint = 'Try again. Citus carries no call to a node whose '
+                'metadata are not in sync (metadatasynced in pg_dist_node), which it mends by '
+                'itself.';
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.require_own(p_queue_name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   require_own
+-- purpose   Refuse to change, in a session that is answered by its node alone, a queue of another.
+begin
+    if p_queue_name is not null and not rowq_citus.is_here(p_queue_name) then
+        raise exception 'RQ711 invalid_argument: rowq.here is on, and queue % is for another node',
+            p_queue_name
+            using errcode = 'RQ711', hint = 'Run: reset rowq.here';
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.groups()
+returns integer[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   groups
+-- purpose   The nodes that names belong to, as far as this node knows, by Citus' numbers of them.
+begin
+    return array(
+        select distinct p.groupid
+        from pg_dist_shard s
+        join pg_dist_placement p on p.shardid = s.shardid
+        where s.logicalrelid = 'rowq_citus.route'::regclass
+        order by p.groupid
+    );
+end;
+$$;
+
+create or replace function rowq_citus.nodes()
+returns table (node_key text, node_group integer, node_name text, node_groups integer[])
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   nodes
+-- purpose   The nodes that names belong to, each with a name that belongs to it, and all of them.
+declare
+    v_groups constant integer[] := rowq_citus.groups();
+    v_left   integer[] := v_groups;
+    v_shard  bigint;
+    v_group  integer;
+begin
+    -- Of 64 shards a node with one of them is met within some hundred names.
+    for v_number in 1..100000 loop
+        exit when cardinality(v_left) = 0;
+        v_shard := get_shard_id_for_distribution_column('rowq_citus.route', 'n' || v_number);
+        select p.groupid into v_group from pg_dist_placement p where p.shardid = v_shard;
+        if v_group = any(v_left) then
+            v_left := array_remove(v_left, v_group);
+            node_key := 'n' || v_number;
+            node_group := v_group;
+            node_name := (
+                select format('%s:%s', n.nodename, n.nodeport)
+                from pg_dist_node n
+                where n.groupid = v_group
+                  and n.noderole = 'primary'
+            );
+            node_groups := v_groups;
+            return next;
+        end if;
+    end loop;
+    if cardinality(v_left) > 0 or v_groups = '{}' then
+        raise exception 'RQ706 wrong_node: this node does not know all nodes that have queues'
+            using errcode = 'RQ706', hint = 'Look at pg_dist_node and pg_dist_placement.';
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.require_node(p_node_key text, p_node_groups integer[])
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   require_node
+-- purpose   Refuse a call for every node that was carried to another one, or leaves one out.
+begin
+    if not rowq_citus.is_here(p_node_key) or rowq_citus.groups() <> p_node_groups then
+        raise exception 'RQ706 wrong_node: the call for all nodes has not reached each of them once'
+            using errcode = 'RQ706', hint = 'Try again. Citus carries no call to a node whose '
+                'metadata are not in sync (metadatasynced in pg_dist_node), which it mends by '
+                'itself.';
+    end if;
+end;
+$$;
+
 -- carriers: generated from contract.toml by make generate
 create or replace function rowq_citus.at_create_queue(
     p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
@@ -62,6 +196,7 @@ as $$
 -- routine   at_create_queue
 -- purpose   create_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.create_queue(
@@ -123,6 +258,7 @@ as $$
 -- routine   at_alter_queue
 -- purpose   alter_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.alter_queue(
@@ -177,6 +313,7 @@ as $$
 -- routine   at_drop_queue
 -- purpose   drop_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.drop_queue(p_queue_name => p_queue_name, p_force => p_force) r;
@@ -210,6 +347,7 @@ as $$
 -- routine   at_pause_queue
 -- purpose   pause_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.pause_queue(p_queue_name => p_queue_name) r;
@@ -243,6 +381,7 @@ as $$
 -- routine   at_resume_queue
 -- purpose   resume_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.resume_queue(p_queue_name => p_queue_name) r;
@@ -276,6 +415,7 @@ as $$
 -- routine   at_bind_topic
 -- purpose   bind_topic, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.topic_pattern, r.outcome
     from rowq_node.bind_topic(p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern) r;
@@ -309,6 +449,7 @@ as $$
 -- routine   at_unbind_topic
 -- purpose   unbind_topic, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.topic_pattern, r.outcome
     from rowq_node.unbind_topic(p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern) r;
@@ -344,6 +485,7 @@ as $$
 -- routine   at_purge_queue
 -- purpose   purge_queue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.removed
     from rowq_node.purge_queue(
@@ -387,6 +529,7 @@ as $$
 -- routine   at_enqueue
 -- purpose   enqueue, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.enqueue(
@@ -436,6 +579,7 @@ as $$
 -- routine   at_enqueue_batch
 -- purpose   enqueue_batch, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r."position", r.message_id, r.outcome
     from rowq_node.enqueue_batch(p_queue_name => p_queue_name, p_messages => p_messages) r;
@@ -461,9 +605,10 @@ end;
 $$;
 
 create or replace function rowq_citus.on_publish(
-    p_node_key text, p_topic text, p_body text, p_body_binary bytea, p_message_type text, p_headers
-    jsonb, p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
-    p_dedup_key text, p_max_attempts integer, p_group_key text, p_expire_seconds double precision
+    p_node_key text, p_node_groups integer[], p_topic text, p_body text, p_body_binary bytea,
+    p_message_type text, p_headers jsonb, p_priority integer, p_delay_seconds double precision,
+    p_run_at timestamp with time zone, p_dedup_key text, p_max_attempts integer, p_group_key text,
+    p_expire_seconds double precision
 )
 returns table (queue_name text, message_id bigint, outcome text)
 language plpgsql
@@ -473,6 +618,7 @@ as $$
 -- routine   on_publish
 -- purpose   publish, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.message_id, r.outcome
     from rowq_node.publish(
@@ -501,21 +647,27 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         return query
         select r.queue_name, r.message_id, r.outcome
         from rowq_citus.on_publish(
-            v_node_key, p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority,
-            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
+            v_node_key, v_groups, p_topic, p_body, p_body_binary, p_message_type, p_headers,
+            p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+            p_expire_seconds
         ) r;
     end loop;
 end;
 $$;
 
-create or replace function rowq_citus.on_publish_batch(p_node_key text, p_messages jsonb)
+create or replace function rowq_citus.on_publish_batch(
+    p_node_key text, p_node_groups integer[], p_messages jsonb
+)
 returns table ("position" integer, queue_name text, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -524,6 +676,7 @@ as $$
 -- routine   on_publish_batch
 -- purpose   publish_batch, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r."position", r.queue_name, r.message_id, r.outcome
     from rowq_node.publish_batch(p_messages => p_messages) r;
@@ -543,13 +696,16 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         return query
         select r."position", r.queue_name, r.message_id, r.outcome
-        from rowq_citus.on_publish_batch(v_node_key, p_messages) r;
+        from rowq_citus.on_publish_batch(v_node_key, v_groups, p_messages) r;
     end loop;
 end;
 $$;
@@ -569,6 +725,7 @@ as $$
 -- routine   at_dequeue_fast
 -- purpose   dequeue_fast, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body, r.body_binary,
            r.enqueued_at, r.lease_until, r.last_error
@@ -615,6 +772,7 @@ as $$
 -- routine   at_listen
 -- purpose   listen, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.listen(p_queue_name => p_queue_name) r;
@@ -648,6 +806,7 @@ as $$
 -- routine   at_unlisten
 -- purpose   unlisten, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.outcome
     from rowq_node.unlisten(p_queue_name => p_queue_name) r;
@@ -681,6 +840,7 @@ as $$
 -- routine   at_elect_keeper
 -- purpose   elect_keeper, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.elected
     from rowq_node.elect_keeper(p_queue_name => p_queue_name) r;
@@ -717,6 +877,7 @@ as $$
 -- routine   at_peek
 -- purpose   peek, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body, r.body_binary,
            r.enqueued_at, r.last_error
@@ -757,6 +918,7 @@ as $$
 -- routine   at_complete
 -- purpose   complete, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.complete(
@@ -798,6 +960,7 @@ as $$
 -- routine   at_retry_later
 -- purpose   retry_later, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome, r.due_at
     from rowq_node.retry_later(
@@ -841,6 +1004,7 @@ as $$
 -- routine   at_fail_now
 -- purpose   fail_now, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.fail_now(
@@ -881,6 +1045,7 @@ as $$
 -- routine   at_release
 -- purpose   release, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.release(
@@ -920,6 +1085,7 @@ as $$
 -- routine   at_extend_lease
 -- purpose   extend_lease, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.claim_id, r.lease_until, r.cancel_ids
     from rowq_node.extend_lease(
@@ -960,6 +1126,7 @@ as $$
 -- routine   at_cancel
 -- purpose   cancel, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.cancel(
@@ -1001,6 +1168,7 @@ as $$
 -- routine   at_cancel_many
 -- purpose   cancel_many, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.cancelled, r.after_message_id
     from rowq_node.cancel_many(
@@ -1049,6 +1217,7 @@ as $$
 -- routine   at_reset
 -- purpose   reset, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.reset(
@@ -1093,6 +1262,7 @@ as $$
 -- routine   at_discard_dead
 -- purpose   discard_dead, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.removed
     from rowq_node.discard_dead(
@@ -1139,6 +1309,7 @@ as $$
 -- routine   at_create_schedule
 -- purpose   create_schedule, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.schedule_name, r.outcome, r.next_run_at
     from rowq_node.create_schedule(
@@ -1193,6 +1364,7 @@ as $$
 -- routine   at_alter_schedule
 -- purpose   alter_schedule, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.schedule_name, r.outcome, r.next_run_at
     from rowq_node.alter_schedule(
@@ -1242,6 +1414,7 @@ as $$
 -- routine   at_drop_schedule
 -- purpose   drop_schedule, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.schedule_name, r.outcome
     from rowq_node.drop_schedule(
@@ -1277,6 +1450,7 @@ as $$
 -- routine   at_run_schedule
 -- purpose   run_schedule, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.outcome
     from rowq_node.run_schedule(p_queue_name => p_queue_name, p_schedule_name => p_schedule_name) r;
@@ -1316,6 +1490,7 @@ as $$
 -- routine   at_list_schedules
 -- purpose   list_schedules, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
            r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
@@ -1350,7 +1525,9 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.on_list_schedules(p_node_key text, p_queue_name text)
+create or replace function rowq_citus.on_list_schedules(
+    p_node_key text, p_node_groups integer[], p_queue_name text
+)
 returns table (
     queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
     text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
@@ -1365,6 +1542,7 @@ as $$
 -- routine   on_list_schedules
 -- purpose   list_schedules, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
            r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
@@ -1392,15 +1570,18 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_citus.on_list_schedules(v_node_key, p_queue_name) r;
+        from rowq_citus.on_list_schedules(v_node_key, v_groups, p_queue_name) r;
     end loop;
 end;
 $$;
@@ -1417,6 +1598,7 @@ as $$
 -- routine   at_maintain
 -- purpose   maintain, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
            r.partitions_dropped, r.expired
@@ -1447,7 +1629,7 @@ end;
 $$;
 
 create or replace function rowq_citus.on_maintain(
-    p_node_key text, p_queue_name text, p_batch_size integer
+    p_node_key text, p_node_groups integer[], p_queue_name text, p_batch_size integer
 )
 returns table (
     queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
@@ -1460,6 +1642,7 @@ as $$
 -- routine   on_maintain
 -- purpose   maintain, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
            r.partitions_dropped, r.expired
@@ -1483,18 +1666,23 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         begin
             return query
             select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                    r.partitions_dropped, r.expired
-            from rowq_citus.on_maintain(v_node_key, p_queue_name, p_batch_size) r;
+            from rowq_citus.on_maintain(v_node_key, v_groups, p_queue_name, p_batch_size) r;
         exception
-            when sqlstate '08000' then
-                raise warning 'node % does not answer: %', v_node_name, sqlerrm;
+            when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
+                or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
+            then
+                raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;
         end;
     end loop;
 end;
@@ -1509,6 +1697,7 @@ as $$
 -- routine   at_reap
 -- purpose   reap, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.reaped, r.died
     from rowq_node.reap(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1542,6 +1731,7 @@ as $$
 -- routine   at_promote
 -- purpose   promote, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.promoted
     from rowq_node.promote(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1575,6 +1765,7 @@ as $$
 -- routine   at_archive
 -- purpose   archive, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.archived
     from rowq_node.archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1608,6 +1799,7 @@ as $$
 -- routine   at_purge_archive
 -- purpose   purge_archive, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.purged, r.partitions_dropped
     from rowq_node.purge_archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1649,6 +1841,7 @@ as $$
 -- routine   at_queue_stats
 -- purpose   queue_stats, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
            r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
@@ -1690,7 +1883,7 @@ end;
 $$;
 
 create or replace function rowq_citus.on_queue_stats(
-    p_node_key text, p_queue_name text, p_max_count integer
+    p_node_key text, p_node_groups integer[], p_queue_name text, p_max_count integer
 )
 returns table (
     queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
@@ -1708,6 +1901,7 @@ as $$
 -- routine   on_queue_stats
 -- purpose   queue_stats, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
            r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
@@ -1739,17 +1933,27 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
-        return query
-        select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
-               r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
-               r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
-               r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
-               r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-        from rowq_citus.on_queue_stats(v_node_key, p_queue_name, p_max_count) r;
+        begin
+            return query
+            select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
+                   r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
+                   r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
+                   r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
+                   r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
+            from rowq_citus.on_queue_stats(v_node_key, v_groups, p_queue_name, p_max_count) r;
+        exception
+            when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
+                or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
+            then
+                raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;
+        end;
     end loop;
 end;
 $$;
@@ -1769,6 +1973,7 @@ as $$
 -- routine   at_get_message
 -- purpose   get_message, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type, r.headers,
            r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id, r.worker_name,
@@ -1820,6 +2025,7 @@ as $$
 -- routine   at_find_message
 -- purpose   find_message, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type, r.headers,
            r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id, r.worker_name,
@@ -1868,6 +2074,7 @@ as $$
 -- routine   at_get_result
 -- purpose   get_result, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.state, r.finished_at, r.result, r.last_error
     from rowq_node.get_result(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
@@ -1907,6 +2114,7 @@ as $$
 -- routine   at_get_history
 -- purpose   get_history, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
     from rowq_node.get_history(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
@@ -1949,6 +2157,7 @@ as $$
 -- routine   at_list_dead
 -- purpose   list_dead, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
            r.last_error
@@ -2000,6 +2209,7 @@ as $$
 -- routine   at_list_claims
 -- purpose   list_claims, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
            r.lease_left_seconds
@@ -2035,7 +2245,8 @@ end;
 $$;
 
 create or replace function rowq_citus.on_list_claims(
-    p_node_key text, p_queue_name text, p_after_claim_id bigint, p_max_claims integer
+    p_node_key text, p_node_groups integer[], p_queue_name text, p_after_claim_id bigint,
+    p_max_claims integer
 )
 returns table (
     queue_name text, claim_id bigint, worker_name text, message_count integer, lease_until timestamp
@@ -2048,6 +2259,7 @@ as $$
 -- routine   on_list_claims
 -- purpose   list_claims, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
            r.lease_left_seconds
@@ -2076,14 +2288,26 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
-        return query
-        select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
-               r.lease_left_seconds
-        from rowq_citus.on_list_claims(v_node_key, p_queue_name, p_after_claim_id, p_max_claims) r;
+        begin
+            return query
+            select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
+                   r.lease_left_seconds
+            from rowq_citus.on_list_claims(
+                v_node_key, v_groups, p_queue_name, p_after_claim_id, p_max_claims
+            ) r;
+        exception
+            when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
+                or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
+            then
+                raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;
+        end;
     end loop;
 end;
 $$;
@@ -2103,6 +2327,7 @@ as $$
 -- routine   at_list_delayed
 -- purpose   list_delayed, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
     from rowq_node.list_delayed(
@@ -2147,6 +2372,7 @@ as $$
 -- routine   at_list_topics
 -- purpose   list_topics, carried to the node that the queue's name belongs to.
 begin
+    perform rowq_citus.require_arrival(p_queue_name);
     return query
     select r.queue_name, r.topic_pattern
     from rowq_node.list_topics(p_queue_name => p_queue_name) r;
@@ -2171,7 +2397,9 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.on_list_topics(p_node_key text, p_queue_name text)
+create or replace function rowq_citus.on_list_topics(
+    p_node_key text, p_node_groups integer[], p_queue_name text
+)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -2180,6 +2408,7 @@ as $$
 -- routine   on_list_topics
 -- purpose   list_topics, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.queue_name, r.topic_pattern
     from rowq_node.list_topics(p_queue_name => p_queue_name) r;
@@ -2199,18 +2428,21 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_citus.on_list_topics(v_node_key, p_queue_name) r;
+        from rowq_citus.on_list_topics(v_node_key, v_groups, p_queue_name) r;
     end loop;
 end;
 $$;
 
-create or replace function rowq_citus.on_health(p_node_key text)
+create or replace function rowq_citus.on_health(p_node_key text, p_node_groups integer[])
 returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -2219,6 +2451,7 @@ as $$
 -- routine   on_health
 -- purpose   health, carried to the node that a key belongs to.
 begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
     return query
     select r.check_name, r.queue_name, r.status, r.value, r.detail
     from rowq_node.health() r;
@@ -2238,19 +2471,25 @@ as $$
 declare
     v_node_key  text;
     v_node_name text;
+    v_groups    integer[];
 begin
-    for v_node_key, v_node_name in
-        select n.node_key, n.node_name from rowq_citus.nodes() n
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
     loop
         begin
             return query
             select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
                    r.detail)
-            from rowq_citus.on_health(v_node_key) r;
+            from rowq_citus.on_health(v_node_key, v_groups) r;
         exception
-            when sqlstate '08000' then
-                return query select 'unreachable_node', null::text, 'critical', 1::double precision,
-                v_node_name || ': ' || sqlerrm;
+            when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
+                or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
+            then
+                return query
+                select 'unreachable_node', null::text, 'critical', 1::double precision,
+                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);
         end;
     end loop;
 end;
@@ -2274,7 +2513,7 @@ begin
                 (format('revoke all on function %s from public', p.oid::regprocedure), true),
                 (
                     format('grant execute on function %s to %I', p.oid::regprocedure, v_owner),
-                    p.proname ~ '^(to|each)_'
+                    p.proname ~ '^(to|each)_|^require_own$'
                 )
         ) c (change, is_wanted)
         where p.pronamespace = 'rowq_citus'::regnamespace

@@ -3,6 +3,7 @@
 -- runs again after a node was added or taken away.
 set local citus.enable_ddl_propagation = on;
 set local citus.multi_shard_modify_mode to 'sequential';
+set local citus.shard_replication_factor to 1;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
@@ -10,8 +11,6 @@ set local client_min_messages = warning;
 -- for moving those to a new node to which no queue belongs yet. It has no colocation with tables of
 -- others, so that nobody who moves those moves queues.
 do $$
-declare
-    v_nodes text;
 begin
     if to_regclass('rowq_citus.route') is null then
         create table rowq_citus.route (queue_name text primary key);
@@ -22,6 +21,9 @@ begin
             'rowq_citus.route', 'queue_name', colocate_with => 'none', shard_count => 64);
     end if;
 
+    -- Who carries calls has to know where a name belongs.
+    grant select on rowq_citus.route to rowq_citus;
+
     -- Only a call that is forced to be carried is so inside of functions and transactions.
     perform create_distributed_function(
         p.oid::regprocedure, p.proargnames[1], colocate_with => 'rowq_citus.route',
@@ -29,28 +31,5 @@ begin
     from pg_proc p
     where p.pronamespace = 'rowq_citus'::regnamespace
       and p.proname ~ '^(at|on)_';
-
-    -- A call for every node needs a key that belongs to it. With 64 shards, a node that has one of
-    -- them is missed by 4000 keys about never.
-    select string_agg(format('(%L, %L)', k.node_key, k.node_name), ', ' order by k.node_name)
-    into v_nodes
-    from (
-        select distinct on (n.nodeid)
-            'n' || i as node_key, n.nodename || ':' || n.nodeport as node_name
-        from generate_series(1, 4000) i
-        join pg_dist_placement s
-            on s.shardid = get_shard_id_for_distribution_column('rowq_citus.route', 'n' || i)
-        join pg_dist_node n on n.groupid = s.groupid and n.noderole = 'primary'
-        order by n.nodeid, i
-    ) k;
-    execute format(
-        'create or replace function rowq_citus.nodes() '
-        'returns table (node_key text, node_name text) language sql stable '
-        'set search_path = pg_catalog, pg_temp as %L',
-        format('select v.node_key, v.node_name from (values %s) v (node_key, node_name)', v_nodes)
-    );
-    alter function rowq_citus.nodes() owner to rowq_citus;
-    revoke all on function rowq_citus.nodes() from public;
-    perform create_distributed_function('rowq_citus.nodes()');
 end;
 $$;

@@ -3,7 +3,8 @@
 -- carry.sql has run on all of them and distribute.sql on the coordinator. unroute.sql takes it
 -- back, and runs before a migration.
 --
--- A session that says "set rowq.here = 'on'" is answered by its own node alone.
+-- A session that says "set rowq.here = 'on'" is answered by its own node alone, and changes no
+-- queue of another.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
@@ -132,10 +133,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.create_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.create_queue(
@@ -190,10 +192,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.alter_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.alter_queue(
@@ -233,10 +236,11 @@ as $$
 -- promise   P02 P15
 -- locks     as rowq_node.drop_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ704 RQ705 RQ711 RQ713
+-- errors    RQ701 RQ704 RQ705 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.drop_queue(p_queue_name, p_force) r;
@@ -265,10 +269,11 @@ as $$
 -- promise   P18
 -- locks     as rowq_node.pause_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.pause_queue(p_queue_name) r;
@@ -297,10 +302,11 @@ as $$
 -- promise   P18
 -- locks     as rowq_node.resume_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.resume_queue(p_queue_name) r;
@@ -331,10 +337,11 @@ as $$
 -- promise   P15 P35
 -- locks     as rowq_node.bind_topic, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
         from rowq_node.bind_topic(p_queue_name, p_topic_pattern) r;
@@ -365,10 +372,11 @@ as $$
 -- promise   P15 P35
 -- locks     as rowq_node.unbind_topic, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
         from rowq_node.unbind_topic(p_queue_name, p_topic_pattern) r;
@@ -398,10 +406,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.purge_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
         from rowq_node.purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
@@ -443,10 +452,11 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as rowq_node.enqueue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.enqueue(
@@ -485,10 +495,11 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
 -- locks     as rowq_node.enqueue_batch, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r."position", r.message_id, r.outcome
         from rowq_node.enqueue_batch(p_queue_name, p_messages) r;
@@ -529,16 +540,12 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as rowq_node.publish, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query
-        select r.queue_name, r.message_id, r.outcome
-        from rowq_node.publish(
-            p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
-        ) r;
+        raise exception 'RQ711 invalid_argument: rowq.here is on; publish asks every node'
+            using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
         return query
         select r.queue_name, r.message_id, r.outcome
@@ -570,13 +577,12 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as rowq_node.publish_batch, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query
-        select r."position", r.queue_name, r.message_id, r.outcome
-        from rowq_node.publish_batch(p_messages) r;
+        raise exception 'RQ711 invalid_argument: rowq.here is on; publish_batch asks every node'
+            using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
         return query
         select r."position", r.queue_name, r.message_id, r.outcome
@@ -614,10 +620,11 @@ as $$
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     as rowq_node.dequeue_fast, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ713
+-- errors    RQ701 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.lease_until, r.last_error
@@ -650,10 +657,11 @@ as $$
 -- promise   none
 -- locks     as rowq_node.listen, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.listen(p_queue_name) r;
@@ -682,10 +690,11 @@ as $$
 -- promise   none
 -- locks     as rowq_node.unlisten, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.unlisten(p_queue_name) r;
@@ -714,7 +723,7 @@ as $$
 -- promise   P19
 -- locks     as rowq_node.elect_keeper, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -754,10 +763,11 @@ as $$
 -- promise   P05
 -- locks     as rowq_node.peek, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
@@ -791,10 +801,11 @@ as $$
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     as rowq_node.complete, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
@@ -828,10 +839,11 @@ as $$
 -- promise   P08 P10 P34 P37
 -- locks     as rowq_node.retry_later, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome, r.due_at
         from rowq_node.retry_later(
@@ -867,10 +879,11 @@ as $$
 -- promise   P08 P10 P34 P37
 -- locks     as rowq_node.fail_now, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
@@ -901,10 +914,11 @@ as $$
 -- promise   P08 P34 P37
 -- locks     as rowq_node.release, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.release(p_queue_name, p_claim_id, p_message_ids) r;
@@ -937,10 +951,11 @@ as $$
 -- promise   P08 P34
 -- locks     as rowq_node.extend_lease, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
         from rowq_node.extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
@@ -971,10 +986,11 @@ as $$
 -- promise   P15 P34
 -- locks     as rowq_node.cancel, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.cancel(p_queue_name, p_message_ids, p_leased) r;
@@ -1010,10 +1026,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.cancel_many, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.cancelled, r.after_message_id
         from rowq_node.cancel_many(
@@ -1052,10 +1069,11 @@ as $$
 -- promise   P10 P12 P32
 -- locks     as rowq_node.reset, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.reset(
@@ -1091,10 +1109,11 @@ as $$
 -- promise   P12 P22 P26
 -- locks     as rowq_node.discard_dead, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
         from rowq_node.discard_dead(
@@ -1143,10 +1162,11 @@ as $$
 -- promise   P15 P30 P31
 -- locks     as rowq_node.create_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.create_schedule(
@@ -1200,10 +1220,11 @@ as $$
 -- promise   P15 P31
 -- locks     as rowq_node.alter_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.alter_schedule(
@@ -1241,10 +1262,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.drop_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome
         from rowq_node.drop_schedule(p_queue_name, p_schedule_name) r;
@@ -1274,10 +1296,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.run_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.run_schedule(p_queue_name, p_schedule_name) r;
@@ -1322,7 +1345,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_schedules, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ706
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1373,7 +1396,7 @@ as $$
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     as rowq_node.maintain, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1413,7 +1436,7 @@ as $$
 -- promise   P03 P09 P34 P37
 -- locks     as rowq_node.reap, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1445,7 +1468,7 @@ as $$
 -- promise   P11
 -- locks     as rowq_node.promote, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1477,7 +1500,7 @@ as $$
 -- promise   P19
 -- locks     as rowq_node.archive, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1510,7 +1533,7 @@ as $$
 -- promise   P19 P37
 -- locks     as rowq_node.purge_archive, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1565,7 +1588,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.queue_stats, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1634,7 +1657,7 @@ as $$
 -- promise   P20
 -- locks     as rowq_node.get_message, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1692,7 +1715,7 @@ as $$
 -- promise   P12 P20
 -- locks     as rowq_node.find_message, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1734,7 +1757,7 @@ as $$
 -- promise   P32
 -- locks     as rowq_node.get_result, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1771,7 +1794,7 @@ as $$
 -- promise   P37
 -- locks     as rowq_node.get_history, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1812,7 +1835,7 @@ as $$
 -- promise   P10
 -- locks     as rowq_node.list_dead, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1856,7 +1879,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_claims, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1904,7 +1927,7 @@ as $$
 -- promise   P11
 -- locks     as rowq_node.list_delayed, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1940,7 +1963,7 @@ as $$
 -- promise   P35
 -- locks     as rowq_node.list_topics, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ706
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1978,7 +2001,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.health, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    none
+-- errors    RQ706
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then

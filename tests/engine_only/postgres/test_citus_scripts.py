@@ -16,9 +16,15 @@ CATALOG = """
     where p.pronamespace = 'rowq'::regnamespace
     order by 1
     """
-NODES = """
-    create function rowq_citus.nodes() returns table (node_key text, node_name text)
-    language sql stable as $$ values ('n1', 'here:1') $$
+# What asks Citus, answered as by a cluster of this node.
+ALONE = """
+    create or replace function rowq_citus.is_here(p_name text) returns boolean
+    language sql as $$ select p_name !~ '^elsewhere' $$;
+    create or replace function rowq_citus.groups() returns integer[]
+    language sql as $$ select array[0] $$;
+    create or replace function rowq_citus.nodes()
+    returns table (node_key text, node_group integer, node_name text, node_groups integer[])
+    language sql as $$ values ('n1', 0, 'here:1', array[0]) $$
     """
 
 
@@ -36,8 +42,7 @@ def alone(open_owner: Open) -> Connection:
     if session.execute(is_superuser).fetchone() != (True,):
         pytest.skip(f"this account may not make roles' functions{TO_RUN}a superuser's URL")
     run(session, CARRY)
-    session.execute(NODES)
-    session.execute("alter function rowq_citus.nodes() owner to rowq_citus")
+    session.execute(ALONE)
     return session
 
 
@@ -72,6 +77,7 @@ def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None
     assert [row.queue_name for row in call(alone, "queue_stats")] == ["q"]
     assert {row.detail.partition(": ")[0] for row in call(alone, "health")} == {"here:1"}
     assert refused(alone, "RQ711", "enqueue", queue_name=None, body="x")
+    assert refused(alone, "RQ706", "enqueue", queue_name="elsewhere", body="x")
     assert refused(alone, "RQ701", "dequeue_fast", queue_name="nowhere")
 
 

@@ -4,23 +4,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowq.doctor.check import Check, Status
+from rowq.postgres.citus.nodes import node_name
 from rowq.postgres.citus.places import carries
 
 _IS_CITUS = "select pg_catalog.to_regclass('pg_catalog.pg_dist_node') is not null"
 _NODES = """
     select
-        coalesce((
-            select pg_catalog.format('%s:%s', d.nodename, d.nodeport)
-            from pg_catalog.pg_dist_node d
-            where d.groupid = g.groupid and d.noderole operator(pg_catalog.=) 'primary'
-        ), 'the coordinator'),
+        d.nodename,
+        d.nodeport,
         (
-            select count(*)
-            from pg_catalog.pg_dist_node d
-            where d.noderole operator(pg_catalog.=) 'primary'
+            select pg_catalog.count(*)
+            from pg_catalog.pg_dist_node n
+            where n.noderole operator(pg_catalog.=) 'primary'
         ),
-        coalesce(pg_catalog.current_setting('rowq.here', true), '') = 'on'
+        coalesce(
+            pg_catalog.current_setting('rowq.here', true) operator(pg_catalog.=) 'on', false)
     from pg_catalog.pg_dist_local_group g
+    left join pg_catalog.pg_dist_node d
+        on d.groupid operator(pg_catalog.=) g.groupid
+        and d.noderole operator(pg_catalog.=) 'primary'
 """
 _WORDS = (
     "a call goes to the node of its queue; version and next_ticks are answered here; listen is"
@@ -35,7 +37,8 @@ def nodes(connection: Any) -> Iterator[Check]:
     if not connection.execute(_IS_CITUS).fetchone()[0]:
         yield Check("nodes", Status.FAILED, "calls are carried, but there is no extension citus")
         return
-    name, count, is_alone = connection.execute(_NODES).fetchone()
+    host, port, count, is_alone = connection.execute(_NODES).fetchone()
+    name = node_name(host, port) if host else "the coordinator"
     if is_alone:
         yield Check("nodes", Status.WARNING, f"rowq.here is on: {name} alone answers this session")
     else:

@@ -12,7 +12,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.errors import RoutedDatabase
 from rowq.migrate.refusals import refusals
 from rowq.migrate.release import Release
-from rowq.postgres.citus.nodes import Node, nodes_of, session
+from rowq.postgres.citus.nodes import SAFE_PATH, Node, nodes_of, require_node, session_on
 from rowq.postgres.citus.places import carries, misplaced
 from rowq.postgres.citus.scripts import CARRY, DISTRIBUTE, ROUTE, UNROUTE, script
 from rowq.postgres.install import Installer
@@ -42,7 +42,17 @@ class InstalledNode:
 class _NodeInstaller(Installer):
     """Installs on one node by itself, and can take all steps in one transaction."""
 
+    def __init__(self, node: Node, release: Release) -> None:
+        self._node = node
+        super().__init__(node.url, release)
+
     def use(self, driver_connection: Any) -> None:
+        try:
+            require_node(driver_connection, self._node)
+        except RoutedDatabase:
+            self.engine.close(driver_connection)
+            raise
+        driver_connection.execute(SAFE_PATH)
         driver_connection.execute(_BY_ITSELF)
         super().use(driver_connection)
 
@@ -91,9 +101,9 @@ def install(url: str) -> tuple[InstalledNode, ...]:
     # What can be refused is, before any node is changed in a way that callers could notice.
     first = {node.name: _make_ready(node, release) for node in nodes}
     for node in nodes:
-        with _NodeInstaller(node.url, release) as installer:
+        with _NodeInstaller(node, release) as installer:
             installer.alone_script(CARRY)
-    with _NodeInstaller(url, release) as installer:
+    with _NodeInstaller(nodes[0], release) as installer:
         installer.alone_script(DISTRIBUTE)
     _refuse_misplaced(nodes)
     # The coordinator comes last, so that what it carries finds every node ready.
@@ -128,32 +138,32 @@ def remove(url: str) -> tuple[str, ...]:
     release = release_for("postgres")
     nodes = nodes_of(url)
     for node in nodes:
-        with _NodeInstaller(node.url, release) as installer:
+        with _NodeInstaller(node, release) as installer:
             installer.alone_script(UNROUTE)
-    with session(url) as connection:
+    with session_on(nodes[0]) as connection:
         connection.execute(_REMOVE)
     for node in nodes:
-        with session(node.url) as connection:
+        with session_on(node) as connection:
             connection.execute(_BY_ITSELF)
             connection.execute(_REMOVE)
     return tuple(node.name for node in nodes)
 
 
 def _carries(node: Node) -> bool:
-    with session(node.url) as connection:
+    with session_on(node) as connection:
         return carries(connection)
 
 
 def _make_ready(node: Node, release: Release) -> tuple[int, ...]:
     """Install rowq on a node that has none, and return the numbers; anything else is done later."""
-    with _NodeInstaller(node.url, release) as installer:
+    with _NodeInstaller(node, release) as installer:
         if installer.look.owner() is not None:
             return ()
         return installer.steps(release.newest)
 
 
 def _change(node: Node, release: Release, before: tuple[int, ...]) -> InstalledNode:
-    with _NodeInstaller(node.url, release) as installer:
+    with _NodeInstaller(node, release) as installer:
         applied = installer.in_one(release.newest)
         return InstalledNode(
             node.name, before + applied, installer.installed, tuple(installer.notices)
@@ -163,7 +173,7 @@ def _change(node: Node, release: Release, before: tuple[int, ...]) -> InstalledN
 def _refuse_misplaced(nodes: tuple[Node, ...]) -> None:
     """Refuse to carry calls away from queues that a node has got before calls were carried."""
     for node in nodes:
-        if not _carries(node) and (found := misplaced(nodes[0], node)):
+        if not _carries(node) and (found := misplaced(nodes, node)):
             name, place = next(iter(found.items()))
             raise RoutedDatabase(
                 f"{RoutedDatabase.number} routed_database: queue {name} is on {node.name}, and"

@@ -2,52 +2,64 @@
 
 from typing import Any
 
-from rowq.postgres.citus.nodes import Node, session
+from rowq.postgres.citus.nodes import Node, session_on
 
 _CARRIES = """
-    select count(*) > 0
-    from pg_catalog.pg_namespace n
-    join pg_catalog.pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
-    where n.nspname = 'rowq_node'
+    select exists (
+        select
+        from pg_catalog.pg_namespace n
+        join pg_catalog.pg_namespace r
+            on r.nspname operator(pg_catalog.=) 'rowq'
+            and r.nspowner operator(pg_catalog.=) n.nspowner
+        where n.nspname operator(pg_catalog.=) 'rowq_node'
+    )
 """
 _QUEUES = "select q.queue_name from rowq.queue q order by q.queue_name"
 _PLACES = """
-    select q.queue_name, p.groupid, n.nodename || ':' || n.nodeport
+    select q.queue_name, p.groupid
     from unnest(%s::text[]) q (queue_name)
     join pg_catalog.pg_dist_placement p
         on p.shardid = pg_catalog.get_shard_id_for_distribution_column(
             'rowq_citus.route', q.queue_name)
-    join pg_catalog.pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 """
-_UNASKED = """
-    select distinct n.nodename || ':' || n.nodeport
+_KNOWN = """
+    select s.shardid, p.groupid
     from pg_catalog.pg_dist_shard s
     join pg_catalog.pg_dist_placement p on p.shardid = s.shardid
-    join pg_catalog.pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
     where s.logicalrelid = pg_catalog.to_regclass('rowq_citus.route')
-      and n.nodename || ':' || n.nodeport not in (select a.node_name from rowq_citus.nodes() a)
 """
 
 
 def carries(connection: Any) -> bool:
-    """Return whether a node carries calls to others."""
+    """Return whether a node carries calls to others, whatever the session's search_path is."""
     return bool(connection.execute(_CARRIES).fetchone()[0])
 
 
 def queues_on(node: Node) -> list[str]:
     """Return the names of the queues that a node has."""
-    with session(node.url) as connection:
+    with session_on(node) as connection:
         return [name for (name,) in connection.execute(_QUEUES)]
 
 
-def misplaced(coordinator: Node, node: Node) -> dict[str, str]:
-    """Return the queues of a node that calls do not reach, and the nodes where these go."""
-    with session(coordinator.url) as connection:
+def misplaced(nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
+    """Return the queues of a node that calls do not reach, and the nodes where these go.
+
+    Args:
+        nodes: all nodes of the cluster, the coordinator first.
+        node: the node to look at.
+    """
+    with session_on(nodes[0]) as connection:
         found = connection.execute(_PLACES, [queues_on(node)]).fetchall()
-    return {name: place for name, group, place in found if group != node.group}
+    names = {one.group: one.name for one in nodes}
+    return {
+        name: names.get(group, f"group {group}") for name, group in found if group != node.group
+    }
 
 
-def unasked(coordinator: Node) -> set[str]:
-    """Return the nodes to which calls with names go, but not those for every node."""
-    with session(coordinator.url) as connection:
-        return {name for (name,) in connection.execute(_UNASKED)}
+def knows_the_same(coordinator: Node, node: Node) -> bool:
+    """Return whether a node carries calls to the same nodes as the coordinator."""
+    known = []
+    for one in (coordinator, node):
+        with session_on(one) as connection:
+            known.append(set(connection.execute(_KNOWN).fetchall()))
+    return known[0] == known[1]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from rowq.errors import CannotConnect
 from rowq.migrate import status
 from rowq.migrate.errors import MigrationError
-from rowq.postgres.citus.nodes import Node, nodes_of, session
-from rowq.postgres.citus.places import carries, misplaced, queues_on, unasked
+from rowq.postgres.citus.nodes import Node, nodes_of, session_on
+from rowq.postgres.citus.places import carries, knows_the_same, misplaced, queues_on
 
 _SHOWN = 3
 
@@ -44,23 +44,23 @@ def cluster_status(url: str) -> tuple[NodeStatus, ...]:
         CannotConnect: the coordinator could not be reached.
     """
     nodes = nodes_of(url)
-    return tuple(_status(nodes[0], node) for node in nodes)
+    return tuple(_status(nodes, node) for node in nodes)
 
 
-def _status(coordinator: Node, node: Node) -> NodeStatus:
+def _status(nodes: tuple[Node, ...], node: Node) -> NodeStatus:
     role = "coordinator" if node.is_coordinator else "worker"
     try:
+        with session_on(node) as connection:
+            is_carrying = carries(connection)
         found = status(node.url)
         if not found.installed:
             return NodeStatus(node.name, role, 0, False, 0, ("run rowq citus install",))
-        with session(node.url) as connection:
-            is_carrying = carries(connection)
         names = queues_on(node)
         problems = [f"pending: {', '.join(map(str, found.pending))}"] if found.pending else []
         problems += [f"newer: {id_}" for id_ in found.newer]
         problems += [f"{drift.routine} is {drift.problem}" for drift in found.drift]
         if is_carrying:
-            problems += _places(coordinator, node)
+            problems += _places(nodes, node)
         else:
             problems.append("carries no calls: run rowq citus install")
     except (CannotConnect, MigrationError) as error:
@@ -68,14 +68,16 @@ def _status(coordinator: Node, node: Node) -> NodeStatus:
     return NodeStatus(node.name, role, found.installed, is_carrying, len(names), tuple(problems))
 
 
-def _places(coordinator: Node, node: Node) -> list[str]:
-    lost = misplaced(coordinator, node)
+def _places(nodes: tuple[Node, ...], node: Node) -> list[str]:
+    lost = misplaced(nodes, node)
     problems = [
         f"queue {name} is here, and calls go to {place}"
         for name, place in sorted(lost.items())[:_SHOWN]
     ]
     if len(lost) > _SHOWN:
         problems.append(f"and {len(lost) - _SHOWN} more such queues")
-    if node.name in unasked(coordinator):
-        problems.append("calls for every node leave it out: run rowq citus install")
+    if not node.is_synced:
+        problems.append("its metadata are not in sync: Citus carries no call to it (RQ706)")
+    if not knows_the_same(nodes[0], node):
+        problems.append("it knows other places of queues than the coordinator, whose are right")
     return problems

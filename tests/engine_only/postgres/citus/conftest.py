@@ -73,8 +73,20 @@ def connection(open_node: Open, nodes: tuple[Node, ...]) -> Connection:
 
 
 @pytest.fixture
-def pair(connection: Connection, queue_name: str) -> Iterator[dict[str, str]]:
+def pair(routed_url: str, queue_name: str) -> Iterator[dict[str, str]]:
     """Return two queues on different nodes, by the name of their node."""
+    with psycopg.connect(routed_url, autocommit=True) as session:
+        found = _names_on_two_nodes(session, queue_name)
+        for name in found.values():
+            session.execute("select rowq.create_queue(%s)", [name])
+    yield found
+    # A test may have killed what a session was on.
+    with psycopg.connect(routed_url, autocommit=True) as session:
+        for name in found.values():
+            session.execute("select rowq.drop_queue(%s, true)", [name])
+
+
+def _names_on_two_nodes(session: Connection, queue_name: str) -> dict[str, str]:
     query = """
         select n.nodename || ':' || n.nodeport
         from pg_dist_placement p
@@ -84,13 +96,7 @@ def pair(connection: Connection, queue_name: str) -> Iterator[dict[str, str]]:
     found: dict[str, str] = {}
     for number in range(1000):
         name = f"{queue_name}_{number}"
-        found.setdefault(connection.execute(query, [name]).fetchone()[0], name)
+        found.setdefault(session.execute(query, [name]).fetchone()[0], name)
         if len(found) == 2:
-            break
-    else:
-        pytest.skip(f"only one node has queues{TO_RUN}a cluster of two workers")
-    for name in found.values():
-        connection.execute("select rowq.create_queue(%s)", [name])
-    yield found
-    for name in found.values():
-        connection.execute("select rowq.drop_queue(%s, true)", [name])
+            return found
+    pytest.skip(f"only one node has queues{TO_RUN}a cluster of two workers")

@@ -1,0 +1,194 @@
+"""A call that has not reached the node of its queue is refused there, and changes nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+import rowq
+from rowq import migrate
+from rowq.postgres.citus.install import install
+from rowq.postgres.citus.nodes import Node, nodes_of, require_node
+from rowq.postgres.citus.status import cluster_status
+from tests.engine_only.postgres.citus.conftest import Open
+from tests.engines.base import Connection
+from tests.engines.postgres.citus import on_node
+from tests.helpers.calls import call, call_one, refused
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "create_queue": {},
+    "enqueue": {"body": "x"},
+    "enqueue_batch": {"messages": [{"body": "x"}]},
+    "dequeue_fast": {},
+    "complete": {"claim_id": 1},
+    "purge_queue": {},
+    "drop_queue": {"force": True},
+    "bind_topic": {"topic_pattern": "t"},
+    "create_schedule": {"schedule_name": "s", "interval_seconds": 60},
+}
+
+
+def queues_of(session: Connection) -> set[str]:
+    """Return the names of the queues that are on a session's own node."""
+    return {name for (name,) in session.execute("select queue_name from rowq.queue")}
+
+
+def contents(session: Connection) -> list[tuple[str, int]]:
+    """Return the queues of a session's own node, and how many messages are ready in each."""
+    query = "select queue_name, ready from rowq_node.queue_stats() order by 1"
+    return list(session.execute(query))
+
+
+@contextmanager
+def out_of_sync(open_node: Open, asked: Node, node: Node) -> Iterator[None]:
+    """Have a node believe that another one's metadata are not in sync."""
+    change = "update pg_dist_node set metadatasynced = %s where groupid = %s"
+    session = open_node(asked)
+    session.execute(change, [False, node.group])
+    try:
+        # Citus looks from time to time, and mends it, unless somebody has the table.
+        with session.transaction():
+            session.execute("lock table pg_dist_node in share mode")
+            yield
+    finally:
+        session.execute(change, [True, node.group])
+
+
+@pytest.fixture
+def workers(nodes: tuple[Node, ...], pair: dict[str, str]) -> dict[Node, str]:
+    """Return the nodes of two queues, each with the name of its queue."""
+    return {node: pair[node.name] for node in nodes if node.name in pair}
+
+
+@pytest.mark.parametrize("asked", ["coordinator", "worker"])
+def test_a_call_that_citus_does_not_carry_is_refused_and_changes_nothing(
+    nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, asked: str
+) -> None:
+    lost, other = workers
+    place = nodes[0] if asked == "coordinator" else other
+    session = open_node(place)
+    every = [open_node(node) for node in nodes]
+    for name in workers.values():
+        call_one(session, "bind_topic", queue_name=name, topic_pattern="t")
+    before = [contents(one) for one in every]
+    with out_of_sync(open_node, place, lost):
+        for routine, arguments in CHANGES.items():
+            refused(session, "RQ706", routine, queue_name=workers[lost], **arguments)
+        refused(session, "RQ706", "publish", topic="t", body="x")
+        refused(session, "RQ706", "publish_batch", messages=[{"topic": "t", "body": "x"}])
+        assert [contents(one) for one in every] == before
+        # The other node answers as ever.
+        call_one(session, "enqueue", queue_name=workers[other], body="x")
+        away = [row for row in call(session, "health") if row.check_name == "unreachable_node"]
+        assert [row.detail for row in away] == [f"{lost.name}: does not answer, SQLSTATE RQ706"]
+        found = {row.queue_name for row in call(session, "queue_stats")}
+        assert workers[other] in found
+        assert workers[lost] not in found
+    assert len(call(session, "publish", topic="t", body="x")) == 2
+    for name in workers.values():
+        call_one(session, "enqueue", queue_name=name, body="x")
+        call_one(session, "unbind_topic", queue_name=name, topic_pattern="t")
+
+
+def test_a_session_that_citus_takes_for_its_own_is_refused(
+    nodes: tuple[Node, ...], workers: dict[Node, str], routed_url: str
+) -> None:
+    with psycopg.connect(
+        on_node(routed_url, nodes[0]),
+        autocommit=True,
+        application_name="citus_internal gpid=10000000001",
+    ) as session:
+        for routine, arguments in CHANGES.items():
+            refused(session, "RQ706", routine, queue_name=next(iter(workers.values())), **arguments)
+        refused(session, "RQ706", "publish", topic="t", body="x")
+
+
+def test_a_node_with_an_old_map_leaves_no_node_out(
+    nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open
+) -> None:
+    """The map says that all names belong to one node: a call for each is refused by that one."""
+    asked, other = workers
+    session = open_node(nodes[0])
+    for name in workers.values():
+        call_one(session, "bind_topic", queue_name=name, topic_pattern="t")
+    with session.transaction(force_rollback=True):
+        session.execute("set local citus.enable_metadata_sync to off")
+        session.execute(
+            "update pg_dist_placement set groupid = %s where groupid = %s",
+            [other.group, asked.group],
+        )
+        with pytest.raises(psycopg.Error) as refusal:
+            call(session, "publish", topic="t", body="x")
+        assert refusal.value.sqlstate == "RQ706"
+    assert len(call(session, "publish", topic="t", body="x")) == 2
+
+
+def test_the_client_has_a_class_for_it(
+    nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
+) -> None:
+    lost, name = next(iter(workers.items()))
+    with rowq.connect(routed_url) as queue, out_of_sync(open_node, nodes[0], lost):
+        with pytest.raises(rowq.WrongNode, match="RQ706 wrong_node") as refusal:
+            queue.enqueue(name, "x")
+        assert refusal.value.retryable
+
+
+def test_a_session_that_is_answered_by_its_node_alone_changes_no_queue_of_another(
+    nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open
+) -> None:
+    for node in nodes:
+        session = open_node(node)
+        session.execute("set rowq.here = 'on'")
+        before = queues_of(session)
+        for place, name in workers.items():
+            if place == node:
+                call_one(session, "enqueue", queue_name=name, body="x")
+                assert len(call(session, "dequeue_fast", queue_name=name)) == 1
+                continue
+            for routine, arguments in CHANGES.items():
+                text = refused(session, "RQ711", routine, queue_name=name, **arguments)
+                assert "rowq.here is on" in text
+            refused(session, "RQ701", "queue_stats", queue_name=name)
+            refused(session, "RQ701", "maintain", queue_name=name)
+        refused(session, "RQ711", "publish", topic="t", body="x")
+        refused(session, "RQ711", "publish_batch", messages=[{"topic": "t", "body": "x"}])
+        call(session, "maintain")
+        call(session, "health")
+        assert queues_of(session) == before
+
+
+def test_status_tells_of_a_node_whose_metadata_are_not_in_sync(
+    nodes: tuple[Node, ...], workers: dict[Node, str], open_node: Open, routed_url: str
+) -> None:
+    lost = next(iter(workers))
+    with out_of_sync(open_node, nodes[0], lost):
+        problems = {one.node: one.problems for one in cluster_status(routed_url)}
+        assert [text for text in problems[lost.name] if "not in sync" in text]
+    assert {one.problems for one in cluster_status(routed_url)} == {()}
+
+
+def test_another_node_than_the_one_that_is_meant_is_refused(
+    nodes: tuple[Node, ...], open_node: Open, routed_url: str
+) -> None:
+    with pytest.raises(migrate.RoutedDatabase, match="is meant"):
+        require_node(open_node(nodes[1]), nodes[2])
+    first, second = nodes[1], nodes[2]
+    session = open_node(nodes[0])
+    change = "update pg_dist_node set nodeport = %s where groupid = %s"
+    ports = {node.group: int(node.name.rpartition(":")[2]) for node in (first, second)}
+    try:
+        # Two addresses cannot be the same, so they are exchanged by way of a third one.
+        session.execute(change, [1, first.group])
+        session.execute(change, [ports[first.group], second.group])
+        session.execute(change, [ports[second.group], first.group])
+        found = cluster_status(routed_url)
+        assert ["is meant" in " ".join(one.problems) for one in found] == [False, True, True]
+        with pytest.raises(migrate.RoutedDatabase, match="is meant"):
+            install(routed_url)
+    finally:
+        session.execute(change, [1, first.group])
+        session.execute(change, [ports[second.group], second.group])
+        session.execute(change, [ports[first.group], first.group])
+    assert [node.group for node in nodes_of(routed_url)] == [0, 1, 2]
