@@ -12,6 +12,7 @@ from rowq.postgres.citus.scripts import (
     ROUTE,
     UNROUTE,
     script,
+    signatures,
 )
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import TO_RUN, Connection
@@ -30,6 +31,13 @@ NODES = """
     language sql stable as $$ values ('n1', 'here:1') $$
     """
 
+SIGNATURES = """
+    select p.proname, pg_get_function_identity_arguments(p.oid), pg_get_function_result(p.oid)
+    from pg_proc p
+    join pg_proc o on o.proname = p.proname and o.pronamespace = 'rowq_node'::regnamespace
+    where p.pronamespace = 'rowq'::regnamespace
+      and p.prosrc like '%rowq_node.' || p.proname || '(%'
+    """
 ROUTED = (CHECK, ASIDE, BEHIND, ROUTE, RIGHTS)
 UNROUTED = (CHECK, ASIDE, UNROUTE)
 
@@ -67,6 +75,12 @@ def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: C
     run(alone, CHECK, CARRY, *ROUTED[1:], ASIDE, UNROUTE)
     after = alone.execute(CATALOG).fetchall()
     assert [(*row[:3], *row[4:]) for row in after] == [(*row[:3], *row[4:]) for row in before]
+
+
+def test_the_scripts_know_what_the_catalog_says_of_wrappers(alone: Connection) -> None:
+    run(alone, *ROUTED)
+    found = alone.execute(SIGNATURES).fetchall()
+    assert {name: (arguments, result) for name, arguments, result in found} == signatures()
 
 
 def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None:
