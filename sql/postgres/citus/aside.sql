@@ -26,8 +26,8 @@ begin
         return;
     end if;
     create schema rowq_aside;
-    -- A wrapper is what calls a routine of its name in rowq_node. The number of its parameters may
-    -- be another one, if a migration was the last that was done here.
+    -- A wrapper is what calls a carrier with its name. The number of its parameters may be another
+    -- one than that of the routine, if a migration was the last that was done here.
     for v_change in
         with routine as (
             select o.oid, o.proname, o.proowner, o.proacl
@@ -40,7 +40,7 @@ begin
             from pg_proc w
             where w.pronamespace = 'rowq'::regnamespace
               and w.proname = any (v_carried)
-              and position(format('rowq_node.%s(', w.proname) in w.prosrc) > 0
+              and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
         )
         select c.change
         from routine o

@@ -114,7 +114,7 @@ begin
             from pg_proc o
             join pg_proc w
                 on w.proname = o.proname
-                and position(format('rowq_node.%s(', w.proname) in w.prosrc) > 0
+                and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
             where o.pronamespace = to_regnamespace('rowq_node')
               and w.pronamespace = 'rowq'::regnamespace
               and o.proname = any (v_carried)

@@ -31,12 +31,12 @@ NODES = """
     language sql stable as $$ values ('n1', 'here:1') $$
     """
 
-SIGNATURES = """
+SIGNATURES = r"""
     select p.proname, pg_get_function_identity_arguments(p.oid), pg_get_function_result(p.oid)
     from pg_proc p
     join pg_proc o on o.proname = p.proname and o.pronamespace = 'rowq_node'::regnamespace
     where p.pronamespace = 'rowq'::regnamespace
-      and p.prosrc like '%rowq_node.' || p.proname || '(%'
+      and p.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', p.proname)
     """
 ROUTED = (CHECK, ASIDE, BEHIND, ROUTE, RIGHTS)
 UNROUTED = (CHECK, ASIDE, UNROUTE)

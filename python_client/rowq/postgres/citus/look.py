@@ -27,7 +27,7 @@ _TRIAL = """
     select create_distributed_table(
         'rowq_citus.route', 'queue_name', colocate_with => 'none', shard_count => 64);
 """
-_DEPENDENTS = """
+_DEPENDENTS = r"""
     select
         p.proname,
         pg_get_function_identity_arguments(p.oid),
@@ -39,7 +39,7 @@ _DEPENDENTS = """
     join pg_depend d on d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid
     left join pg_rewrite w on d.classid = 'pg_rewrite'::regclass and w.oid = d.objid
     where p.pronamespace = to_regnamespace('rowq')
-      and position(format('rowq_node.%%s(', p.proname) in p.prosrc) > 0
+      and p.prosrc ~ format('rowq_citus\.(to|each)_%%s_[0-9]+\(', p.proname)
       and p.proname = any (%s)
     group by p.oid
     order by p.proname
