@@ -428,7 +428,8 @@ def _choice(one: Carried) -> str:
     elif not one.is_read:
         itself = (
             "        raise exception 'RQ711 invalid_argument: rowq.here is on;"
-            f" {one.routine.name} asks every node'\n            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
+            f" {one.routine.name} asks every node'\n"
+            "            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
         )
     if one.by_node is None:
         return (

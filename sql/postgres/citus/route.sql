@@ -65,10 +65,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.create_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.create_queue(
@@ -127,10 +128,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.alter_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.alter_queue(
@@ -174,10 +176,11 @@ as $$
 -- promise   P02 P15
 -- locks     as rowq_node.drop_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ704 RQ705 RQ711 RQ713
+-- errors    RQ701 RQ704 RQ705 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.drop_queue(p_queue_name => p_queue_name, p_force => p_force) r;
@@ -206,10 +209,11 @@ as $$
 -- promise   P18
 -- locks     as rowq_node.pause_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.pause_queue(p_queue_name => p_queue_name) r;
@@ -238,10 +242,11 @@ as $$
 -- promise   P18
 -- locks     as rowq_node.resume_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.resume_queue(p_queue_name => p_queue_name) r;
@@ -272,10 +277,11 @@ as $$
 -- promise   P15 P35
 -- locks     as rowq_node.bind_topic, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
         from rowq_node.bind_topic(
@@ -308,10 +314,11 @@ as $$
 -- promise   P15 P35
 -- locks     as rowq_node.unbind_topic, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
         from rowq_node.unbind_topic(
@@ -339,14 +346,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   purge_queue
 -- version   1
--- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     as rowq_node.purge_queue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
         from rowq_node.purge_queue(
@@ -391,10 +399,11 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
 -- locks     as rowq_node.enqueue, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.enqueue(
@@ -436,10 +445,11 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
 -- locks     as rowq_node.enqueue_batch, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r."position", r.message_id, r.outcome
         from rowq_node.enqueue_batch(p_queue_name => p_queue_name, p_messages => p_messages) r;
@@ -480,18 +490,12 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as rowq_node.publish, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query
-        select r.queue_name, r.message_id, r.outcome
-        from rowq_node.publish(
-            p_topic => p_topic, p_body => p_body, p_body_binary => p_body_binary, p_message_type =>
-            p_message_type, p_headers => p_headers, p_priority => p_priority, p_delay_seconds =>
-            p_delay_seconds, p_run_at => p_run_at, p_dedup_key => p_dedup_key, p_max_attempts =>
-            p_max_attempts, p_group_key => p_group_key, p_expire_seconds => p_expire_seconds
-        ) r;
+        raise exception 'RQ711 invalid_argument: rowq.here is on; publish asks every node'
+            using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
         return query
         select r.queue_name, r.message_id, r.outcome
@@ -523,13 +527,12 @@ as $$
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P35 P36
 -- locks     as rowq_node.publish_batch, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
-        return query
-        select r."position", r.queue_name, r.message_id, r.outcome
-        from rowq_node.publish_batch(p_messages => p_messages) r;
+        raise exception 'RQ711 invalid_argument: rowq.here is on; publish_batch asks every node'
+            using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
         return query
         select r."position", r.queue_name, r.message_id, r.outcome
@@ -567,10 +570,11 @@ as $$
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     as rowq_node.dequeue_fast, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ713
+-- errors    RQ701 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.lease_until, r.last_error
@@ -606,10 +610,11 @@ as $$
 -- promise   none
 -- locks     as rowq_node.listen, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.listen(p_queue_name => p_queue_name) r;
@@ -638,10 +643,11 @@ as $$
 -- promise   none
 -- locks     as rowq_node.unlisten, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
         from rowq_node.unlisten(p_queue_name => p_queue_name) r;
@@ -670,7 +676,7 @@ as $$
 -- promise   P19
 -- locks     as rowq_node.elect_keeper, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -710,10 +716,11 @@ as $$
 -- promise   P05
 -- locks     as rowq_node.peek, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
@@ -747,10 +754,11 @@ as $$
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     as rowq_node.complete, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.complete(
@@ -787,10 +795,11 @@ as $$
 -- promise   P08 P10 P34 P37
 -- locks     as rowq_node.retry_later, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome, r.due_at
         from rowq_node.retry_later(
@@ -827,10 +836,11 @@ as $$
 -- promise   P08 P10 P34 P37
 -- locks     as rowq_node.fail_now, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.fail_now(
@@ -864,10 +874,11 @@ as $$
 -- promise   P08 P34 P37
 -- locks     as rowq_node.release, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.release(
@@ -902,10 +913,11 @@ as $$
 -- promise   P08 P34
 -- locks     as rowq_node.extend_lease, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711 RQ721
+-- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
         from rowq_node.extend_lease(
@@ -939,10 +951,11 @@ as $$
 -- promise   P15 P34
 -- locks     as rowq_node.cancel, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.cancel(
@@ -980,10 +993,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.cancel_many, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.cancelled, r.after_message_id
         from rowq_node.cancel_many(
@@ -1024,10 +1038,11 @@ as $$
 -- promise   P10 P12 P32
 -- locks     as rowq_node.reset, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.reset(
@@ -1064,10 +1079,11 @@ as $$
 -- promise   P12 P22 P26
 -- locks     as rowq_node.discard_dead, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
         from rowq_node.discard_dead(
@@ -1117,10 +1133,11 @@ as $$
 -- promise   P15 P30 P31
 -- locks     as rowq_node.create_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.create_schedule(
@@ -1177,10 +1194,11 @@ as $$
 -- promise   P15 P31
 -- locks     as rowq_node.alter_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.alter_schedule(
@@ -1221,10 +1239,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.drop_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome
         from rowq_node.drop_schedule(
@@ -1256,10 +1275,11 @@ as $$
 -- promise   P15
 -- locks     as rowq_node.run_schedule, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ702 RQ711
+-- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+        perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
         from rowq_node.run_schedule(
@@ -1306,7 +1326,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_schedules, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ706
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1353,11 +1373,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   maintain
 -- version   1
--- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, floors, archive. Call it about once a second.
+-- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     as rowq_node.maintain, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1397,7 +1417,7 @@ as $$
 -- promise   P03 P09 P34 P37
 -- locks     as rowq_node.reap, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1429,7 +1449,7 @@ as $$
 -- promise   P11
 -- locks     as rowq_node.promote, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1461,7 +1481,7 @@ as $$
 -- promise   P19
 -- locks     as rowq_node.archive, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1494,7 +1514,7 @@ as $$
 -- promise   P19 P37
 -- locks     as rowq_node.purge_archive, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1549,7 +1569,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.queue_stats, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1568,7 +1588,7 @@ begin
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
         from rowq_citus.each_queue_stats_1(p_queue_name, p_max_count) r
-        order by r.queue_name;
+        order by r.queue_name collate "C";
     else
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
@@ -1618,7 +1638,7 @@ as $$
 -- promise   P20
 -- locks     as rowq_node.get_message, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1676,7 +1696,7 @@ as $$
 -- promise   P12 P20
 -- locks     as rowq_node.find_message, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1718,7 +1738,7 @@ as $$
 -- promise   P32
 -- locks     as rowq_node.get_result, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1755,7 +1775,7 @@ as $$
 -- promise   P37
 -- locks     as rowq_node.get_history, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1796,7 +1816,7 @@ as $$
 -- promise   P10
 -- locks     as rowq_node.list_dead, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1842,7 +1862,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_claims, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1893,7 +1913,7 @@ as $$
 -- promise   P11
 -- locks     as rowq_node.list_delayed, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
@@ -1930,7 +1950,7 @@ as $$
 -- promise   P35
 -- locks     as rowq_node.list_topics, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ706
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1968,7 +1988,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.health, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    none
+-- errors    RQ706
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1979,7 +1999,7 @@ begin
         return query
         select r.check_name, r.queue_name, r.status, r.value, r.detail
         from rowq_citus.each_health_1() r
-        order by r.check_name, r.queue_name nulls first;
+        order by r.check_name collate "C", r.queue_name collate "C" nulls first;
     end if;
 end;
 $$;

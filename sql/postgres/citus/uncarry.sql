@@ -12,7 +12,8 @@ do $$
 declare
     v_carriers       constant text[] := array[
         -- carriers: generated from contract.toml by make generate
-        'nodes', 'at_create_queue_1', 'to_create_queue_1', 'at_alter_queue_1', 'to_alter_queue_1',
+        'groups', 'is_here', 'nodes', 'require_arrival', 'require_node', 'require_own',
+        'at_create_queue_1', 'to_create_queue_1', 'at_alter_queue_1', 'to_alter_queue_1',
         'at_drop_queue_1', 'to_drop_queue_1', 'at_pause_queue_1', 'to_pause_queue_1',
         'at_resume_queue_1', 'to_resume_queue_1', 'at_bind_topic_1', 'to_bind_topic_1',
         'at_unbind_topic_1', 'to_unbind_topic_1', 'at_purge_queue_1', 'to_purge_queue_1',
