@@ -5,6 +5,7 @@ wrong: a published message that a bound queue did not deliver once, a tick that 
 twice, a limited queue that did not hold, or whatever the checker of histories finds.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -150,6 +151,10 @@ class Features:
         for actor in self.actors:
             actor.thread.join(60)
             assert not actor.thread.is_alive(), f"{actor.name} does not end"
+        # A short run may have ended before the first tick.
+        time.sleep(STEP_SECONDS)
+        with self._queue() as queue:
+            queue.maintain(TICKS)
         for subscriber in self.subscribers:
             subscriber.take_the_rest()
         with self._queue() as queue:

@@ -17,6 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     v_queue rowq.queue;
+    v_row   record;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
@@ -37,18 +38,20 @@ begin
     -- than deadlock_timeout, so that a deadlock never ends a producer or a worker.
     begin
         -- History may be long, so delete it before everybody waits for this transaction, but for
-        -- rows that others hold.
-        delete from rowq.history h
-        using (
+        -- rows that others hold. Go one by one, because the planner may join the two sides row by
+        -- row where statistics do not know the queue.
+        for v_row in
             select x.ended_at, x.message_id, x.claim_id
             from rowq.history x
             where x.part_id = v_queue.part_id
             for update skip locked
-        ) f
-        where h.part_id = v_queue.part_id
-          and h.ended_at = f.ended_at
-          and h.message_id = f.message_id
-          and h.claim_id = f.claim_id;
+        loop
+            delete from rowq.history h
+            where h.part_id = v_queue.part_id
+              and h.ended_at = v_row.ended_at
+              and h.message_id = v_row.message_id
+              and h.claim_id = v_row.claim_id;
+        end loop;
         lock table rowq.queue in exclusive mode;
         lock table rowq.gate in exclusive mode;
         lock table rowq.claim in exclusive mode;

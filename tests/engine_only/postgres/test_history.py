@@ -275,3 +275,32 @@ def test_the_time_for_more_than_a_batch_is_one_for_all_queues(
     change(kept, "maintain(text, integer)", "interval '100 milliseconds'", f"interval '{budget}'")
     rows = call(kept, "maintain", batch_size=10)
     assert [row.purged for row in rows] == [purged] * 20
+
+
+@pytest.mark.promise("P37")
+def test_a_drop_reads_each_row_of_a_history_that_statistics_do_not_know_a_few_times(
+    kept: Connection,
+) -> None:
+    kept.execute("select rowq.create_queue('others')")
+    add_history(kept, "others", 20_000)
+    kept.execute("analyze rowq.history")
+    add_history(kept, QUEUE, 2_000)
+    query = f"explain (analyze, buffers, format json) select rowq.drop_queue('{QUEUE}')"
+    row: Any = kept.execute(query).fetchone()
+    top = row[0][0]["Plan"]
+    assert top["Shared Hit Blocks"] + top["Shared Read Blocks"] < 20 * 2_000
+
+
+def add_history(owner: Connection, queue: str, rows: int) -> None:
+    """Give a queue so many more rows of its history, as if as many attempts had ended."""
+    owner.execute(
+        """
+        insert into rowq.history (
+            part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome
+        )
+        select q.part_id, 1, n, n, clock_timestamp(), clock_timestamp(), 'completed'
+        from rowq.queue q, generate_series(1, %s) n
+        where q.queue_name = %s
+        """,
+        [rows, queue],
+    )
