@@ -265,8 +265,8 @@ def test_headers_that_python_cannot_read_are_printed_as_text(
     run: Run, connection: Connection, made: str, three: list[int], hard: str
 ) -> None:
     put_headers(connection, three[1], hard)
-    for command in ("peek", "dequeue"):
-        rows = run(command, made, "--batch-size", 9).rows
+    for command, option in (("peek", "--max-messages"), ("dequeue", "--batch-size")):
+        rows = run(command, made, option, 9).rows
         assert [row["message_id"] for row in rows] == three
         assert str(rows[1]["headers"]).replace(" ", "") == hard.replace(" ", "")
     shown = run("show", made, three[1], "--json").row
