@@ -2,17 +2,19 @@
 
 Each routine that is carried has up to five functions. The contract's `nodes` says which.
 
-    rowq.X              what callers call: a wrapper with the signature and the rights of X
-    rowq_citus.to_X     does it as rowq_citus, who may connect to the other nodes
-    rowq_citus.at_X     is carried by Citus to the node that the queue's name belongs to
-    rowq_citus.each_X   the same as to_X for every node
-    rowq_citus.on_X     the same as at_X for the node that a key belongs to
+    rowq.X                what callers call: a wrapper with the signature and the rights of X
+    rowq_citus.to_X_N     does it as rowq_citus, who may connect to the other nodes
+    rowq_citus.at_X_N     is carried by Citus to the node that the queue's name belongs to
+    rowq_citus.each_X_N   the same as to_X_N for every node
+    rowq_citus.on_X_N     the same as at_X_N for the node that a key belongs to
 
-The routine itself is in the schema rowq_node then.
+The routine itself is in the schema rowq_node then. N is the number of the newest migration: while
+nodes are upgraded one after another, those of two releases stand beside each other.
 """
 
 # ruff: noqa: S608 - the names come from the contract
 
+import re
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +24,8 @@ from typing import Any
 
 from generate.contract import table
 from rowq.contract import Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.migrate.frozen import migration_files, number_of
+from rowq.resources import migrations_directory, sql_directory
 
 _ENGINE = "postgres"
 _LONGEST = 100
@@ -67,6 +70,16 @@ class Carried:
     by_node: Mapping[str, str] | None
     why_here: str
     is_read: bool
+
+    def carrier(self, prefix: str) -> str:
+        """Return the name of one of its functions in the schema rowq_citus."""
+        return f"{prefix}_{self.routine.name}_{number()}"
+
+
+@cache
+def number() -> int:
+    """Return the number of the newest migration, which the names of carriers end with."""
+    return number_of(migration_files(migrations_directory() / _ENGINE)[-1])
 
 
 @cache
@@ -129,6 +142,21 @@ def carriers() -> str:
     return "\n".join(text for one in _moved() for text in _carriers(one))
 
 
+def names_of_carriers() -> str:
+    """Return the names of all functions that carry.sql and distribute.sql make."""
+    return _quoted_names([*_helpers(), *_generated("at", "to", "on", "each")])
+
+
+def names_of_distributed() -> str:
+    """Return the names of those that Citus carries."""
+    return _quoted_names(_generated("at", "on"))
+
+
+def names_of_routines() -> str:
+    """Return the names of all routines that are carried."""
+    return _quoted_names([one.routine.name for one in _moved()])
+
+
 def moves() -> str:
     """Return what makes room for the wrappers: the routines go into the schema rowq_node."""
     return "".join(_move(one.routine) for one in _moved())
@@ -160,6 +188,26 @@ def _in_words(one: Carried) -> str:
         }.get(one.by_node.get("when_away"), "has a row for one that is away")
         words.append(f"{without}every node; {away}")
     return "; ".join(words)
+
+
+def _helpers() -> list[str]:
+    """Return the functions of rowq_citus that are written by hand; each release has the same."""
+    folder = sql_directory() / _ENGINE / "citus"
+    texts = [
+        (folder / name).read_text(encoding="utf-8") for name in ("carry.sql", "distribute.sql")
+    ]
+    found = re.findall(r"create or replace function rowq_citus\.(\w+)\(", "".join(texts))
+    return sorted({name for name in found if not re.search(r"_\d+$", name)})
+
+
+def _generated(*prefixes: str) -> list[str]:
+    made = re.findall(r"create or replace function rowq_citus\.(\w+)\(", carriers())
+    return [name for name in made if name.partition("_")[0] in prefixes]
+
+
+def _quoted_names(names: Sequence[str]) -> str:
+    text = ", ".join(f"'{name}'" for name in names)
+    return textwrap.fill(text, _LONGEST - 8) + "\n"
 
 
 def _type(kind: str) -> str:
@@ -223,7 +271,7 @@ def _helper(
     body: str,
 ) -> str:
     """Return a function of rowq_citus, without defaults; `first` are parameters before the rest."""
-    name = f"{prefix}_{one.routine.name}"
+    name = one.carrier(prefix)
     inputs = [*first, *_types_of_inputs(one.routine)]
     return _function(
         _listed(f"create or replace function rowq_citus.{name}", inputs, ""),
@@ -235,12 +283,12 @@ def _helper(
 
 def _carriers(one: Carried) -> Iterator[str]:
     name, inputs = one.routine.name, _inputs(one.routine)
+    carrier = one.carrier("at")
     as_other = ("security definer", _PINNED, _PLANNED)
     on_node = (_PINNED, "set rowq.here = 'on'")
-    # By name, so that a call meets the routine of a later release, too.
-    itself = _query(one, "rowq_node", name, [f"{word} => {word}" for word in inputs], "    ")
+    itself = _itself(one, "    ")
     if one.by_name:
-        to_node = _query(one, "rowq_citus", f"at_{name}", inputs, "        ")
+        to_node = _query(one, "rowq_citus", carrier, inputs, "        ")
         yield _helper(
             one, "at", f"{name}, carried to the node that the queue's name belongs to.",
             on_node, (),
@@ -248,7 +296,7 @@ def _carriers(one: Carried) -> Iterator[str]:
         )  # fmt: skip
         # A null would end the server: Citus reads the value that it distributes by.
         yield _helper(
-            one, "to", f"Call at_{name} as who may connect to the nodes; never with a null name.",
+            one, "to", f"Call {carrier} as who may connect to the nodes; never with a null name.",
             as_other, (),
             f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
@@ -260,7 +308,7 @@ def _carriers(one: Carried) -> Iterator[str]:
             f"{itself}end;\n",
         )  # fmt: skip
         yield _helper(
-            one, "each", f"Call on_{name} for every node, as who may connect to it.",
+            one, "each", f"Call {one.carrier('on')} for every node, as who may connect to it.",
             as_other, (), _each(one, one.by_node),
         )  # fmt: skip
 
@@ -292,13 +340,22 @@ def _query(
     return "\n".join(lines) + (";\n" if clauses else "\n")
 
 
+def _itself(one: Carried, indent: str) -> str:
+    """Return the statement that calls a routine on this node.
+
+    By name, so that it meets the routine of a later release, too.
+    """
+    named = [f"{word} => {word}" for word in _inputs(one.routine)]
+    return _query(one, "rowq_node", one.routine.name, named, indent)
+
+
 def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     away = nodes.get("when_away")
     indent = "            " if away else "        "
     inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
     said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
-    inner = _query(one, "rowq_citus", f"on_{one.routine.name}", inputs, indent, said)
+    inner = _query(one, "rowq_citus", one.carrier("on"), inputs, indent, said)
     if away:
         states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
         when = textwrap.fill(
@@ -362,16 +419,17 @@ def _header(one: Carried) -> str:
 
 def _choice(one: Carried) -> str:
     """Return the body of a wrapper: itself, every node, or the node of the queue."""
-    name, inputs = one.routine.name, _inputs(one.routine)
-    itself = _query(one, "rowq_node", name, inputs, "        ")
-    to_node = _query(one, "rowq_citus", f"to_{name}", inputs, "        ")
+    inputs = _inputs(one.routine)
+    itself = _itself(one, "        ")
+    to_node = _query(one, "rowq_citus", one.carrier("to"), inputs, "        ")
     is_here = "current_setting('rowq.here', true) = 'on'"
     if not one.is_read and one.by_name:
         itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
     elif not one.is_read:
         itself = (
-            f"        raise exception 'RQ711 invalid_argument: rowq.here is on; {name} asks"
-            " every node'\n            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
+            "        raise exception 'RQ711 invalid_argument: rowq.here is on;"
+            f" {one.routine.name} asks every node'\n"
+            "            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
         )
     if one.by_node is None:
         return (
@@ -379,7 +437,7 @@ def _choice(one: Carried) -> str:
             f"    else\n{to_node}    end if;\nend;\n"
         )
     more = _together(one.by_node)
-    each = _query(one, "rowq_citus", f"each_{name}", inputs, "        ", None, more)
+    each = _query(one, "rowq_citus", one.carrier("each"), inputs, "        ", None, more)
     if not one.by_name:
         return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
     return (

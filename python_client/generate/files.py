@@ -22,8 +22,20 @@ _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
     "sql/PROMISES.md": {"promises": readme.promises},
     "sql/postgres/citus/README.md": {"answers": citus.answers, "costs": citus.costs},
+    "sql/postgres/citus/aside.sql": {"names": citus.names_of_routines},
+    "sql/postgres/citus/behind.sql": {"moves": citus.moves},
     "sql/postgres/citus/carry.sql": {"carriers": citus.carriers},
-    "sql/postgres/citus/route.sql": {"moves": citus.moves, "wrappers": citus.wrappers},
+    "sql/postgres/citus/check.sql": {
+        "names": citus.names_of_routines,
+        "routines": citus.names_of_routines,
+    },
+    "sql/postgres/citus/distribute.sql": {"names": citus.names_of_distributed},
+    "sql/postgres/citus/rights.sql": {
+        "routines": citus.names_of_routines,
+        "carriers": citus.names_of_carriers,
+    },
+    "sql/postgres/citus/route.sql": {"wrappers": citus.wrappers},
+    "sql/postgres/citus/uncarry.sql": {"carriers": citus.names_of_carriers},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
         f"sql/{engine.name}/install.sql": {

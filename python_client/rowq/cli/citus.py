@@ -26,7 +26,7 @@ def install(url: Url, as_json: AsJson = False) -> None:
 
 @app.command()
 def upgrade(url: Url, as_json: AsJson = False) -> None:
-    """Migrate all nodes; each in one transaction, the coordinator last."""
+    """Migrate all nodes while calls go on; what was broken off goes on when run again."""
     _print_installed(_part(url, "install").upgrade(url), as_json)
 
 
@@ -55,6 +55,7 @@ def remove(url: Url, as_json: AsJson = False) -> None:
         return
     for name in names:
         typer.echo(f"{name}: answers for itself")
+    typer.echo("rowq_citus.route stays, so that rowq citus install finds queues where they are")
 
 
 def _part(url: str, name: str) -> Any:

@@ -1,10 +1,7 @@
 -- The functions that carry calls between the nodes of a Citus cluster, and the role that they run
--- as. This script runs on every node, as a superuser and in one transaction, after rowq was
--- installed there; then distribute.sql runs on the coordinator and route.sql on every node:
---
---     psql --single-transaction --file carry.sql
---
--- It may run again. Until route.sql has run nobody calls these functions.
+-- as. This script runs on every node where rowq was installed, as a superuser, after check.sql and
+-- before rights.sql in one transaction; then distribute.sql runs on the coordinator, and route.sql
+-- on every node. It may run again, and leaves the functions of another release as they are.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
@@ -14,26 +11,13 @@ set local client_min_messages = warning;
 -- other nodes alone.
 do $$
 begin
-    if not exists (select from pg_roles r where r.rolname = 'rowq_citus') then
+    if to_regrole('rowq_citus') is null then
         begin
             create role rowq_citus login;
         exception
             when duplicate_object or unique_violation then
                 null; -- Another database of this server has made it a moment ago.
         end;
-    end if;
-    if exists (
-        select
-        from pg_roles r
-        where r.rolname = 'rowq_citus'
-          and (r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls
-              or pg_has_role(r.oid, (
-                  select n.nspowner from pg_namespace n where n.nspname = 'rowq'
-              ), 'member'))
-    ) then
-        raise exception 'RQ803 missing_privilege: role rowq_citus may do more than carry calls'
-            using errcode = 'RQ803', hint = 'A DBA must run: alter role rowq_citus nosuperuser '
-                'nocreaterole nocreatedb nobypassrls; and revoke the owner of the schema from it.';
     end if;
     if not (select r.rolcanlogin from pg_roles r where r.rolname = 'rowq_citus') then
         alter role rowq_citus login;
@@ -180,7 +164,7 @@ end;
 $$;
 
 -- carriers: generated from contract.toml by make generate
-create or replace function rowq_citus.at_create_queue(
+create or replace function rowq_citus.at_create_queue_1(
     p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
     double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
     p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
@@ -193,7 +177,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_create_queue
+-- routine   at_create_queue_1
 -- purpose   create_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -212,7 +196,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_create_queue(
+create or replace function rowq_citus.to_create_queue_1(
     p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
     double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
     p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
@@ -226,13 +210,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_create_queue
--- purpose   Call at_create_queue as who may connect to the nodes; never with a null name.
+-- routine   to_create_queue_1
+-- purpose   Call at_create_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_create_queue(
+        from rowq_citus.at_create_queue_1(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
@@ -242,7 +226,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_alter_queue(
+create or replace function rowq_citus.at_alter_queue_1(
     p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
     double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
     p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
@@ -255,7 +239,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_alter_queue
+-- routine   at_alter_queue_1
 -- purpose   alter_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -274,7 +258,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_alter_queue(
+create or replace function rowq_citus.to_alter_queue_1(
     p_queue_name text, p_lease_seconds integer, p_max_attempts integer, p_backoff_base_seconds
     double precision, p_backoff_factor double precision, p_backoff_cap_seconds double precision,
     p_backoff_jitter double precision, p_archive_days integer, p_max_body_length integer,
@@ -288,13 +272,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_alter_queue
--- purpose   Call at_alter_queue as who may connect to the nodes; never with a null name.
+-- routine   to_alter_queue_1
+-- purpose   Call at_alter_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_alter_queue(
+        from rowq_citus.at_alter_queue_1(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
@@ -304,13 +288,13 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_drop_queue(p_queue_name text, p_force boolean)
+create or replace function rowq_citus.at_drop_queue_1(p_queue_name text, p_force boolean)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_drop_queue
+-- routine   at_drop_queue_1
 -- purpose   drop_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -320,31 +304,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_drop_queue(p_queue_name text, p_force boolean)
+create or replace function rowq_citus.to_drop_queue_1(p_queue_name text, p_force boolean)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_drop_queue
--- purpose   Call at_drop_queue as who may connect to the nodes; never with a null name.
+-- routine   to_drop_queue_1
+-- purpose   Call at_drop_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_drop_queue(p_queue_name, p_force) r;
+        from rowq_citus.at_drop_queue_1(p_queue_name, p_force) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_pause_queue(p_queue_name text)
+create or replace function rowq_citus.at_pause_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_pause_queue
+-- routine   at_pause_queue_1
 -- purpose   pause_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -354,31 +338,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_pause_queue(p_queue_name text)
+create or replace function rowq_citus.to_pause_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_pause_queue
--- purpose   Call at_pause_queue as who may connect to the nodes; never with a null name.
+-- routine   to_pause_queue_1
+-- purpose   Call at_pause_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_pause_queue(p_queue_name) r;
+        from rowq_citus.at_pause_queue_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_resume_queue(p_queue_name text)
+create or replace function rowq_citus.at_resume_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_resume_queue
+-- routine   at_resume_queue_1
 -- purpose   resume_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -388,31 +372,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_resume_queue(p_queue_name text)
+create or replace function rowq_citus.to_resume_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_resume_queue
--- purpose   Call at_resume_queue as who may connect to the nodes; never with a null name.
+-- routine   to_resume_queue_1
+-- purpose   Call at_resume_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_resume_queue(p_queue_name) r;
+        from rowq_citus.at_resume_queue_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_bind_topic(p_queue_name text, p_topic_pattern text)
+create or replace function rowq_citus.at_bind_topic_1(p_queue_name text, p_topic_pattern text)
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_bind_topic
+-- routine   at_bind_topic_1
 -- purpose   bind_topic, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -422,31 +406,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_bind_topic(p_queue_name text, p_topic_pattern text)
+create or replace function rowq_citus.to_bind_topic_1(p_queue_name text, p_topic_pattern text)
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_bind_topic
--- purpose   Call at_bind_topic as who may connect to the nodes; never with a null name.
+-- routine   to_bind_topic_1
+-- purpose   Call at_bind_topic_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_citus.at_bind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_citus.at_bind_topic_1(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_unbind_topic(p_queue_name text, p_topic_pattern text)
+create or replace function rowq_citus.at_unbind_topic_1(p_queue_name text, p_topic_pattern text)
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_unbind_topic
+-- routine   at_unbind_topic_1
 -- purpose   unbind_topic, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -456,25 +440,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_unbind_topic(p_queue_name text, p_topic_pattern text)
+create or replace function rowq_citus.to_unbind_topic_1(p_queue_name text, p_topic_pattern text)
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_unbind_topic
--- purpose   Call at_unbind_topic as who may connect to the nodes; never with a null name.
+-- routine   to_unbind_topic_1
+-- purpose   Call at_unbind_topic_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_citus.at_unbind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_citus.at_unbind_topic_1(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_purge_queue(
+create or replace function rowq_citus.at_purge_queue_1(
     p_queue_name text, p_include_dead boolean, p_max_messages integer
 )
 returns table (removed bigint)
@@ -482,7 +466,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_purge_queue
+-- routine   at_purge_queue_1
 -- purpose   purge_queue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -495,7 +479,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_purge_queue(
+create or replace function rowq_citus.to_purge_queue_1(
     p_queue_name text, p_include_dead boolean, p_max_messages integer
 )
 returns table (removed bigint)
@@ -504,18 +488,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_purge_queue
--- purpose   Call at_purge_queue as who may connect to the nodes; never with a null name.
+-- routine   to_purge_queue_1
+-- purpose   Call at_purge_queue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.removed
-        from rowq_citus.at_purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
+        from rowq_citus.at_purge_queue_1(p_queue_name, p_include_dead, p_max_messages) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_enqueue(
+create or replace function rowq_citus.at_enqueue_1(
     p_queue_name text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
     p_dedup_key text, p_max_attempts integer, p_group_key text, p_predecessor_ids bigint[],
@@ -526,7 +510,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_enqueue
+-- routine   at_enqueue_1
 -- purpose   enqueue, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -543,7 +527,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_enqueue(
+create or replace function rowq_citus.to_enqueue_1(
     p_queue_name text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_delay_seconds double precision, p_run_at timestamp with time zone,
     p_dedup_key text, p_max_attempts integer, p_group_key text, p_predecessor_ids bigint[],
@@ -555,13 +539,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_enqueue
--- purpose   Call at_enqueue as who may connect to the nodes; never with a null name.
+-- routine   to_enqueue_1
+-- purpose   Call at_enqueue_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_enqueue(
+        from rowq_citus.at_enqueue_1(
             p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
             p_on_predecessor_dead, p_expire_seconds
@@ -570,13 +554,13 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_enqueue_batch(p_queue_name text, p_messages jsonb)
+create or replace function rowq_citus.at_enqueue_batch_1(p_queue_name text, p_messages jsonb)
 returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_enqueue_batch
+-- routine   at_enqueue_batch_1
 -- purpose   enqueue_batch, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -586,25 +570,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_enqueue_batch(p_queue_name text, p_messages jsonb)
+create or replace function rowq_citus.to_enqueue_batch_1(p_queue_name text, p_messages jsonb)
 returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_enqueue_batch
--- purpose   Call at_enqueue_batch as who may connect to the nodes; never with a null name.
+-- routine   to_enqueue_batch_1
+-- purpose   Call at_enqueue_batch_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r."position", r.message_id, r.outcome
-        from rowq_citus.at_enqueue_batch(p_queue_name, p_messages) r;
+        from rowq_citus.at_enqueue_batch_1(p_queue_name, p_messages) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_publish(
+create or replace function rowq_citus.on_publish_1(
     p_node_key text, p_node_groups integer[], p_topic text, p_body text, p_body_binary bytea,
     p_message_type text, p_headers jsonb, p_priority integer, p_delay_seconds double precision,
     p_run_at timestamp with time zone, p_dedup_key text, p_max_attempts integer, p_group_key text,
@@ -615,7 +599,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_publish
+-- routine   on_publish_1
 -- purpose   publish, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -630,7 +614,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_publish(
+create or replace function rowq_citus.each_publish_1(
     p_topic text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb, p_priority
     integer, p_delay_seconds double precision, p_run_at timestamp with time zone, p_dedup_key text,
     p_max_attempts integer, p_group_key text, p_expire_seconds double precision
@@ -641,8 +625,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_publish
--- purpose   Call on_publish for every node, as who may connect to it.
+-- routine   each_publish_1
+-- purpose   Call on_publish_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -656,7 +640,7 @@ begin
     loop
         return query
         select r.queue_name, r.message_id, r.outcome
-        from rowq_citus.on_publish(
+        from rowq_citus.on_publish_1(
             v_node_key, v_groups, p_topic, p_body, p_body_binary, p_message_type, p_headers,
             p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
             p_expire_seconds
@@ -665,7 +649,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.on_publish_batch(
+create or replace function rowq_citus.on_publish_batch_1(
     p_node_key text, p_node_groups integer[], p_messages jsonb
 )
 returns table ("position" integer, queue_name text, message_id bigint, outcome text)
@@ -673,7 +657,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_publish_batch
+-- routine   on_publish_batch_1
 -- purpose   publish_batch, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -683,15 +667,15 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_publish_batch(p_messages jsonb)
+create or replace function rowq_citus.each_publish_batch_1(p_messages jsonb)
 returns table ("position" integer, queue_name text, message_id bigint, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_publish_batch
--- purpose   Call on_publish_batch for every node, as who may connect to it.
+-- routine   each_publish_batch_1
+-- purpose   Call on_publish_batch_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -705,12 +689,12 @@ begin
     loop
         return query
         select r."position", r.queue_name, r.message_id, r.outcome
-        from rowq_citus.on_publish_batch(v_node_key, v_groups, p_messages) r;
+        from rowq_citus.on_publish_batch_1(v_node_key, v_groups, p_messages) r;
     end loop;
 end;
 $$;
 
-create or replace function rowq_citus.at_dequeue_fast(
+create or replace function rowq_citus.at_dequeue_fast_1(
     p_queue_name text, p_batch_size integer, p_worker_name text, p_lease_seconds integer
 )
 returns table (
@@ -722,7 +706,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_dequeue_fast
+-- routine   at_dequeue_fast_1
 -- purpose   dequeue_fast, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -736,7 +720,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_dequeue_fast(
+create or replace function rowq_citus.to_dequeue_fast_1(
     p_queue_name text, p_batch_size integer, p_worker_name text, p_lease_seconds integer
 )
 returns table (
@@ -749,27 +733,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_dequeue_fast
--- purpose   Call at_dequeue_fast as who may connect to the nodes; never with a null name.
+-- routine   to_dequeue_fast_1
+-- purpose   Call at_dequeue_fast_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.lease_until, r.last_error
-        from rowq_citus.at_dequeue_fast(
+        from rowq_citus.at_dequeue_fast_1(
             p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_listen(p_queue_name text)
+create or replace function rowq_citus.at_listen_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_listen
+-- routine   at_listen_1
 -- purpose   listen, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -779,31 +763,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_listen(p_queue_name text)
+create or replace function rowq_citus.to_listen_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_listen
--- purpose   Call at_listen as who may connect to the nodes; never with a null name.
+-- routine   to_listen_1
+-- purpose   Call at_listen_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_listen(p_queue_name) r;
+        from rowq_citus.at_listen_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_unlisten(p_queue_name text)
+create or replace function rowq_citus.at_unlisten_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_unlisten
+-- routine   at_unlisten_1
 -- purpose   unlisten, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -813,31 +797,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_unlisten(p_queue_name text)
+create or replace function rowq_citus.to_unlisten_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_unlisten
--- purpose   Call at_unlisten as who may connect to the nodes; never with a null name.
+-- routine   to_unlisten_1
+-- purpose   Call at_unlisten_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.at_unlisten(p_queue_name) r;
+        from rowq_citus.at_unlisten_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_elect_keeper(p_queue_name text)
+create or replace function rowq_citus.at_elect_keeper_1(p_queue_name text)
 returns table (queue_name text, elected boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_elect_keeper
+-- routine   at_elect_keeper_1
 -- purpose   elect_keeper, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -847,25 +831,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_elect_keeper(p_queue_name text)
+create or replace function rowq_citus.to_elect_keeper_1(p_queue_name text)
 returns table (queue_name text, elected boolean)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_elect_keeper
--- purpose   Call at_elect_keeper as who may connect to the nodes; never with a null name.
+-- routine   to_elect_keeper_1
+-- purpose   Call at_elect_keeper_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected
-        from rowq_citus.at_elect_keeper(p_queue_name) r;
+        from rowq_citus.at_elect_keeper_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_peek(p_queue_name text, p_max_messages integer)
+create or replace function rowq_citus.at_peek_1(p_queue_name text, p_max_messages integer)
 returns table (
     message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
     text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
@@ -874,7 +858,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_peek
+-- routine   at_peek_1
 -- purpose   peek, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -885,7 +869,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_peek(p_queue_name text, p_max_messages integer)
+create or replace function rowq_citus.to_peek_1(p_queue_name text, p_max_messages integer)
 returns table (
     message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
     text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
@@ -895,19 +879,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_peek
--- purpose   Call at_peek as who may connect to the nodes; never with a null name.
+-- routine   to_peek_1
+-- purpose   Call at_peek_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_citus.at_peek(p_queue_name, p_max_messages) r;
+        from rowq_citus.at_peek_1(p_queue_name, p_max_messages) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_complete(
+create or replace function rowq_citus.at_complete_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_results jsonb
 )
 returns table (message_id bigint, outcome text)
@@ -915,7 +899,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_complete
+-- routine   at_complete_1
 -- purpose   complete, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -928,7 +912,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_complete(
+create or replace function rowq_citus.to_complete_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_results jsonb
 )
 returns table (message_id bigint, outcome text)
@@ -937,18 +921,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_complete
--- purpose   Call at_complete as who may connect to the nodes; never with a null name.
+-- routine   to_complete_1
+-- purpose   Call at_complete_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
+        from rowq_citus.at_complete_1(p_queue_name, p_claim_id, p_message_ids, p_results) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_retry_later(
+create or replace function rowq_citus.at_retry_later_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_delay_seconds double precision,
     p_error text
 )
@@ -957,7 +941,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_retry_later
+-- routine   at_retry_later_1
 -- purpose   retry_later, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -970,7 +954,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_retry_later(
+create or replace function rowq_citus.to_retry_later_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_delay_seconds double precision,
     p_error text
 )
@@ -980,20 +964,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_retry_later
--- purpose   Call at_retry_later as who may connect to the nodes; never with a null name.
+-- routine   to_retry_later_1
+-- purpose   Call at_retry_later_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome, r.due_at
-        from rowq_citus.at_retry_later(
+        from rowq_citus.at_retry_later_1(
             p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_fail_now(
+create or replace function rowq_citus.at_fail_now_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_error text
 )
 returns table (message_id bigint, outcome text)
@@ -1001,7 +985,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_fail_now
+-- routine   at_fail_now_1
 -- purpose   fail_now, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1014,7 +998,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_fail_now(
+create or replace function rowq_citus.to_fail_now_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[], p_error text
 )
 returns table (message_id bigint, outcome text)
@@ -1023,18 +1007,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_fail_now
--- purpose   Call at_fail_now as who may connect to the nodes; never with a null name.
+-- routine   to_fail_now_1
+-- purpose   Call at_fail_now_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
+        from rowq_citus.at_fail_now_1(p_queue_name, p_claim_id, p_message_ids, p_error) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_release(
+create or replace function rowq_citus.at_release_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[]
 )
 returns table (message_id bigint, outcome text)
@@ -1042,7 +1026,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_release
+-- routine   at_release_1
 -- purpose   release, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1054,7 +1038,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_release(
+create or replace function rowq_citus.to_release_1(
     p_queue_name text, p_claim_id bigint, p_message_ids bigint[]
 )
 returns table (message_id bigint, outcome text)
@@ -1063,18 +1047,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_release
--- purpose   Call at_release as who may connect to the nodes; never with a null name.
+-- routine   to_release_1
+-- purpose   Call at_release_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_release(p_queue_name, p_claim_id, p_message_ids) r;
+        from rowq_citus.at_release_1(p_queue_name, p_claim_id, p_message_ids) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_extend_lease(
+create or replace function rowq_citus.at_extend_lease_1(
     p_queue_name text, p_claim_id bigint, p_lease_seconds integer, p_progress text
 )
 returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
@@ -1082,7 +1066,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_extend_lease
+-- routine   at_extend_lease_1
 -- purpose   extend_lease, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1095,7 +1079,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_extend_lease(
+create or replace function rowq_citus.to_extend_lease_1(
     p_queue_name text, p_claim_id bigint, p_lease_seconds integer, p_progress text
 )
 returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
@@ -1104,18 +1088,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_extend_lease
--- purpose   Call at_extend_lease as who may connect to the nodes; never with a null name.
+-- routine   to_extend_lease_1
+-- purpose   Call at_extend_lease_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
-        from rowq_citus.at_extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
+        from rowq_citus.at_extend_lease_1(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_cancel(
+create or replace function rowq_citus.at_cancel_1(
     p_queue_name text, p_message_ids bigint[], p_include_leased boolean
 )
 returns table (message_id bigint, outcome text)
@@ -1123,7 +1107,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_cancel
+-- routine   at_cancel_1
 -- purpose   cancel, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1136,7 +1120,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_cancel(
+create or replace function rowq_citus.to_cancel_1(
     p_queue_name text, p_message_ids bigint[], p_include_leased boolean
 )
 returns table (message_id bigint, outcome text)
@@ -1145,18 +1129,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_cancel
--- purpose   Call at_cancel as who may connect to the nodes; never with a null name.
+-- routine   to_cancel_1
+-- purpose   Call at_cancel_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_cancel(p_queue_name, p_message_ids, p_include_leased) r;
+        from rowq_citus.at_cancel_1(p_queue_name, p_message_ids, p_include_leased) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_cancel_many(
+create or replace function rowq_citus.at_cancel_many_1(
     p_queue_name text, p_message_type text, p_group_key text, p_header_name text, p_header_value
     text, p_enqueued_before timestamp with time zone, p_after_message_id bigint, p_max_messages
     integer
@@ -1166,7 +1150,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_cancel_many
+-- routine   at_cancel_many_1
 -- purpose   cancel_many, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1181,7 +1165,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_cancel_many(
+create or replace function rowq_citus.to_cancel_many_1(
     p_queue_name text, p_message_type text, p_group_key text, p_header_name text, p_header_value
     text, p_enqueued_before timestamp with time zone, p_after_message_id bigint, p_max_messages
     integer
@@ -1192,13 +1176,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_cancel_many
--- purpose   Call at_cancel_many as who may connect to the nodes; never with a null name.
+-- routine   to_cancel_many_1
+-- purpose   Call at_cancel_many_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.cancelled, r.after_message_id
-        from rowq_citus.at_cancel_many(
+        from rowq_citus.at_cancel_many_1(
             p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
             p_enqueued_before, p_after_message_id, p_max_messages
         ) r;
@@ -1206,7 +1190,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_reset(
+create or replace function rowq_citus.at_reset_1(
     p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
     p_died_before timestamp with time zone
 )
@@ -1215,7 +1199,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_reset
+-- routine   at_reset_1
 -- purpose   reset, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1228,7 +1212,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_reset(
+create or replace function rowq_citus.to_reset_1(
     p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
     p_died_before timestamp with time zone
 )
@@ -1238,20 +1222,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_reset
--- purpose   Call at_reset as who may connect to the nodes; never with a null name.
+-- routine   to_reset_1
+-- purpose   Call at_reset_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_reset(
+        from rowq_citus.at_reset_1(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_discard_dead(
+create or replace function rowq_citus.at_discard_dead_1(
     p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
     p_died_before timestamp with time zone
 )
@@ -1260,7 +1244,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_discard_dead
+-- routine   at_discard_dead_1
 -- purpose   discard_dead, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1273,7 +1257,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_discard_dead(
+create or replace function rowq_citus.to_discard_dead_1(
     p_queue_name text, p_message_ids bigint[], p_max_messages integer, p_message_type text,
     p_died_before timestamp with time zone
 )
@@ -1283,20 +1267,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_discard_dead
--- purpose   Call at_discard_dead as who may connect to the nodes; never with a null name.
+-- routine   to_discard_dead_1
+-- purpose   Call at_discard_dead_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.removed
-        from rowq_citus.at_discard_dead(
+        from rowq_citus.at_discard_dead_1(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_create_schedule(
+create or replace function rowq_citus.at_create_schedule_1(
     p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
     p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
@@ -1307,7 +1291,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_create_schedule
+-- routine   at_create_schedule_1
 -- purpose   create_schedule, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1324,7 +1308,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_create_schedule(
+create or replace function rowq_citus.to_create_schedule_1(
     p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
     p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
@@ -1336,13 +1320,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_create_schedule
--- purpose   Call at_create_schedule as who may connect to the nodes; never with a null name.
+-- routine   to_create_schedule_1
+-- purpose   Call at_create_schedule_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
-        from rowq_citus.at_create_schedule(
+        from rowq_citus.at_create_schedule_1(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at
@@ -1351,7 +1335,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_alter_schedule(
+create or replace function rowq_citus.at_alter_schedule_1(
     p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
     p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
@@ -1362,7 +1346,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_alter_schedule
+-- routine   at_alter_schedule_1
 -- purpose   alter_schedule, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1379,7 +1363,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_alter_schedule(
+create or replace function rowq_citus.to_alter_schedule_1(
     p_queue_name text, p_schedule_name text, p_cron text, p_interval_seconds double precision,
     p_time_zone text, p_body text, p_body_binary bytea, p_message_type text, p_headers jsonb,
     p_priority integer, p_max_attempts integer, p_group_key text, p_missed text, p_overlap boolean,
@@ -1391,13 +1375,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_alter_schedule
--- purpose   Call at_alter_schedule as who may connect to the nodes; never with a null name.
+-- routine   to_alter_schedule_1
+-- purpose   Call at_alter_schedule_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
-        from rowq_citus.at_alter_schedule(
+        from rowq_citus.at_alter_schedule_1(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
@@ -1406,13 +1390,13 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_drop_schedule(p_queue_name text, p_schedule_name text)
+create or replace function rowq_citus.at_drop_schedule_1(p_queue_name text, p_schedule_name text)
 returns table (schedule_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_drop_schedule
+-- routine   at_drop_schedule_1
 -- purpose   drop_schedule, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1424,31 +1408,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_drop_schedule(p_queue_name text, p_schedule_name text)
+create or replace function rowq_citus.to_drop_schedule_1(p_queue_name text, p_schedule_name text)
 returns table (schedule_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_drop_schedule
--- purpose   Call at_drop_schedule as who may connect to the nodes; never with a null name.
+-- routine   to_drop_schedule_1
+-- purpose   Call at_drop_schedule_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome
-        from rowq_citus.at_drop_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_citus.at_drop_schedule_1(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_run_schedule(p_queue_name text, p_schedule_name text)
+create or replace function rowq_citus.at_run_schedule_1(p_queue_name text, p_schedule_name text)
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_run_schedule
+-- routine   at_run_schedule_1
 -- purpose   run_schedule, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1458,25 +1442,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_run_schedule(p_queue_name text, p_schedule_name text)
+create or replace function rowq_citus.to_run_schedule_1(p_queue_name text, p_schedule_name text)
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_run_schedule
--- purpose   Call at_run_schedule as who may connect to the nodes; never with a null name.
+-- routine   to_run_schedule_1
+-- purpose   Call at_run_schedule_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_run_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_citus.at_run_schedule_1(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_list_schedules(p_queue_name text)
+create or replace function rowq_citus.at_list_schedules_1(p_queue_name text)
 returns table (
     queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
     text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
@@ -1488,7 +1472,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_list_schedules
+-- routine   at_list_schedules_1
 -- purpose   list_schedules, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1500,7 +1484,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_list_schedules(p_queue_name text)
+create or replace function rowq_citus.to_list_schedules_1(p_queue_name text)
 returns table (
     queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
     text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
@@ -1513,20 +1497,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_list_schedules
--- purpose   Call at_list_schedules as who may connect to the nodes; never with a null name.
+-- routine   to_list_schedules_1
+-- purpose   Call at_list_schedules_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_citus.at_list_schedules(p_queue_name) r;
+        from rowq_citus.at_list_schedules_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_list_schedules(
+create or replace function rowq_citus.on_list_schedules_1(
     p_node_key text, p_node_groups integer[], p_queue_name text
 )
 returns table (
@@ -1540,7 +1524,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_list_schedules
+-- routine   on_list_schedules_1
 -- purpose   list_schedules, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -1552,7 +1536,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_list_schedules(p_queue_name text)
+create or replace function rowq_citus.each_list_schedules_1(p_queue_name text)
 returns table (
     queue_name text, schedule_name text, cron text, interval_seconds double precision, time_zone
     text, is_paused boolean, next_run_at timestamp with time zone, last_run_at timestamp with time
@@ -1565,8 +1549,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_list_schedules
--- purpose   Call on_list_schedules for every node, as who may connect to it.
+-- routine   each_list_schedules_1
+-- purpose   Call on_list_schedules_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -1582,12 +1566,12 @@ begin
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_citus.on_list_schedules(v_node_key, v_groups, p_queue_name) r;
+        from rowq_citus.on_list_schedules_1(v_node_key, v_groups, p_queue_name) r;
     end loop;
 end;
 $$;
 
-create or replace function rowq_citus.at_maintain(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_maintain_1(p_queue_name text, p_batch_size integer)
 returns table (
     queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
     integer, purged integer, partitions_dropped integer, expired integer
@@ -1596,7 +1580,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_maintain
+-- routine   at_maintain_1
 -- purpose   maintain, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1607,7 +1591,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_maintain(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_maintain_1(p_queue_name text, p_batch_size integer)
 returns table (
     queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
     integer, purged integer, partitions_dropped integer, expired integer
@@ -1617,19 +1601,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_maintain
--- purpose   Call at_maintain as who may connect to the nodes; never with a null name.
+-- routine   to_maintain_1
+-- purpose   Call at_maintain_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                r.partitions_dropped, r.expired
-        from rowq_citus.at_maintain(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_maintain_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_maintain(
+create or replace function rowq_citus.on_maintain_1(
     p_node_key text, p_node_groups integer[], p_queue_name text, p_batch_size integer
 )
 returns table (
@@ -1640,7 +1624,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_maintain
+-- routine   on_maintain_1
 -- purpose   maintain, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -1651,7 +1635,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_maintain(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.each_maintain_1(p_queue_name text, p_batch_size integer)
 returns table (
     queue_name text, elected boolean, promoted integer, reaped integer, died integer, archived
     integer, purged integer, partitions_dropped integer, expired integer
@@ -1661,8 +1645,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_maintain
--- purpose   Call on_maintain for every node, as who may connect to it.
+-- routine   each_maintain_1
+-- purpose   Call on_maintain_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -1678,7 +1662,7 @@ begin
             return query
             select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                    r.partitions_dropped, r.expired
-            from rowq_citus.on_maintain(v_node_key, v_groups, p_queue_name, p_batch_size) r;
+            from rowq_citus.on_maintain_1(v_node_key, v_groups, p_queue_name, p_batch_size) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
@@ -1689,13 +1673,13 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_reap(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_reap_1(p_queue_name text, p_batch_size integer)
 returns table (reaped integer, died integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_reap
+-- routine   at_reap_1
 -- purpose   reap, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1705,31 +1689,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_reap(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_reap_1(p_queue_name text, p_batch_size integer)
 returns table (reaped integer, died integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_reap
--- purpose   Call at_reap as who may connect to the nodes; never with a null name.
+-- routine   to_reap_1
+-- purpose   Call at_reap_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.reaped, r.died
-        from rowq_citus.at_reap(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_reap_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_promote(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_promote_1(p_queue_name text, p_batch_size integer)
 returns table (promoted integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_promote
+-- routine   at_promote_1
 -- purpose   promote, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1739,31 +1723,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_promote(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_promote_1(p_queue_name text, p_batch_size integer)
 returns table (promoted integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_promote
--- purpose   Call at_promote as who may connect to the nodes; never with a null name.
+-- routine   to_promote_1
+-- purpose   Call at_promote_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.promoted
-        from rowq_citus.at_promote(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_promote_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_archive(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_archive_1(p_queue_name text, p_batch_size integer)
 returns table (archived integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_archive
+-- routine   at_archive_1
 -- purpose   archive, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1773,31 +1757,31 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_archive(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_archive_1(p_queue_name text, p_batch_size integer)
 returns table (archived integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_archive
--- purpose   Call at_archive as who may connect to the nodes; never with a null name.
+-- routine   to_archive_1
+-- purpose   Call at_archive_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.archived
-        from rowq_citus.at_archive(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_archive_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_purge_archive(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_purge_archive_1(p_queue_name text, p_batch_size integer)
 returns table (purged integer, partitions_dropped integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_purge_archive
+-- routine   at_purge_archive_1
 -- purpose   purge_archive, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1807,25 +1791,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_purge_archive(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_purge_archive_1(p_queue_name text, p_batch_size integer)
 returns table (purged integer, partitions_dropped integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_purge_archive
--- purpose   Call at_purge_archive as who may connect to the nodes; never with a null name.
+-- routine   to_purge_archive_1
+-- purpose   Call at_purge_archive_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.purged, r.partitions_dropped
-        from rowq_citus.at_purge_archive(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_purge_archive_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_queue_stats(p_queue_name text, p_max_count integer)
+create or replace function rowq_citus.at_queue_stats_1(p_queue_name text, p_max_count integer)
 returns table (
     queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
     blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
@@ -1839,7 +1823,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_queue_stats
+-- routine   at_queue_stats_1
 -- purpose   queue_stats, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1853,7 +1837,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_queue_stats(p_queue_name text, p_max_count integer)
+create or replace function rowq_citus.to_queue_stats_1(p_queue_name text, p_max_count integer)
 returns table (
     queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
     blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
@@ -1868,8 +1852,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_queue_stats
--- purpose   Call at_queue_stats as who may connect to the nodes; never with a null name.
+-- routine   to_queue_stats_1
+-- purpose   Call at_queue_stats_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
@@ -1878,12 +1862,12 @@ begin
                r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-        from rowq_citus.at_queue_stats(p_queue_name, p_max_count) r;
+        from rowq_citus.at_queue_stats_1(p_queue_name, p_max_count) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_queue_stats(
+create or replace function rowq_citus.on_queue_stats_1(
     p_node_key text, p_node_groups integer[], p_queue_name text, p_max_count integer
 )
 returns table (
@@ -1899,7 +1883,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_queue_stats
+-- routine   on_queue_stats_1
 -- purpose   queue_stats, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -1913,7 +1897,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_queue_stats(p_queue_name text, p_max_count integer)
+create or replace function rowq_citus.each_queue_stats_1(p_queue_name text, p_max_count integer)
 returns table (
     queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
     blocked bigint, oldest_ready_seconds double precision, lease_seconds integer, max_attempts
@@ -1928,8 +1912,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_queue_stats
--- purpose   Call on_queue_stats for every node, as who may connect to it.
+-- routine   each_queue_stats_1
+-- purpose   Call on_queue_stats_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -1948,7 +1932,7 @@ begin
                    r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
                    r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                    r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-            from rowq_citus.on_queue_stats(v_node_key, v_groups, p_queue_name, p_max_count) r;
+            from rowq_citus.on_queue_stats_1(v_node_key, v_groups, p_queue_name, p_max_count) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
@@ -1959,7 +1943,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_get_message(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.at_get_message_1(p_queue_name text, p_message_id bigint)
 returns table (
     message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
     message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
@@ -1971,7 +1955,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_get_message
+-- routine   at_get_message_1
 -- purpose   get_message, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -1984,7 +1968,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_get_message(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.to_get_message_1(p_queue_name text, p_message_id bigint)
 returns table (
     message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
     message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
@@ -1997,8 +1981,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_get_message
--- purpose   Call at_get_message as who may connect to the nodes; never with a null name.
+-- routine   to_get_message_1
+-- purpose   Call at_get_message_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
@@ -2006,12 +1990,12 @@ begin
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_citus.at_get_message(p_queue_name, p_message_id) r;
+        from rowq_citus.at_get_message_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_find_message(p_queue_name text, p_dedup_key text)
+create or replace function rowq_citus.at_find_message_1(p_queue_name text, p_dedup_key text)
 returns table (
     message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
     message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
@@ -2023,7 +2007,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_find_message
+-- routine   at_find_message_1
 -- purpose   find_message, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2036,7 +2020,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_find_message(p_queue_name text, p_dedup_key text)
+create or replace function rowq_citus.to_find_message_1(p_queue_name text, p_dedup_key text)
 returns table (
     message_id bigint, state text, priority integer, attempt integer, max_attempts integer,
     message_type text, headers jsonb, body text, body_binary bytea, dedup_key text, enqueued_at
@@ -2049,8 +2033,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_find_message
--- purpose   Call at_find_message as who may connect to the nodes; never with a null name.
+-- routine   to_find_message_1
+-- purpose   Call at_find_message_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
@@ -2058,12 +2042,12 @@ begin
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_citus.at_find_message(p_queue_name, p_dedup_key) r;
+        from rowq_citus.at_find_message_1(p_queue_name, p_dedup_key) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_get_result(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.at_get_result_1(p_queue_name text, p_message_id bigint)
 returns table (
     message_id bigint, state text, finished_at timestamp with time zone, result jsonb, last_error
     text
@@ -2072,7 +2056,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_get_result
+-- routine   at_get_result_1
 -- purpose   get_result, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2082,7 +2066,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_get_result(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.to_get_result_1(p_queue_name text, p_message_id bigint)
 returns table (
     message_id bigint, state text, finished_at timestamp with time zone, result jsonb, last_error
     text
@@ -2092,18 +2076,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_get_result
--- purpose   Call at_get_result as who may connect to the nodes; never with a null name.
+-- routine   to_get_result_1
+-- purpose   Call at_get_result_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
-        from rowq_citus.at_get_result(p_queue_name, p_message_id) r;
+        from rowq_citus.at_get_result_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_get_history(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.at_get_history_1(p_queue_name text, p_message_id bigint)
 returns table (
     attempt integer, worker_name text, leased_at timestamp with time zone, ended_at timestamp with
     time zone, outcome text, error text
@@ -2112,7 +2096,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_get_history
+-- routine   at_get_history_1
 -- purpose   get_history, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2122,7 +2106,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_get_history(p_queue_name text, p_message_id bigint)
+create or replace function rowq_citus.to_get_history_1(p_queue_name text, p_message_id bigint)
 returns table (
     attempt integer, worker_name text, leased_at timestamp with time zone, ended_at timestamp with
     time zone, outcome text, error text
@@ -2132,18 +2116,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_get_history
--- purpose   Call at_get_history as who may connect to the nodes; never with a null name.
+-- routine   to_get_history_1
+-- purpose   Call at_get_history_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
-        from rowq_citus.at_get_history(p_queue_name, p_message_id) r;
+        from rowq_citus.at_get_history_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_list_dead(
+create or replace function rowq_citus.at_list_dead_1(
     p_queue_name text, p_after_message_id bigint, p_max_messages integer, p_before_message_id
     bigint, p_message_type text
 )
@@ -2155,7 +2139,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_list_dead
+-- routine   at_list_dead_1
 -- purpose   list_dead, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2169,7 +2153,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_list_dead(
+create or replace function rowq_citus.to_list_dead_1(
     p_queue_name text, p_after_message_id bigint, p_max_messages integer, p_before_message_id
     bigint, p_message_type text
 )
@@ -2182,21 +2166,21 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_list_dead
--- purpose   Call at_list_dead as who may connect to the nodes; never with a null name.
+-- routine   to_list_dead_1
+-- purpose   Call at_list_dead_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
                r.last_error
-        from rowq_citus.at_list_dead(
+        from rowq_citus.at_list_dead_1(
             p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_list_claims(
+create or replace function rowq_citus.at_list_claims_1(
     p_queue_name text, p_after_claim_id bigint, p_max_claims integer
 )
 returns table (
@@ -2207,7 +2191,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_list_claims
+-- routine   at_list_claims_1
 -- purpose   list_claims, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2221,7 +2205,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_list_claims(
+create or replace function rowq_citus.to_list_claims_1(
     p_queue_name text, p_after_claim_id bigint, p_max_claims integer
 )
 returns table (
@@ -2233,19 +2217,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_list_claims
--- purpose   Call at_list_claims as who may connect to the nodes; never with a null name.
+-- routine   to_list_claims_1
+-- purpose   Call at_list_claims_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
-        from rowq_citus.at_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
+        from rowq_citus.at_list_claims_1(p_queue_name, p_after_claim_id, p_max_claims) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_list_claims(
+create or replace function rowq_citus.on_list_claims_1(
     p_node_key text, p_node_groups integer[], p_queue_name text, p_after_claim_id bigint,
     p_max_claims integer
 )
@@ -2257,7 +2241,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_list_claims
+-- routine   on_list_claims_1
 -- purpose   list_claims, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -2271,7 +2255,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_list_claims(
+create or replace function rowq_citus.each_list_claims_1(
     p_queue_name text, p_after_claim_id bigint, p_max_claims integer
 )
 returns table (
@@ -2283,8 +2267,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_list_claims
--- purpose   Call on_list_claims for every node, as who may connect to it.
+-- routine   each_list_claims_1
+-- purpose   Call on_list_claims_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -2300,7 +2284,7 @@ begin
             return query
             select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                    r.lease_left_seconds
-            from rowq_citus.on_list_claims(
+            from rowq_citus.on_list_claims_1(
                 v_node_key, v_groups, p_queue_name, p_after_claim_id, p_max_claims
             ) r;
         exception
@@ -2313,7 +2297,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_list_delayed(
+create or replace function rowq_citus.at_list_delayed_1(
     p_queue_name text, p_after_due_at timestamp with time zone, p_after_message_id bigint,
     p_max_messages integer
 )
@@ -2325,7 +2309,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_list_delayed
+-- routine   at_list_delayed_1
 -- purpose   list_delayed, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2338,7 +2322,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_list_delayed(
+create or replace function rowq_citus.to_list_delayed_1(
     p_queue_name text, p_after_due_at timestamp with time zone, p_after_message_id bigint,
     p_max_messages integer
 )
@@ -2351,26 +2335,26 @@ security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_list_delayed
--- purpose   Call at_list_delayed as who may connect to the nodes; never with a null name.
+-- routine   to_list_delayed_1
+-- purpose   Call at_list_delayed_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
-        from rowq_citus.at_list_delayed(
+        from rowq_citus.at_list_delayed_1(
             p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
         ) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.at_list_topics(p_queue_name text)
+create or replace function rowq_citus.at_list_topics_1(p_queue_name text)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   at_list_topics
+-- routine   at_list_topics_1
 -- purpose   list_topics, carried to the node that the queue's name belongs to.
 begin
     perform rowq_citus.require_arrival(p_queue_name);
@@ -2380,25 +2364,25 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.to_list_topics(p_queue_name text)
+create or replace function rowq_citus.to_list_topics_1(p_queue_name text)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   to_list_topics
--- purpose   Call at_list_topics as who may connect to the nodes; never with a null name.
+-- routine   to_list_topics_1
+-- purpose   Call at_list_topics_1 as who may connect to the nodes; never with a null name.
 begin
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_citus.at_list_topics(p_queue_name) r;
+        from rowq_citus.at_list_topics_1(p_queue_name) r;
     end if;
 end;
 $$;
 
-create or replace function rowq_citus.on_list_topics(
+create or replace function rowq_citus.on_list_topics_1(
     p_node_key text, p_node_groups integer[], p_queue_name text
 )
 returns table (queue_name text, topic_pattern text)
@@ -2406,7 +2390,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_list_topics
+-- routine   on_list_topics_1
 -- purpose   list_topics, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -2416,15 +2400,15 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_list_topics(p_queue_name text)
+create or replace function rowq_citus.each_list_topics_1(p_queue_name text)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_list_topics
--- purpose   Call on_list_topics for every node, as who may connect to it.
+-- routine   each_list_topics_1
+-- purpose   Call on_list_topics_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -2438,18 +2422,18 @@ begin
     loop
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_citus.on_list_topics(v_node_key, v_groups, p_queue_name) r;
+        from rowq_citus.on_list_topics_1(v_node_key, v_groups, p_queue_name) r;
     end loop;
 end;
 $$;
 
-create or replace function rowq_citus.on_health(p_node_key text, p_node_groups integer[])
+create or replace function rowq_citus.on_health_1(p_node_key text, p_node_groups integer[])
 returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'on'
 as $$
--- routine   on_health
+-- routine   on_health_1
 -- purpose   health, carried to the node that a key belongs to.
 begin
     perform rowq_citus.require_node(p_node_key, p_node_groups);
@@ -2459,15 +2443,15 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.each_health()
+create or replace function rowq_citus.each_health_1()
 returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
--- routine   each_health
--- purpose   Call on_health for every node, as who may connect to it.
+-- routine   each_health_1
+-- purpose   Call on_health_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
     v_node_key  text;
@@ -2483,7 +2467,7 @@ begin
             return query
             select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
                    r.detail)
-            from rowq_citus.on_health(v_node_key, v_groups) r;
+            from rowq_citus.on_health_1(v_node_key, v_groups) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
@@ -2496,34 +2480,3 @@ begin
 end;
 $$;
 -- end of carriers
-
--- Only the wrappers of route.sql call these functions, with the rights of rowq's owner.
-do $$
-declare
-    v_owner  constant text := (
-        select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'rowq'
-    );
-    v_change text;
-begin
-    for v_change in
-        select c.change
-        from pg_proc p
-        cross join lateral (
-            values
-                (format('alter function %s owner to rowq_citus', p.oid::regprocedure), true),
-                (format('revoke all on function %s from public', p.oid::regprocedure), true),
-                (
-                    format('grant execute on function %s to %I', p.oid::regprocedure, v_owner),
-                    p.proname ~ '^(to|each)_|^require_own$'
-                )
-        ) c (change, is_wanted)
-        where p.pronamespace = 'rowq_citus'::regnamespace
-          and c.is_wanted
-    loop
-        execute v_change;
-    end loop;
-    execute format('alter schema rowq_citus owner to %I', v_owner);
-    grant usage on schema rowq_citus to rowq_citus;
-    execute format('grant connect on database %I to rowq_citus', current_database());
-end;
-$$;

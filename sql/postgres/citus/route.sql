@@ -1,103 +1,35 @@
--- Routines go into the schema rowq_node, and wrappers with their names carry calls to the node that
--- has the queue. This script runs on every node, as a superuser and in one transaction, after
--- carry.sql has run on all of them and distribute.sql on the coordinator. unroute.sql takes it
--- back, and runs before a migration.
+-- Wrappers with the names of routines carry calls to the node that has the queue. This script runs
+-- on every node, as a superuser, after behind.sql and in the same transaction, and after carry.sql
+-- has run on all nodes and distribute.sql on the coordinator; then rights.sql. It may run again: a
+-- wrapper whose parameters and columns are what they were stays the same object.
 --
--- A session that says "set rowq.here = 'on'" is answered by its own node alone, and changes no
--- queue of another.
+-- A session that says "set rowq.here = 'on'" is answered by its own node alone.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
 do $$
+declare
+    v_change text;
 begin
-    if to_regnamespace('rowq_node') is not null then
-        raise exception 'RQ809 routed_database: calls are carried between nodes here already'
-            using errcode = 'RQ809', hint = 'Run unroute.sql first, in the same transaction.';
-    end if;
-    create schema rowq_node;
-    comment on schema rowq_node is 'rowq message queue: routines that answer for this node';
+    for v_change in
+        select format('drop function %s', w.oid::regprocedure)
+        from pg_proc o
+        join pg_proc w
+            on w.proname = o.proname
+            and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
+        where o.pronamespace = 'rowq_node'::regnamespace
+          and w.pronamespace = 'rowq'::regnamespace
+          and (
+              pg_get_function_identity_arguments(w.oid), pg_get_function_result(w.oid)
+          ) <> (
+              pg_get_function_identity_arguments(o.oid), pg_get_function_result(o.oid)
+          )
+    loop
+        execute v_change;
+    end loop;
 end;
 $$;
-
--- moves: generated from contract.toml by make generate
-alter function rowq.create_queue(
-    text, integer, integer, double precision, double precision, double precision, double precision,
-    integer, integer, integer, text, double precision, integer, integer, double precision, double
-    precision, integer
-) set schema rowq_node;
-alter function rowq.alter_queue(
-    text, integer, integer, double precision, double precision, double precision, double precision,
-    integer, integer, integer, text, double precision, integer, integer, double precision, double
-    precision, integer
-) set schema rowq_node;
-alter function rowq.drop_queue(text, boolean) set schema rowq_node;
-alter function rowq.pause_queue(text) set schema rowq_node;
-alter function rowq.resume_queue(text) set schema rowq_node;
-alter function rowq.bind_topic(text, text) set schema rowq_node;
-alter function rowq.unbind_topic(text, text) set schema rowq_node;
-alter function rowq.purge_queue(text, boolean, integer) set schema rowq_node;
-alter function rowq.enqueue(
-    text, text, bytea, text, jsonb, integer, double precision, timestamp with time zone, text,
-    integer, text, bigint[], text, double precision
-) set schema rowq_node;
-alter function rowq.enqueue_batch(text, jsonb) set schema rowq_node;
-alter function rowq.publish(
-    text, text, bytea, text, jsonb, integer, double precision, timestamp with time zone, text,
-    integer, text, double precision
-) set schema rowq_node;
-alter function rowq.publish_batch(jsonb) set schema rowq_node;
-alter function rowq.dequeue_fast(text, integer, text, integer) set schema rowq_node;
-alter function rowq.listen(text) set schema rowq_node;
-alter function rowq.unlisten(text) set schema rowq_node;
-alter function rowq.elect_keeper(text) set schema rowq_node;
-alter function rowq.peek(text, integer) set schema rowq_node;
-alter function rowq.complete(text, bigint, bigint[], jsonb) set schema rowq_node;
-alter function rowq.retry_later(
-    text, bigint, bigint[], double precision, text
-) set schema rowq_node;
-alter function rowq.fail_now(text, bigint, bigint[], text) set schema rowq_node;
-alter function rowq.release(text, bigint, bigint[]) set schema rowq_node;
-alter function rowq.extend_lease(text, bigint, integer, text) set schema rowq_node;
-alter function rowq.cancel(text, bigint[], boolean) set schema rowq_node;
-alter function rowq.cancel_many(
-    text, text, text, text, text, timestamp with time zone, bigint, integer
-) set schema rowq_node;
-alter function rowq.reset(
-    text, bigint[], integer, text, timestamp with time zone
-) set schema rowq_node;
-alter function rowq.discard_dead(
-    text, bigint[], integer, text, timestamp with time zone
-) set schema rowq_node;
-alter function rowq.create_schedule(
-    text, text, text, double precision, text, text, bytea, text, jsonb, integer, integer, text,
-    text, boolean, timestamp with time zone, timestamp with time zone
-) set schema rowq_node;
-alter function rowq.alter_schedule(
-    text, text, text, double precision, text, text, bytea, text, jsonb, integer, integer, text,
-    text, boolean, timestamp with time zone, timestamp with time zone, boolean
-) set schema rowq_node;
-alter function rowq.drop_schedule(text, text) set schema rowq_node;
-alter function rowq.run_schedule(text, text) set schema rowq_node;
-alter function rowq.list_schedules(text) set schema rowq_node;
-alter function rowq.maintain(text, integer) set schema rowq_node;
-alter function rowq.reap(text, integer) set schema rowq_node;
-alter function rowq.promote(text, integer) set schema rowq_node;
-alter function rowq.archive(text, integer) set schema rowq_node;
-alter function rowq.purge_archive(text, integer) set schema rowq_node;
-alter function rowq.queue_stats(text, integer) set schema rowq_node;
-alter function rowq.get_message(text, bigint) set schema rowq_node;
-alter function rowq.find_message(text, text) set schema rowq_node;
-alter function rowq.get_result(text, bigint) set schema rowq_node;
-alter function rowq.get_history(text, bigint) set schema rowq_node;
-alter function rowq.list_dead(text, bigint, integer, bigint, text) set schema rowq_node;
-alter function rowq.list_claims(text, bigint, integer) set schema rowq_node;
-alter function rowq.list_delayed(
-    text, timestamp with time zone, bigint, integer
-) set schema rowq_node;
-alter function rowq.list_topics(text) set schema rowq_node;
-alter function rowq.health() set schema rowq_node;
--- end of moves
 
 -- wrappers: generated from contract.toml by make generate
 create or replace function rowq.create_queue(
@@ -141,15 +73,19 @@ begin
         return query
         select r.queue_name, r.outcome
         from rowq_node.create_queue(
-            p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
-            p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
-            p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
-            p_rate_seconds, p_result_seconds, p_history_days
+            p_queue_name => p_queue_name, p_lease_seconds => p_lease_seconds, p_max_attempts =>
+            p_max_attempts, p_backoff_base_seconds => p_backoff_base_seconds, p_backoff_factor =>
+            p_backoff_factor, p_backoff_cap_seconds => p_backoff_cap_seconds, p_backoff_jitter =>
+            p_backoff_jitter, p_archive_days => p_archive_days, p_max_body_length =>
+            p_max_body_length, p_group_limit => p_group_limit, p_group_after_dead =>
+            p_group_after_dead, p_group_pause_seconds => p_group_pause_seconds, p_max_leased =>
+            p_max_leased, p_rate_limit => p_rate_limit, p_rate_seconds => p_rate_seconds,
+            p_result_seconds => p_result_seconds, p_history_days => p_history_days
         ) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_create_queue(
+        from rowq_citus.to_create_queue_1(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
@@ -200,15 +136,19 @@ begin
         return query
         select r.queue_name, r.outcome
         from rowq_node.alter_queue(
-            p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
-            p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
-            p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
-            p_rate_seconds, p_result_seconds, p_history_days
+            p_queue_name => p_queue_name, p_lease_seconds => p_lease_seconds, p_max_attempts =>
+            p_max_attempts, p_backoff_base_seconds => p_backoff_base_seconds, p_backoff_factor =>
+            p_backoff_factor, p_backoff_cap_seconds => p_backoff_cap_seconds, p_backoff_jitter =>
+            p_backoff_jitter, p_archive_days => p_archive_days, p_max_body_length =>
+            p_max_body_length, p_group_limit => p_group_limit, p_group_after_dead =>
+            p_group_after_dead, p_group_pause_seconds => p_group_pause_seconds, p_max_leased =>
+            p_max_leased, p_rate_limit => p_rate_limit, p_rate_seconds => p_rate_seconds,
+            p_result_seconds => p_result_seconds, p_history_days => p_history_days
         ) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_alter_queue(
+        from rowq_citus.to_alter_queue_1(
             p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds, p_backoff_factor,
             p_backoff_cap_seconds, p_backoff_jitter, p_archive_days, p_max_body_length,
             p_group_limit, p_group_after_dead, p_group_pause_seconds, p_max_leased, p_rate_limit,
@@ -243,11 +183,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
-        from rowq_node.drop_queue(p_queue_name, p_force) r;
+        from rowq_node.drop_queue(p_queue_name => p_queue_name, p_force => p_force) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_drop_queue(p_queue_name, p_force) r;
+        from rowq_citus.to_drop_queue_1(p_queue_name, p_force) r;
     end if;
 end;
 $$;
@@ -276,11 +216,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
-        from rowq_node.pause_queue(p_queue_name) r;
+        from rowq_node.pause_queue(p_queue_name => p_queue_name) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_pause_queue(p_queue_name) r;
+        from rowq_citus.to_pause_queue_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -309,11 +249,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
-        from rowq_node.resume_queue(p_queue_name) r;
+        from rowq_node.resume_queue(p_queue_name => p_queue_name) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_resume_queue(p_queue_name) r;
+        from rowq_citus.to_resume_queue_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -344,11 +284,13 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_node.bind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_node.bind_topic(
+            p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern
+        ) r;
     else
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_citus.to_bind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_citus.to_bind_topic_1(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -379,11 +321,13 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_node.unbind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_node.unbind_topic(
+            p_queue_name => p_queue_name, p_topic_pattern => p_topic_pattern
+        ) r;
     else
         return query
         select r.queue_name, r.topic_pattern, r.outcome
-        from rowq_citus.to_unbind_topic(p_queue_name, p_topic_pattern) r;
+        from rowq_citus.to_unbind_topic_1(p_queue_name, p_topic_pattern) r;
     end if;
 end;
 $$;
@@ -413,11 +357,14 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
-        from rowq_node.purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
+        from rowq_node.purge_queue(
+            p_queue_name => p_queue_name, p_include_dead => p_include_dead, p_max_messages =>
+            p_max_messages
+        ) r;
     else
         return query
         select r.removed
-        from rowq_citus.to_purge_queue(p_queue_name, p_include_dead, p_max_messages) r;
+        from rowq_citus.to_purge_queue_1(p_queue_name, p_include_dead, p_max_messages) r;
     end if;
 end;
 $$;
@@ -460,14 +407,17 @@ begin
         return query
         select r.message_id, r.outcome
         from rowq_node.enqueue(
-            p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
-            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-            p_on_predecessor_dead, p_expire_seconds
+            p_queue_name => p_queue_name, p_body => p_body, p_body_binary => p_body_binary,
+            p_message_type => p_message_type, p_headers => p_headers, p_priority => p_priority,
+            p_delay_seconds => p_delay_seconds, p_run_at => p_run_at, p_dedup_key => p_dedup_key,
+            p_max_attempts => p_max_attempts, p_group_key => p_group_key, p_predecessor_ids =>
+            p_predecessor_ids, p_on_predecessor_dead => p_on_predecessor_dead, p_expire_seconds =>
+            p_expire_seconds
         ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_enqueue(
+        from rowq_citus.to_enqueue_1(
             p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
             p_on_predecessor_dead, p_expire_seconds
@@ -502,11 +452,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r."position", r.message_id, r.outcome
-        from rowq_node.enqueue_batch(p_queue_name, p_messages) r;
+        from rowq_node.enqueue_batch(p_queue_name => p_queue_name, p_messages => p_messages) r;
     else
         return query
         select r."position", r.message_id, r.outcome
-        from rowq_citus.to_enqueue_batch(p_queue_name, p_messages) r;
+        from rowq_citus.to_enqueue_batch_1(p_queue_name, p_messages) r;
     end if;
 end;
 $$;
@@ -549,7 +499,7 @@ begin
     else
         return query
         select r.queue_name, r.message_id, r.outcome
-        from rowq_citus.each_publish(
+        from rowq_citus.each_publish_1(
             p_topic, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_expire_seconds
         ) r
@@ -586,7 +536,7 @@ begin
     else
         return query
         select r."position", r.queue_name, r.message_id, r.outcome
-        from rowq_citus.each_publish_batch(p_messages) r
+        from rowq_citus.each_publish_batch_1(p_messages) r
         order by r.queue_name collate "C", r.position;
     end if;
 end;
@@ -628,12 +578,15 @@ begin
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.lease_until, r.last_error
-        from rowq_node.dequeue_fast(p_queue_name, p_batch_size, p_worker_name, p_lease_seconds) r;
+        from rowq_node.dequeue_fast(
+            p_queue_name => p_queue_name, p_batch_size => p_batch_size, p_worker_name =>
+            p_worker_name, p_lease_seconds => p_lease_seconds
+        ) r;
     else
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.lease_until, r.last_error
-        from rowq_citus.to_dequeue_fast(
+        from rowq_citus.to_dequeue_fast_1(
             p_queue_name, p_batch_size, p_worker_name, p_lease_seconds
         ) r;
     end if;
@@ -664,11 +617,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
-        from rowq_node.listen(p_queue_name) r;
+        from rowq_node.listen(p_queue_name => p_queue_name) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_listen(p_queue_name) r;
+        from rowq_citus.to_listen_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -697,11 +650,11 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
-        from rowq_node.unlisten(p_queue_name) r;
+        from rowq_node.unlisten(p_queue_name => p_queue_name) r;
     else
         return query
         select r.queue_name, r.outcome
-        from rowq_citus.to_unlisten(p_queue_name) r;
+        from rowq_citus.to_unlisten_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -729,11 +682,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.queue_name, r.elected
-        from rowq_node.elect_keeper(p_queue_name) r;
+        from rowq_node.elect_keeper(p_queue_name => p_queue_name) r;
     else
         return query
         select r.queue_name, r.elected
-        from rowq_citus.to_elect_keeper(p_queue_name) r;
+        from rowq_citus.to_elect_keeper_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -771,12 +724,12 @@ begin
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_node.peek(p_queue_name, p_max_messages) r;
+        from rowq_node.peek(p_queue_name => p_queue_name, p_max_messages => p_max_messages) r;
     else
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_citus.to_peek(p_queue_name, p_max_messages) r;
+        from rowq_citus.to_peek_1(p_queue_name, p_max_messages) r;
     end if;
 end;
 $$;
@@ -808,11 +761,14 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
-        from rowq_node.complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
+        from rowq_node.complete(
+            p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+            p_results => p_results
+        ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_complete(p_queue_name, p_claim_id, p_message_ids, p_results) r;
+        from rowq_citus.to_complete_1(p_queue_name, p_claim_id, p_message_ids, p_results) r;
     end if;
 end;
 $$;
@@ -847,12 +803,13 @@ begin
         return query
         select r.message_id, r.outcome, r.due_at
         from rowq_node.retry_later(
-            p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
+            p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+            p_delay_seconds => p_delay_seconds, p_error => p_error
         ) r;
     else
         return query
         select r.message_id, r.outcome, r.due_at
-        from rowq_citus.to_retry_later(
+        from rowq_citus.to_retry_later_1(
             p_queue_name, p_claim_id, p_message_ids, p_delay_seconds, p_error
         ) r;
     end if;
@@ -886,11 +843,14 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
-        from rowq_node.fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
+        from rowq_node.fail_now(
+            p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids,
+            p_error => p_error
+        ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_fail_now(p_queue_name, p_claim_id, p_message_ids, p_error) r;
+        from rowq_citus.to_fail_now_1(p_queue_name, p_claim_id, p_message_ids, p_error) r;
     end if;
 end;
 $$;
@@ -921,11 +881,13 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
-        from rowq_node.release(p_queue_name, p_claim_id, p_message_ids) r;
+        from rowq_node.release(
+            p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_message_ids => p_message_ids
+        ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_release(p_queue_name, p_claim_id, p_message_ids) r;
+        from rowq_citus.to_release_1(p_queue_name, p_claim_id, p_message_ids) r;
     end if;
 end;
 $$;
@@ -958,11 +920,14 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
-        from rowq_node.extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
+        from rowq_node.extend_lease(
+            p_queue_name => p_queue_name, p_claim_id => p_claim_id, p_lease_seconds =>
+            p_lease_seconds, p_progress => p_progress
+        ) r;
     else
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
-        from rowq_citus.to_extend_lease(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
+        from rowq_citus.to_extend_lease_1(p_queue_name, p_claim_id, p_lease_seconds, p_progress) r;
     end if;
 end;
 $$;
@@ -993,11 +958,14 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
-        from rowq_node.cancel(p_queue_name, p_message_ids, p_include_leased) r;
+        from rowq_node.cancel(
+            p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_include_leased =>
+            p_include_leased
+        ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_cancel(p_queue_name, p_message_ids, p_include_leased) r;
+        from rowq_citus.to_cancel_1(p_queue_name, p_message_ids, p_include_leased) r;
     end if;
 end;
 $$;
@@ -1034,13 +1002,15 @@ begin
         return query
         select r.cancelled, r.after_message_id
         from rowq_node.cancel_many(
-            p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
-            p_enqueued_before, p_after_message_id, p_max_messages
+            p_queue_name => p_queue_name, p_message_type => p_message_type, p_group_key =>
+            p_group_key, p_header_name => p_header_name, p_header_value => p_header_value,
+            p_enqueued_before => p_enqueued_before, p_after_message_id => p_after_message_id,
+            p_max_messages => p_max_messages
         ) r;
     else
         return query
         select r.cancelled, r.after_message_id
-        from rowq_citus.to_cancel_many(
+        from rowq_citus.to_cancel_many_1(
             p_queue_name, p_message_type, p_group_key, p_header_name, p_header_value,
             p_enqueued_before, p_after_message_id, p_max_messages
         ) r;
@@ -1077,12 +1047,13 @@ begin
         return query
         select r.message_id, r.outcome
         from rowq_node.reset(
-            p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+            p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_max_messages =>
+            p_max_messages, p_message_type => p_message_type, p_died_before => p_died_before
         ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_reset(
+        from rowq_citus.to_reset_1(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
         ) r;
     end if;
@@ -1117,12 +1088,13 @@ begin
         return query
         select r.removed
         from rowq_node.discard_dead(
-            p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
+            p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_max_messages =>
+            p_max_messages, p_message_type => p_message_type, p_died_before => p_died_before
         ) r;
     else
         return query
         select r.removed
-        from rowq_citus.to_discard_dead(
+        from rowq_citus.to_discard_dead_1(
             p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before
         ) r;
     end if;
@@ -1170,14 +1142,17 @@ begin
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.create_schedule(
-            p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
-            p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
-            p_missed, p_overlap, p_starts_at, p_ends_at
+            p_queue_name => p_queue_name, p_schedule_name => p_schedule_name, p_cron => p_cron,
+            p_interval_seconds => p_interval_seconds, p_time_zone => p_time_zone, p_body => p_body,
+            p_body_binary => p_body_binary, p_message_type => p_message_type, p_headers =>
+            p_headers, p_priority => p_priority, p_max_attempts => p_max_attempts, p_group_key =>
+            p_group_key, p_missed => p_missed, p_overlap => p_overlap, p_starts_at => p_starts_at,
+            p_ends_at => p_ends_at
         ) r;
     else
         return query
         select r.schedule_name, r.outcome, r.next_run_at
-        from rowq_citus.to_create_schedule(
+        from rowq_citus.to_create_schedule_1(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at
@@ -1228,14 +1203,17 @@ begin
         return query
         select r.schedule_name, r.outcome, r.next_run_at
         from rowq_node.alter_schedule(
-            p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
-            p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
-            p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
+            p_queue_name => p_queue_name, p_schedule_name => p_schedule_name, p_cron => p_cron,
+            p_interval_seconds => p_interval_seconds, p_time_zone => p_time_zone, p_body => p_body,
+            p_body_binary => p_body_binary, p_message_type => p_message_type, p_headers =>
+            p_headers, p_priority => p_priority, p_max_attempts => p_max_attempts, p_group_key =>
+            p_group_key, p_missed => p_missed, p_overlap => p_overlap, p_starts_at => p_starts_at,
+            p_ends_at => p_ends_at, p_is_paused => p_is_paused
         ) r;
     else
         return query
         select r.schedule_name, r.outcome, r.next_run_at
-        from rowq_citus.to_alter_schedule(
+        from rowq_citus.to_alter_schedule_1(
             p_queue_name, p_schedule_name, p_cron, p_interval_seconds, p_time_zone, p_body,
             p_body_binary, p_message_type, p_headers, p_priority, p_max_attempts, p_group_key,
             p_missed, p_overlap, p_starts_at, p_ends_at, p_is_paused
@@ -1269,11 +1247,13 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome
-        from rowq_node.drop_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_node.drop_schedule(
+            p_queue_name => p_queue_name, p_schedule_name => p_schedule_name
+        ) r;
     else
         return query
         select r.schedule_name, r.outcome
-        from rowq_citus.to_drop_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_citus.to_drop_schedule_1(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1303,11 +1283,13 @@ begin
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
-        from rowq_node.run_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_node.run_schedule(
+            p_queue_name => p_queue_name, p_schedule_name => p_schedule_name
+        ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_run_schedule(p_queue_name, p_schedule_name) r;
+        from rowq_citus.to_run_schedule_1(p_queue_name, p_schedule_name) r;
     end if;
 end;
 $$;
@@ -1353,20 +1335,20 @@ begin
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_node.list_schedules(p_queue_name) r;
+        from rowq_node.list_schedules(p_queue_name => p_queue_name) r;
     elsif p_queue_name is null then
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_citus.each_list_schedules(p_queue_name) r
+        from rowq_citus.each_list_schedules_1(p_queue_name) r
         order by r.queue_name collate "C", r.schedule_name collate "C";
     else
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
                r.starts_at, r.ends_at, r.message_type, r.priority, r.max_attempts, r.group_key
-        from rowq_citus.to_list_schedules(p_queue_name) r;
+        from rowq_citus.to_list_schedules_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -1403,17 +1385,17 @@ begin
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                r.partitions_dropped, r.expired
-        from rowq_node.maintain(p_queue_name, p_batch_size) r;
+        from rowq_node.maintain(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
     elsif p_queue_name is null then
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                r.partitions_dropped, r.expired
-        from rowq_citus.each_maintain(p_queue_name, p_batch_size) r;
+        from rowq_citus.each_maintain_1(p_queue_name, p_batch_size) r;
     else
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                r.partitions_dropped, r.expired
-        from rowq_citus.to_maintain(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_maintain_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1442,11 +1424,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.reaped, r.died
-        from rowq_node.reap(p_queue_name, p_batch_size) r;
+        from rowq_node.reap(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
     else
         return query
         select r.reaped, r.died
-        from rowq_citus.to_reap(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_reap_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1474,11 +1456,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.promoted
-        from rowq_node.promote(p_queue_name, p_batch_size) r;
+        from rowq_node.promote(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
     else
         return query
         select r.promoted
-        from rowq_citus.to_promote(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_promote_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1506,11 +1488,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.archived
-        from rowq_node.archive(p_queue_name, p_batch_size) r;
+        from rowq_node.archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
     else
         return query
         select r.archived
-        from rowq_citus.to_archive(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_archive_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1539,11 +1521,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.purged, r.partitions_dropped
-        from rowq_node.purge_archive(p_queue_name, p_batch_size) r;
+        from rowq_node.purge_archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
     else
         return query
         select r.purged, r.partitions_dropped
-        from rowq_citus.to_purge_archive(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_purge_archive_1(p_queue_name, p_batch_size) r;
     end if;
 end;
 $$;
@@ -1598,7 +1580,7 @@ begin
                r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-        from rowq_node.queue_stats(p_queue_name, p_max_count) r;
+        from rowq_node.queue_stats(p_queue_name => p_queue_name, p_max_count => p_max_count) r;
     elsif p_queue_name is null then
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
@@ -1606,7 +1588,7 @@ begin
                r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-        from rowq_citus.each_queue_stats(p_queue_name, p_max_count) r
+        from rowq_citus.each_queue_stats_1(p_queue_name, p_max_count) r
         order by r.queue_name collate "C";
     else
         return query
@@ -1615,7 +1597,7 @@ begin
                r.backoff_factor, r.backoff_cap_seconds, r.backoff_jitter, r.archive_days,
                r.max_body_length, r.group_limit, r.group_after_dead, r.group_pause_seconds,
                r.max_leased, r.rate_limit, r.rate_seconds, r.result_seconds, r.history_days
-        from rowq_citus.to_queue_stats(p_queue_name, p_max_count) r;
+        from rowq_citus.to_queue_stats_1(p_queue_name, p_max_count) r;
     end if;
 end;
 $$;
@@ -1666,14 +1648,14 @@ begin
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_node.get_message(p_queue_name, p_message_id) r;
+        from rowq_node.get_message(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
     else
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_citus.to_get_message(p_queue_name, p_message_id) r;
+        from rowq_citus.to_get_message_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1724,14 +1706,14 @@ begin
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_node.find_message(p_queue_name, p_dedup_key) r;
+        from rowq_node.find_message(p_queue_name => p_queue_name, p_dedup_key => p_dedup_key) r;
     else
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
                r.worker_name, r.lease_until, r.finished_at, r.last_error, r.group_key, r.waits_for,
                r.expires_at, r.progress
-        from rowq_citus.to_find_message(p_queue_name, p_dedup_key) r;
+        from rowq_citus.to_find_message_1(p_queue_name, p_dedup_key) r;
     end if;
 end;
 $$;
@@ -1763,11 +1745,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
-        from rowq_node.get_result(p_queue_name, p_message_id) r;
+        from rowq_node.get_result(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
     else
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
-        from rowq_citus.to_get_result(p_queue_name, p_message_id) r;
+        from rowq_citus.to_get_result_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1800,11 +1782,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
-        from rowq_node.get_history(p_queue_name, p_message_id) r;
+        from rowq_node.get_history(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
     else
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
-        from rowq_citus.to_get_history(p_queue_name, p_message_id) r;
+        from rowq_citus.to_get_history_1(p_queue_name, p_message_id) r;
     end if;
 end;
 $$;
@@ -1843,13 +1825,15 @@ begin
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
                r.last_error
         from rowq_node.list_dead(
-            p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
+            p_queue_name => p_queue_name, p_after_message_id => p_after_message_id, p_max_messages
+            => p_max_messages, p_before_message_id => p_before_message_id, p_message_type =>
+            p_message_type
         ) r;
     else
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
                r.last_error
-        from rowq_citus.to_list_dead(
+        from rowq_citus.to_list_dead_1(
             p_queue_name, p_after_message_id, p_max_messages, p_before_message_id, p_message_type
         ) r;
     end if;
@@ -1886,19 +1870,22 @@ begin
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
-        from rowq_node.list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
+        from rowq_node.list_claims(
+            p_queue_name => p_queue_name, p_after_claim_id => p_after_claim_id, p_max_claims =>
+            p_max_claims
+        ) r;
     elsif p_queue_name is null then
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
-        from rowq_citus.each_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r
+        from rowq_citus.each_list_claims_1(p_queue_name, p_after_claim_id, p_max_claims) r
         order by r.claim_id
         fetch first (greatest(coalesce(p_max_claims, 1), 1)) rows with ties;
     else
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
-        from rowq_citus.to_list_claims(p_queue_name, p_after_claim_id, p_max_claims) r;
+        from rowq_citus.to_list_claims_1(p_queue_name, p_after_claim_id, p_max_claims) r;
     end if;
 end;
 $$;
@@ -1934,12 +1921,13 @@ begin
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
         from rowq_node.list_delayed(
-            p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
+            p_queue_name => p_queue_name, p_after_due_at => p_after_due_at, p_after_message_id =>
+            p_after_message_id, p_max_messages => p_max_messages
         ) r;
     else
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
-        from rowq_citus.to_list_delayed(
+        from rowq_citus.to_list_delayed_1(
             p_queue_name, p_after_due_at, p_after_message_id, p_max_messages
         ) r;
     end if;
@@ -1969,16 +1957,16 @@ begin
     if current_setting('rowq.here', true) = 'on' then
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_node.list_topics(p_queue_name) r;
+        from rowq_node.list_topics(p_queue_name => p_queue_name) r;
     elsif p_queue_name is null then
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_citus.each_list_topics(p_queue_name) r
+        from rowq_citus.each_list_topics_1(p_queue_name) r
         order by r.queue_name collate "C", r.topic_pattern collate "C";
     else
         return query
         select r.queue_name, r.topic_pattern
-        from rowq_citus.to_list_topics(p_queue_name) r;
+        from rowq_citus.to_list_topics_1(p_queue_name) r;
     end if;
 end;
 $$;
@@ -2011,56 +1999,9 @@ begin
     else
         return query
         select r.check_name, r.queue_name, r.status, r.value, r.detail
-        from rowq_citus.each_health() r
+        from rowq_citus.each_health_1() r
         order by r.check_name collate "C", r.queue_name collate "C" nulls first;
     end if;
 end;
 $$;
 -- end of wrappers
-
--- A wrapper has the owner, the rights and the comment of its routine. Callers keep their rights on
--- the routine, but none on its schema, which only the owner and rowq_citus may use.
-do $$
-declare
-    v_owner  constant text := (
-        select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'rowq'
-    );
-    v_change text;
-begin
-    execute format('alter schema rowq_node owner to %I', v_owner);
-    grant usage on schema rowq_node to rowq_citus;
-    for v_change in
-        select c.change
-        from pg_proc o
-        join pg_proc w on w.proname = o.proname and w.proargtypes = o.proargtypes
-        cross join lateral (
-            values
-                (1, format('alter function %s owner to %I', w.oid::regprocedure, v_owner)),
-                (2, format('revoke all on function %s from public', w.oid::regprocedure)),
-                (
-                    3,
-                    format('comment on function %s is %L', w.oid::regprocedure,
-                        obj_description(o.oid, 'pg_proc'))
-                ),
-                (4, format('grant execute on function %s to rowq_citus', o.oid::regprocedure))
-            union all
-            select
-                5,
-                format('grant execute on function %s to %s%s', w.oid::regprocedure,
-                    coalesce(quote_ident(r.rolname), 'public'),
-                    case when a.is_grantable then ' with grant option' end)
-            from aclexplode(o.proacl) a
-            left join pg_roles r on r.oid = a.grantee
-            where a.grantee <> o.proowner
-        ) c (place, change)
-        where o.pronamespace = 'rowq_node'::regnamespace
-          and w.pronamespace = 'rowq'::regnamespace
-        order by c.place
-    loop
-        execute v_change;
-    end loop;
-    -- A lock of maintain counts only if its session may call maintain, and on the node of a queue
-    -- this is a session of rowq_citus.
-    grant execute on function rowq.maintain(text, integer) to rowq_citus;
-end;
-$$;

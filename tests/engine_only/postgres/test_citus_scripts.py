@@ -1,17 +1,27 @@
 """What carries calls on a cluster, on one server without Citus: every call comes back to it."""
 
-import psycopg
 import pytest
 
 from rowq import migrate
-from rowq.postgres.citus.scripts import CARRY, ROUTE, UNROUTE, script
+from rowq.postgres.citus.scripts import (
+    ASIDE,
+    BEHIND,
+    CARRY,
+    CHECK,
+    RIGHTS,
+    ROUTE,
+    UNROUTE,
+    script,
+    signatures,
+)
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import TO_RUN, Connection
 from tests.helpers.calls import call, call_one, refused
 
 CATALOG = """
     select p.oid::regprocedure::text, p.oid, p.prosrc, p.proacl::text, p.proowner,
-           obj_description(p.oid), p.prosecdef, p.proconfig
+           obj_description(p.oid), p.prosecdef, p.proconfig,
+           array(select a::text from unnest(p.proacl) a order by 1)
     from pg_proc p
     where p.pronamespace = 'rowq'::regnamespace
     order by 1
@@ -27,6 +37,16 @@ ALONE = """
     language sql as $$ values ('n1', 0, 'here:1', array[0]) $$
     """
 
+SIGNATURES = r"""
+    select p.proname, pg_get_function_identity_arguments(p.oid), pg_get_function_result(p.oid)
+    from pg_proc p
+    join pg_proc o on o.proname = p.proname and o.pronamespace = 'rowq_node'::regnamespace
+    where p.pronamespace = 'rowq'::regnamespace
+      and p.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', p.proname)
+    """
+ROUTED = (CHECK, ASIDE, BEHIND, ROUTE, RIGHTS)
+UNROUTED = (CHECK, ASIDE, UNROUTE)
+
 
 def run(connection: Connection, *names: str) -> None:
     with connection.transaction():
@@ -41,30 +61,36 @@ def alone(open_owner: Open) -> Connection:
     is_superuser = "select rolsuper from pg_roles where rolname = current_user"
     if session.execute(is_superuser).fetchone() != (True,):
         pytest.skip(f"this account may not make roles' functions{TO_RUN}a superuser's URL")
-    run(session, CARRY)
+    run(session, CHECK, CARRY, RIGHTS)
     session.execute(ALONE)
+    session.execute("alter function rowq_citus.nodes() owner to rowq_citus")
     return session
 
 
 def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: Connection) -> None:
     before = alone.execute(CATALOG).fetchall()
-    run(alone, ROUTE)
-    with pytest.raises(psycopg.Error, match="RQ809"):
-        run(alone, ROUTE)
+    run(alone, *ROUTED)
+    wrapped = alone.execute(CATALOG).fetchall()
+    run(alone, *ROUTED)
+    again = alone.execute(CATALOG).fetchall()
+    assert [(*row[:3], *row[4:]) for row in again] == [(*row[:3], *row[4:]) for row in wrapped]
     assert alone.execute(CATALOG).fetchall() != before
-    run(alone, UNROUTE)
-    run(alone, UNROUTE)
+    run(alone, *UNROUTED)
+    run(alone, *UNROUTED)
     assert [row[:3] for row in alone.execute(CATALOG)] == [row[:3] for row in before]
-    run(alone, CARRY, ROUTE, UNROUTE)
+    run(alone, CHECK, CARRY, *ROUTED[1:], ASIDE, UNROUTE)
     after = alone.execute(CATALOG).fetchall()
     assert [(*row[:3], *row[4:]) for row in after] == [(*row[:3], *row[4:]) for row in before]
-    assert [sorted(row[3].strip("{}").split(",")) for row in after] == [
-        sorted(row[3].strip("{}").split(",")) for row in before
-    ]
+
+
+def test_the_scripts_know_what_the_catalog_says_of_wrappers(alone: Connection) -> None:
+    run(alone, *ROUTED)
+    found = alone.execute(SIGNATURES).fetchall()
+    assert {name: (arguments, result) for name, arguments, result in found} == signatures()
 
 
 def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None:
-    run(alone, ROUTE)
+    run(alone, *ROUTED)
     call_one(alone, "create_queue", queue_name="q")
     call_one(alone, "enqueue", queue_name="q", body="x")
     alone.execute("select rowq.enqueue('q', '{}'::jsonb)")
@@ -84,7 +110,7 @@ def test_calls_are_carried_and_a_null_name_is_refused(alone: Connection) -> None
 def test_a_node_is_as_shipped_and_is_not_migrated_alone(
     alone: Connection, empty_database: str
 ) -> None:
-    run(alone, ROUTE)
+    run(alone, *ROUTED)
     found = migrate.status(empty_database)
     assert (found.drift, found.notices) == ((), ())
     for act in (migrate.migrate, migrate.rollback):

@@ -54,8 +54,11 @@ class Cluster:
         """Whether a node can be killed and brought back."""
         return self._break is not None
 
-    def fresh_database(self) -> str:
-        """Make a database with the extension on every node, and return the coordinator's URL."""
+    def fresh_database(self, but: int = 0) -> str:
+        """Make a database with the extension on every node, and return the coordinator's URL.
+
+        The last nodes, as many as `but` says, are not yet in the cluster.
+        """
         name = f"rowq_test_{uuid.uuid4().hex[:12]}"
         self._databases.append(name)
         create = sql.SQL("create database {} template template0 encoding 'UTF8'")
@@ -68,7 +71,7 @@ class Cluster:
                 connection.execute("create extension citus")
         made = with_database(self._url, name)
         with psycopg.connect(made, autocommit=True) as connection:
-            for node in self.nodes:
+            for node in self.nodes[: len(self.nodes) - but]:
                 host, _, port = node.name.rpartition(":")
                 if node.is_coordinator:
                     connection.execute("select citus_set_coordinator_host(%s, %s)", [host, port])

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rowq.postgres.citus.nodes import Node, session_on
+from rowq.postgres.citus.scripts import carriers
 
 _CARRIES = """
     select exists (
@@ -13,6 +14,13 @@ _CARRIES = """
             and r.nspowner operator(pg_catalog.=) n.nspowner
         where n.nspname operator(pg_catalog.=) 'rowq_node'
     )
+"""
+_OLD = """
+    select p.proname
+    from pg_catalog.pg_proc p
+    where p.pronamespace operator(pg_catalog.=) pg_catalog.to_regnamespace('rowq_citus')
+      and p.proname operator(pg_catalog.<>) all (%s)
+    order by p.proname
 """
 _QUEUES = "select q.queue_name from rowq.queue q order by q.queue_name"
 _PLACES = """
@@ -35,6 +43,11 @@ def carries(connection: Any) -> bool:
     return bool(connection.execute(_CARRIES).fetchone()[0])
 
 
+def old_carriers(connection: Any) -> list[str]:
+    """Return the functions that carry calls of a release before."""
+    return [name for (name,) in connection.execute(_OLD, [list(carriers())])]
+
+
 def queues_on(node: Node) -> list[str]:
     """Return the names of the queues that a node has."""
     with session_on(node) as connection:
@@ -49,7 +62,12 @@ def misplaced(nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
         node: the node to look at.
     """
     with session_on(nodes[0]) as connection:
-        found = connection.execute(_PLACES, [queues_on(node)]).fetchall()
+        return misplaced_as_seen(connection, nodes, node)
+
+
+def misplaced_as_seen(connection: Any, nodes: tuple[Node, ...], node: Node) -> dict[str, str]:
+    """Return what misplaced does, as a transaction of the coordinator sees the places."""
+    found = connection.execute(_PLACES, [queues_on(node)]).fetchall()
     names = {one.group: one.name for one in nodes}
     return {
         name: names.get(group, f"group {group}") for name, group in found if group != node.group

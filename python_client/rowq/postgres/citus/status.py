@@ -6,7 +6,7 @@ from rowq.errors import CannotConnect
 from rowq.migrate import status
 from rowq.migrate.errors import MigrationError
 from rowq.postgres.citus.nodes import Node, nodes_of, session_on
-from rowq.postgres.citus.places import carries, knows_the_same, misplaced, queues_on
+from rowq.postgres.citus.places import carries, knows_the_same, misplaced, old_carriers, queues_on
 
 _SHOWN = 3
 
@@ -52,13 +52,20 @@ def _status(nodes: tuple[Node, ...], node: Node) -> NodeStatus:
     try:
         with session_on(node) as connection:
             is_carrying = carries(connection)
+            is_mixed = is_carrying and bool(old_carriers(connection))
         found = status(node.url)
         if not found.installed:
             return NodeStatus(node.name, role, 0, False, 0, ("run rowq citus install",))
         names = queues_on(node)
-        problems = [f"pending: {', '.join(map(str, found.pending))}"] if found.pending else []
-        problems += [f"newer: {id_}" for id_ in found.newer]
-        problems += [f"{drift.routine} is {drift.problem}" for drift in found.drift]
+        problems = [f"newer: {id_}" for id_ in found.newer]
+        if found.pending:
+            # Its wrappers are those of its release, and not of this one.
+            pending = ", ".join(map(str, found.pending))
+            problems.append(f"pending: {pending}: run rowq citus upgrade")
+        else:
+            problems += [f"{drift.routine} is {drift.problem}" for drift in found.drift]
+            if is_mixed:
+                problems.append("has carriers of another release: run rowq citus upgrade")
         if is_carrying:
             problems += _places(nodes, node)
         else:

@@ -262,7 +262,9 @@ def test_an_upgrade_keeps_messages_and_rights(
         try:
             session.execute("grant execute on function rowq.peek(text, integer) to rowq_test_citus")
             change_everything(migrations)
-            assert "pending: 2" in cluster_status(empty_cluster)[0].problems
+            assert cluster_status(empty_cluster)[0].problems == (
+                "pending: 2: run rowq citus upgrade",
+            )
             assert {node.applied for node in upgrade(empty_cluster)} == {(2,)}
             assert {one.problems for one in cluster_status(empty_cluster)} == {()}
             has = session.execute(
