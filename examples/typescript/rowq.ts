@@ -73,7 +73,10 @@ export interface Parameters {
     topic_pattern: string;
     /** Remove dead messages too. */
     include_dead: boolean;
-    /** Most messages to touch or return: 1 to 10000. Null, where allowed, means all. */
+    /**
+     * Most messages to touch or return: 1 to 10000 (peek: 1 to 1000). Null, where allowed, means
+     * all.
+     */
     max_messages: number;
     /** Text body, no longer than the queue's max_body_length. */
     body: string;
@@ -172,7 +175,7 @@ export interface Parameters {
      * instead. Completing it still completes it. The outcome leased means then that another session
      * is at work on the claim, or has taken the message and not committed: ask again.
      */
-    leased: boolean;
+    include_leased: boolean;
     /**
      * A header of the first level: 1 to 200 printable ASCII characters, no quotation mark or
      * backslash among them, and no hyphen at the start. Only together with header_value.
@@ -571,7 +574,7 @@ export interface Routines {
     };
     /** Show the next ready messages without leasing them. */
     peek: {
-        given: Given<"queue_name", "batch_size">;
+        given: Given<"queue_name", "max_messages">;
         row: Row<
             "message_id" | "attempt",
             "priority" | "message_type" | "headers" | "body" | "body_binary" | "enqueued_at" |
@@ -614,7 +617,7 @@ export interface Routines {
     };
     /** Withdraw messages that no worker holds, dead ones too. */
     cancel: {
-        given: Given<"queue_name" | "message_ids", "leased">;
+        given: Given<"queue_name" | "message_ids", "include_leased">;
         row: Row<
             "message_id" | "outcome"
         > & { outcome: "cancelled" | "requested" | "leased" | "not_found" };

@@ -437,9 +437,9 @@ class AsyncQueue:
             traces.note_received(queue_name, messages, asked_at)
         return messages
 
-    async def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
+    async def peek(self, queue_name: str, *, max_messages: int = 1) -> list[PeekedMessage]:
         """Show the next ready messages without leasing them."""
-        rows = await self._rows("peek", queue_name=queue_name, batch_size=batch_size)
+        rows = await self._rows("peek", queue_name=queue_name, max_messages=max_messages)
         return [PeekedMessage(*row) for row in rows]
 
     # finish: message_ids None means every message that the claim still holds. These methods raise
@@ -548,18 +548,22 @@ class AsyncQueue:
         return Lease(*row)
 
     async def cancel(
-        self, queue_name: str, message_ids: Sequence[int], *, leased: bool = False
+        self, queue_name: str, message_ids: Sequence[int], *, include_leased: bool = False
     ) -> list[Outcome]:
         """Withdraw messages, dead ones too.
 
-        With `leased` also those that a worker holds: it is told at its next heartbeat, and the
-        message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
-        "requested" (a worker holds it, and is told), "leased" (a worker holds it; with `leased`,
-        another session is at work on its claim: ask again), "not_found". On MariaDB and MySQL
-        raises QueueBusy where a producer that has just named a message does not end in time.
+        With `include_leased` also those that a worker holds: it is told at its next heartbeat, and
+        the message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
+        "requested" (a worker holds it, and is told), "leased" (a worker holds it; with
+        `include_leased`, another session is at work on its claim: ask again), "not_found". On
+        MariaDB and MySQL raises QueueBusy where a producer that has just named a message does not
+        end in time.
         """
         rows = await self._rows(
-            "cancel", queue_name=queue_name, message_ids=message_ids, leased=leased or None
+            "cancel",
+            queue_name=queue_name,
+            message_ids=message_ids,
+            include_leased=include_leased or None,
         )
         return [Outcome(*row) for row in rows]
 

@@ -41,7 +41,7 @@ def test_a_message_goes_through_and_can_be_read_in_the_database(
 ) -> None:
     publish(opened, shop, {"total": 7}, headers={"task": "shop.sell"}, priority=9)
     publish(opened, shop, b"\x00\xff", content_type="application/data", content_encoding="binary")
-    first, second = shop.rowq.peek(shop.queue_name, 2)
+    first, second = shop.rowq.peek(shop.queue_name, max_messages=2)
     assert (first.priority, first.message_type, second.priority) == (0, "shop.sell", 9)
     assert first.data["body"] == '{"total": 7}'
     message = received(opened, shop)

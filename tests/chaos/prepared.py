@@ -147,7 +147,7 @@ GIVEN: Mapping[str, Any] = {
     "include_dead": True,
     "wait_seconds": 1.0,
     "cron": "0 0 1 1 *",
-    "leased": True,
+    "include_leased": True,
     "enqueued_before": datetime(2100, 1, 1, tzinfo=UTC),
 }
 """Parameters that are given although they have a default; of the others the default counts."""

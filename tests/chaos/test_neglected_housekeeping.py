@@ -113,7 +113,7 @@ def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_dat
     assert neglected.states() == {"ready": 100}
     # Messages whose lease ran out are at the front of their priority; the delayed ones come in
     # their order.
-    there = [message.message_id for message in neglected.queue.peek("orders", 100)]
+    there = [message.message_id for message in neglected.queue.peek("orders", max_messages=100)]
     assert there == [*neglected.expired, *neglected.delayed]
     assert neglected.stored()["archive"] == 50
     neglected.judge()

@@ -54,7 +54,7 @@ def test_a_binary_body_is_printed_in_base64(run: Run, queue: rowq.Queue, made: s
 
 
 def test_peek_leases_nothing(run: Run, queue: rowq.Queue, made: str, three: list[int]) -> None:
-    assert [row["message_id"] for row in run("peek", made, "--batch-size", 9).rows] == three
+    assert [row["message_id"] for row in run("peek", made, "--max-messages", 9).rows] == three
     assert state(queue, made, three[0]) == "ready"
 
 
@@ -217,7 +217,7 @@ def test_a_message_that_a_worker_holds_is_cancelled_when_it_is_asked_for(
 ) -> None:
     claim = queue.dequeue_fast(made, 2)[0].claim_id
     assert run("cancel", made, three[0]).code == ExitCode.INCOMPLETE
-    assert run("cancel", made, three[0], "--leased", "--json").row["outcome"] == "requested"
+    assert run("cancel", made, three[0], "--include-leased", "--json").row["outcome"] == "requested"
     assert run("extend", made, claim, "--json").row["cancel_ids"] == [three[0]]
     done = run("release", made, claim, three[0], "--json")
     assert (done.code, done.row["outcome"]) == (0, "cancelled")
@@ -265,8 +265,8 @@ def test_headers_that_python_cannot_read_are_printed_as_text(
     run: Run, connection: Connection, made: str, three: list[int], hard: str
 ) -> None:
     put_headers(connection, three[1], hard)
-    for command in ("peek", "dequeue"):
-        rows = run(command, made, "--batch-size", 9).rows
+    for command, option in (("peek", "--max-messages"), ("dequeue", "--batch-size")):
+        rows = run(command, made, option, 9).rows
         assert [row["message_id"] for row in rows] == three
         assert str(rows[1]["headers"]).replace(" ", "") == hard.replace(" ", "")
     shown = run("show", made, three[1], "--json").row
@@ -279,7 +279,7 @@ def test_peek_shows_ten_messages_unless_told_otherwise(
 ) -> None:
     queue.enqueue_batch(made, list(range(11)))
     assert len(run("peek", made).rows) == 10
-    assert len(run("peek", made, "--batch-size", 1).rows) == 1
+    assert len(run("peek", made, "--max-messages", 1).rows) == 1
 
 
 def test_show_prints_the_last_error_line_by_line_at_its_end(

@@ -25,7 +25,7 @@ def fill(queue: rowq.Queue, queue_name: str, count: int) -> None:
 
 def untouched(queue: rowq.Queue, queue_name: str) -> int:
     """Return how many messages are ready with no attempt spent."""
-    return sum(message.attempt == 0 for message in queue.peek(queue_name, 100))
+    return sum(message.attempt == 0 for message in queue.peek(queue_name, max_messages=100))
 
 
 def test_exit_status_65_declares_the_message_dead_with_the_end_of_its_errors(

@@ -41,7 +41,7 @@ def digest(bodies: list[str | None]) -> str:
 
 
 def waiting(queue: rowq.Queue, name: str) -> list[str | None]:
-    return [message.body for message in queue.peek(name, 1000)]
+    return [message.body for message in queue.peek(name, max_messages=1000)]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_file_is_in_with_all_that_its_columns_say(
     }
     wanted: list[str | None] = ['{"n": 1}', "text, with a comma", "ä\n🐘", None]
     assert digest(waiting(queue, made)) == digest(wanted)
-    first, second, third, last = queue.peek(made, 10)
+    first, second, third, last = queue.peek(made, max_messages=10)
     assert (first.message_type, first.priority, first.headers) == ("placed", 0, {"trace": "a"})
     assert (second.priority, third.body, last.priority) == (5, None, 9)
     (later,) = queue.list_delayed(made)

@@ -23,7 +23,7 @@ from tests.cli.conftest import Run
 
 def bodies(queue: rowq.Queue, queue_name: str) -> list[str | None]:
     """Return the bodies that are ready, in order."""
-    return [message.body for message in queue.peek(queue_name, 1000)]
+    return [message.body for message in queue.peek(queue_name, max_messages=1000)]
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -67,7 +67,7 @@ def test_the_options_go_to_every_message(
     file = write(tmp_path / "a.jsonl", "1\n2\n")
     options = ("--priority", 1, "--type", "t", "--header", "a=b", "--max-attempts", 3)
     assert run("load", made, file, *options).code == 0
-    messages = queue.peek(made, 2)
+    messages = queue.peek(made, max_messages=2)
     assert len(messages) == 2
     for message in messages:
         assert (message.priority, message.message_type) == (1, "t")
@@ -258,7 +258,9 @@ def test_a_csv_with_another_delimiter_is_refused_with_the_option_to_use(
     assert "Nothing is in." in done.err
     assert queue.queue_stats(made)[0].ready == 0
     assert run("load", made, file, "--delimiter", "tab" if mark == "\t" else mark).code == 0
-    assert [message.data for message in queue.peek(made, 9)] == [{"a": "1", "b": "2,5"}]
+    assert [message.data for message in queue.peek(made, max_messages=9)] == [
+        {"a": "1", "b": "2,5"}
+    ]
 
 
 def test_a_header_of_one_column_may_hold_any_mark_if_the_delimiter_is_said(

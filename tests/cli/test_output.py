@@ -35,14 +35,16 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 def states(queue: rowq.Queue, queue_name: str) -> tuple[int, int]:
     """Return how many messages are ready, with no attempt spent, and how many leased."""
-    fresh = [message for message in queue.peek(queue_name, 1000) if message.attempt == 0]
+    fresh = [
+        message for message in queue.peek(queue_name, max_messages=1000) if message.attempt == 0
+    ]
     return len(fresh), queue.queue_stats(queue_name)[0].leased
 
 
 def let_peek_raise(directory: Path, error: str) -> None:
     """Write a module that a program with this PYTHONPATH begins with, and that breaks `peek`."""
     (directory / "sitecustomize.py").write_text(
-        f"import rowq\n\ndef peek(*_):\n    raise {error}\n\nrowq.Queue.peek = peek\n"
+        f"import rowq\n\ndef peek(*_, **__):\n    raise {error}\n\nrowq.Queue.peek = peek\n"
     )
 
 

@@ -40,7 +40,7 @@ def test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent(
         for number in range(3):
             server.kill_session(server.session_id(driver_connection(queue)))
             assert queue.enqueue(queue_name, number).outcome == "enqueued"
-        assert [message.data for message in queue.peek(queue_name, 10)] == [0, 1, 2]
+        assert [message.data for message in queue.peek(queue_name, max_messages=10)] == [0, 1, 2]
 
 
 @pytest.mark.promise("P01")
@@ -52,7 +52,7 @@ def test_an_enqueue_whose_reply_is_lost_is_not_repeated_but_told(
     with pytest.raises(rowq.ConnectionLost, match="enqueue: whether it took effect is unknown"):
         queue.enqueue(queue_name, 1, dedup_key=dedup_key)
     assert lossy.lost == 1
-    assert len(queue.peek(queue_name, 10)) == 1
+    assert len(queue.peek(queue_name, max_messages=10)) == 1
 
 
 @pytest.mark.promise("P02", "P03")
@@ -206,7 +206,7 @@ def test_an_async_queue_reconnects_too(lossy: Relay, queue_name: str) -> None:
             lossy.lose_next_reply()
             with pytest.raises(rowq.ConnectionLost):
                 await queue.enqueue(queue_name, 2)
-            assert len(await queue.peek(queue_name, 10)) == 2
+            assert len(await queue.peek(queue_name, max_messages=10)) == 2
 
     asyncio.run(life())
 

@@ -98,7 +98,7 @@ def test_a_call_into_silence_is_made_again_on_a_new_connection(
         between.vanish()
         with pytest.raises(rowq.ConnectionLost, match="enqueue: whether it took effect is unknown"):
             half_open.enqueue(queue_name, BODY)
-    assert len(queue.peek(queue_name, 10)) == 2
+    assert len(queue.peek(queue_name, max_messages=10)) == 2
 
 
 @needs_filters
@@ -150,21 +150,23 @@ def test_a_reply_that_breaks_off_anywhere_is_no_reply(
 ) -> None:
     drawn = dice("reply that breaks off")
     with rowq.connect(between.url) as broken:
-        whole = [message.message_id for message in broken.peek(queue_name, 10)]
+        whole = [message.message_id for message in broken.peek(queue_name, max_messages=10)]
         for _ in range(times(20)):
             lost, after = between.lost, drawn.randint(0, 900)
             between.cut_next_reply(after)
-            assert [message.message_id for message in broken.peek(queue_name, 10)] == whole, (
+            assert [
+                message.message_id for message in broken.peek(queue_name, max_messages=10)
+            ] == whole, (
                 after,
                 AGAIN,
             )
             wait_until(lambda: between.lost > lost, "the reply is cut")  # noqa: B023 - ends here
         for after in (0, 1, 5):
-            there = len(broken.peek(queue_name, 1000))
+            there = len(broken.peek(queue_name, max_messages=1000))
             between.cut_next_reply(after)
             with pytest.raises(rowq.ConnectionLost):
                 broken.enqueue(queue_name, BODY)
-            assert len(queue.peek(queue_name, 1000)) == there + 1
+            assert len(queue.peek(queue_name, max_messages=1000)) == there + 1
 
 
 @pytest.mark.promise("P04", "P08")

@@ -79,4 +79,4 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
         ]
         assert watching.queue_stats(queue_name)[0].leased == 0
         queue.enqueue(queue_name, "second")
-        assert [message.data for message in watching.peek(queue_name, 5)] == ["second"]
+        assert [message.data for message in watching.peek(queue_name, max_messages=5)] == ["second"]

@@ -93,7 +93,7 @@ def test_no_call_gets_the_answer_of_one_that_was_broken_off(
             for repeat in range(3):
                 data = {"number": number, "repeat": repeat}
                 told[queue.enqueue(queue_name, data).message_id] = data
-                queue.peek(queue_name, 3)
+                queue.peek(queue_name, max_messages=3)
     watching = rowq.Queue(connect())
     there: dict[int, Any] = {}
     while messages := watching.dequeue_fast(queue_name, 100):

@@ -46,7 +46,7 @@ def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> 
         queue.enqueue(queue_name, b"\0", run_at=later),
     ]
     results += queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(5)])
-    results += queue.peek(queue_name, 10)
+    results += queue.peek(queue_name, max_messages=10)
     first = queue.dequeue_fast(queue_name, 4, worker_name="w")
     results += [*first, queue.extend_lease(queue_name, first[0].claim_id)]
     ids = [message.message_id for message in first]
@@ -123,9 +123,9 @@ def test_enqueue_shares_the_callers_transaction(
     rowq.Queue(transaction).enqueue(queue_name, "rolled back")
     transaction.rollback()
     rowq.Queue(transaction).enqueue(queue_name, "committed")
-    assert queue.peek(queue_name, 10) == []
+    assert queue.peek(queue_name, max_messages=10) == []
     transaction.commit()
-    assert [message.data for message in queue.peek(queue_name, 10)] == ["committed"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["committed"]
 
 
 @pytest.mark.promise("P07")
@@ -177,7 +177,7 @@ def test_what_cannot_be_sent_is_refused_and_the_connection_stays_usable(
     with pytest.raises(rowq.InvalidArgument):
         transaction.enqueue(queue_name, **arguments)
     assert transaction.enqueue(queue_name, 1).outcome == "enqueued"
-    assert queue.peek(queue_name, 10) == []
+    assert queue.peek(queue_name, max_messages=10) == []
 
 
 def test_headers_may_say_a_backslash_and_u0000(queue: rowq.Queue, queue_name: str) -> None:

@@ -191,7 +191,11 @@ def test_what_is_published_reaches_the_queues_of_a_topic(
             await rowq.sqlalchemy.publish_batch_async(session, several)
 
     asyncio.run(life())
-    assert [message.data for message in rowq.Queue(connection).peek(made, 9)] == [1, 2, 3] * 2
+    assert [message.data for message in rowq.Queue(connection).peek(made, max_messages=9)] == [
+        1,
+        2,
+        3,
+    ] * 2
 
 
 @pytest.mark.promise("P20")
@@ -213,7 +217,7 @@ def test_bytes_go_through_every_driver(
 
     for async_engine in async_engines:
         asyncio.run(send(async_engine))
-    sent = [message.body_binary for message in rowq.Queue(connection).peek(made, 100)]
+    sent = [message.body_binary for message in rowq.Queue(connection).peek(made, max_messages=100)]
     assert sent == [body] * (len(sync_engines) + len(async_engines))
 
 

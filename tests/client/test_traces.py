@@ -212,7 +212,7 @@ def test_a_trace_that_the_caller_has_put_there_wins(
     queue.client.publish_batch(
         [rowq.NewMessage(data=5, topic=f"{word}.a"), rowq.NewMessage(data=6, topic=f"{word}.b")]
     )
-    given = [message.headers for message in queue.peek(10)]
+    given = [message.headers for message in queue.peek(max_messages=10)]
     assert [given[place] for place in (0, 1, 3)] == [own, own, own]
     single, batch, published, several = recorded.of("send")
     assert [headers["traceparent"][3:52] for headers in given if headers != own] == [

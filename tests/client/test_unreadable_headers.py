@@ -60,7 +60,7 @@ def test_every_method_returns_the_other_messages_and_the_text_of_hard_headers(
     connection: Connection, queue: WorkerQueue, hard: str
 ) -> None:
     ids = fill(queue, connection, hard)
-    check(queue.peek(9), hard)
+    check(queue.peek(max_messages=9), hard)
     details = queue.get_message(ids[1])
     assert details
     check_unreadable(details.headers, hard)
@@ -80,7 +80,7 @@ def test_an_async_queue_does_so_too(
 
     async def main() -> None:
         async with await rowq.connect_async(database_url) as other:
-            check(await other.peek(queue.name, 9), hard)
+            check(await other.peek(queue.name, max_messages=9), hard)
             rows = await other.dequeue_fast(queue.name, 9)
             check(rows, hard)
             await other.release(queue.name, rows[0].claim_id)

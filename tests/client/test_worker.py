@@ -151,7 +151,7 @@ def test_stopping_finishes_the_running_message_and_releases_the_rest(queue: Work
         go.set()
     assert (worker.stats.processed, worker.stats.released) == (1, 4)
     assert queue.counts() == (4, 0, 0, 0)
-    assert [message.attempt for message in queue.peek(10)] == [0, 0, 0, 0]
+    assert [message.attempt for message in queue.peek(max_messages=10)] == [0, 0, 0, 0]
 
 
 def test_results_do_not_wait_for_a_slow_handler(queue: WorkerQueue) -> None:
@@ -237,7 +237,7 @@ def test_a_handler_is_told_that_its_message_was_cancelled(
     def handler(message: rowq.HeldMessage, *_: Any) -> None:
         if message.data == 0:
             assert not message.cancelled
-            outcomes = queue.cancel([message.message_id], leased=True)
+            outcomes = queue.cancel([message.message_id], include_leased=True)
             assert [result.outcome for result in outcomes] == ["requested"]
             wait_until(lambda: message.cancelled, "the message knows that it is cancelled")
         told.append((message.data, message.cancelled))
@@ -261,7 +261,7 @@ def test_a_message_that_is_cancelled_before_its_turn_is_given_to_no_handler(
 
     def handler(message: rowq.HeldMessage) -> None:
         handled.append(message.data)
-        queue.cancel(ids, leased=True)
+        queue.cancel(ids, include_leased=True)
         wait_until(lambda: message.cancelled, "the message knows that it is cancelled")
 
     stats = queue.drain(handler, lease_seconds=1, batch_size=2)

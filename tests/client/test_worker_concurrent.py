@@ -120,7 +120,7 @@ def test_an_interrupt_costs_its_own_message_an_attempt_and_the_others_nothing(
         interrupted.run()
     assert (interrupted.stats.failed, interrupted.stats.released) == (1, 2)
     assert interrupted.stats.stale == 0
-    assert [message.attempt for message in queue.peek(9)] == [0, 0]
+    assert [message.attempt for message in queue.peek(max_messages=9)] == [0, 0]
 
 
 def test_a_handler_that_is_not_asynchronous_handles_one_after_the_other(queue: WorkerQueue) -> None:

@@ -20,7 +20,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 
 def attempts(queue: WorkerQueue) -> dict[int, int]:
     """Return the attempts of what is ready, by body."""
-    return {message.data: message.attempt for message in queue.peek(10)}
+    return {message.data: message.attempt for message in queue.peek(max_messages=10)}
 
 
 @pytest.mark.parametrize("transactional", [False, True])

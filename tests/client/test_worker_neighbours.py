@@ -176,7 +176,7 @@ def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
 
     stats = queue.drain(handler)
     assert (stats.processed, stats.failed) == (1, 1)
-    assert [message.data["number"] for message in queue.client.peek(other, 5)] == [0]
+    assert [message.data["number"] for message in queue.client.peek(other, max_messages=5)] == [0]
     assert effects() == Counter([0])
 
 

@@ -135,7 +135,7 @@ def test_a_keyboard_interrupt_ends_the_worker_and_costs_one_message_an_attempt(
         queue.drain(handler, transactional=transactional)
     first = "ready" if transactional else None
     assert states(queue, ids) == [first, "delayed", "ready"]
-    assert [message.attempt for message in queue.peek(5)] == [0] * (1 + transactional)
+    assert [message.attempt for message in queue.peek(max_messages=5)] == [0] * (1 + transactional)
 
 
 @each_mode

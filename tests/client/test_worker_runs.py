@@ -161,7 +161,7 @@ def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
     stats = queue.queue_stats()[0]
     assert (stats.leased, stats.ready) == (0, 4 - done)
     assert worker.stats.processed == done
-    assert [message.attempt for message in queue.peek(5)] == [0] * stats.ready
+    assert [message.attempt for message in queue.peek(max_messages=5)] == [0] * stats.ready
 
 
 # The tests from here on are about what a run keeps.

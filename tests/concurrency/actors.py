@@ -111,13 +111,15 @@ class Actor(ABC):
         """Write down what was done."""
         self.run.recorder.record(start, self.name, action, *args, **what)
 
-    def cancel(self, messages: Sequence[int], *, leased: bool) -> None:
+    def cancel(self, messages: Sequence[int], *, include_leased: bool) -> None:
         """Cancel messages and write down what became of each."""
         start = self.now()
-        hoped = "requested" if leased else "cancelled"
+        hoped = "requested" if include_leased else "cancelled"
         outcomes = self.call(
             "cancel",
-            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages)), leased=leased),
+            lambda: self.queue.cancel(
+                self.run.queue_name, sorted(set(messages)), include_leased=include_leased
+            ),
             results=[(message_id, hoped) for message_id in messages],
         )
         self.note(
@@ -215,7 +217,7 @@ class Producer(Actor):
         if made and self.seeded_random.random() < 0.05:
             self.cancel(
                 self.seeded_random.choices(self.sent, k=3),
-                leased=self.reaches_leased and self.seeded_random.random() < 0.5,
+                include_leased=self.reaches_leased and self.seeded_random.random() < 0.5,
             )
         return True
 

@@ -117,7 +117,7 @@ class Comparison:
         self.seen["blocked"] += found["blocked"]
         assert [
             (message.message_id, message.priority, message.attempt, message.last_error)
-            for message in self.queue.peek(self.name, 1000)
+            for message in self.queue.peek(self.name, max_messages=1000)
         ] == [
             (entry.message_id, entry.priority, entry.attempt, entry.error)
             for entry in self.reference.line()
@@ -299,10 +299,10 @@ class Comparison:
         held = [one for one in self.known if self.reference.state(one) == "leased"]
         among = held if held and seeded_random.random() < 0.5 else self.known
         wanted = seeded_random.sample(among, min(len(among), seeded_random.randint(1, 3)))
-        leased = self.has_cancel and seeded_random.random() < 0.6
-        rows = self.queue.cancel(self.name, wanted, leased=leased)
+        include_leased = self.has_cancel and seeded_random.random() < 0.6
+        rows = self.queue.cancel(self.name, wanted, include_leased=include_leased)
         outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
-        assert outcomes == self.reference.cancel(wanted, leased=leased)
+        assert outcomes == self.reference.cancel(wanted, include_leased=include_leased)
         self.seen.update(f"cancel: {outcome}" for outcome in outcomes.values())
 
     def cancel_many(self, seeded_random: Random) -> None:

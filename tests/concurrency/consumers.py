@@ -64,7 +64,7 @@ class Consumer(Actor):
     def _handle(self, claim_id: int, messages: Sequence[Message]) -> None:
         ids = [message.message_id for message in messages]
         if self.reaches_leased and self.seeded_random.random() < 0.05:
-            self.cancel(self.seeded_random.choices(ids, k=3), leased=True)
+            self.cancel(self.seeded_random.choices(ids, k=3), include_leased=True)
         luck = self.seeded_random.random()
         if luck < 0.04:
             self.expire(claim_id)  # The claim runs out and is never finished.

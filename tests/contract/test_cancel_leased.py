@@ -20,7 +20,7 @@ each_end = pytest.mark.parametrize("routine", GIVE_UP)
 
 
 def cancel(queue: CheckedQueue, *ids: int) -> list[str]:
-    rows = queue.call("cancel", message_ids=list(ids), leased=True)
+    rows = queue.call("cancel", message_ids=list(ids), include_leased=True)
     assert [row.message_id for row in rows] == list(ids)
     return [row.outcome for row in rows]
 
@@ -48,7 +48,7 @@ def test_the_worker_is_told_at_its_heartbeat(queue: CheckedQueue, how: str) -> N
 
 
 @pytest.mark.promise("P03", "P15")
-@pytest.mark.parametrize("given", [{}, {"leased": False}])
+@pytest.mark.parametrize("given", [{}, {"include_leased": False}])
 def test_a_message_is_noted_only_where_it_is_asked_for(
     queue: CheckedQueue, given: dict[str, bool]
 ) -> None:

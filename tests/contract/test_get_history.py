@@ -146,7 +146,7 @@ def test_what_was_cancelled_meanwhile_ends_cancelled(
     keeping: CheckedQueue, routine: str, size: int
 ) -> None:
     claim, ids = leased(keeping, *"abc"[:size])
-    keeping.call("cancel", message_ids=ids[:1], leased=True)
+    keeping.call("cancel", message_ids=ids[:1], include_leased=True)
     end(keeping, routine, claim)
     assert past(keeping, ids[0]) == [(1, "w1", "cancelled", None)]
     for message in ids[1:]:
@@ -158,7 +158,7 @@ def test_what_was_cancelled_and_is_completed_all_the_same_is_completed(
     keeping: CheckedQueue,
 ) -> None:
     claim, ids = leased(keeping, "a", "b")
-    keeping.call("cancel", message_ids=ids, leased=True)
+    keeping.call("cancel", message_ids=ids, include_leased=True)
     keeping.call("complete", claim_id=claim, message_ids=ids[:1])
     keeping.call("complete", claim_id=claim)
     assert [past(keeping, message) for message in ids] == [[(1, "w1", "completed", None)]] * 2

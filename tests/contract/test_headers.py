@@ -82,7 +82,7 @@ def test_headers_at_the_limit_come_out_of_every_routine(
     queue.call_one("enqueue", headers=JsonText(headers))
     batch = JsonText(f'[{{"headers": {headers}}}]')
     queue.call("enqueue_batch", messages=batch)
-    for shown in queue.call("peek", batch_size=2):
+    for shown in queue.call("peek", max_messages=2):
         assert shown.headers == wanted
     row = queue.dequeue_one()
     assert row.headers == wanted

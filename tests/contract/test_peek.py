@@ -6,8 +6,8 @@ from tests.helpers.calls import Row, bodies, transaction
 from tests.helpers.queues import CheckedQueue
 
 
-def peek(queue: CheckedQueue, batch_size: int = 1000) -> list[Row]:
-    return queue.call("peek", batch_size=batch_size)
+def peek(queue: CheckedQueue, max_messages: int = 1000) -> list[Row]:
+    return queue.call("peek", max_messages=max_messages)
 
 
 @pytest.mark.promise("P05")
@@ -70,6 +70,7 @@ def test_an_empty_queue_shows_nothing(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("batch_size", [0, -1, 1001, None, 2147483647])
-def test_a_batch_size_out_of_range_is_refused(queue: CheckedQueue, batch_size: int | None) -> None:
-    queue.refused("RQ711", "peek", batch_size=batch_size)
+@pytest.mark.parametrize("max_messages", [0, -1, 1001, None, 2147483647])
+def test_a_number_out_of_range_is_refused(queue: CheckedQueue, max_messages: int | None) -> None:
+    text = queue.refused("RQ711", "peek", max_messages=max_messages)
+    assert "max_messages" in text

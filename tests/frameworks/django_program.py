@@ -44,7 +44,7 @@ def life() -> dict[str, Any]:
         with transaction.atomic():
             enqueue("orders", {"id": number, "total": Decimal("1.50")})
             transaction.set_rollback(not commits)
-    seen["ready"] = [message.data for message in queue.peek("orders", 10)]
+    seen["ready"] = [message.data for message in queue.peek("orders", max_messages=10)]
     try:
         call_command("migrate", "rowq", "zero", verbosity=0)
     except Exception as error:

@@ -18,7 +18,7 @@ each_finish = pytest.mark.parametrize("finish", FINISHES)
 
 def cancel(session: Session, queue: str, ids: list[int]) -> list[str]:
     """Cancel messages that a worker may hold."""
-    return [result.outcome for result in session.queue.cancel(queue, ids, leased=True)]
+    return [result.outcome for result in session.queue.cancel(queue, ids, include_leased=True)]
 
 
 def noted(session: Session, queue: str, claim: int) -> list[int] | None:

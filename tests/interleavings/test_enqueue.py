@@ -102,7 +102,7 @@ def test_an_open_first_message_of_a_priority_hides_those_of_others_until_maintai
     usual = other.queue.enqueue(queue).message_id
     ids = [other.queue.enqueue(queue, priority=1).message_id for _ in range(2)]
     worker.queue.maintain(queue)
-    assert [message.message_id for message in worker.queue.peek(queue, 1)] == ids[:1]
+    assert [message.message_id for message in worker.queue.peek(queue, max_messages=1)] == ids[:1]
     [leased] = worker.queue.dequeue_fast(queue)
     assert leased.message_id == ids[0]
     worker.queue.release(queue, leased.claim_id)

@@ -117,7 +117,7 @@ def test_a_finish_beside_an_open_cancel_says_which_came_first(
 ) -> None:
     worker, other = sessions(2)
     claim, ids = claim_of(worker, kept, 2)
-    other.begin().queue.cancel(kept, ids[:1], leased=True)
+    other.begin().queue.cancel(kept, ids[:1], include_leased=True)
     finishing = worker.start(lambda own: FINISHES[finish](own, kept, claim, None))
     finishing.waits_for(other)
     other.end(ending)
@@ -138,7 +138,7 @@ def test_a_cancel_beside_an_open_finish_changes_no_outcome(
     claim, ids = claim_of(worker, kept, 2)
     worker.begin()
     FINISHES[finish](worker.queue, kept, claim, None)
-    assert {row.outcome for row in other.queue.cancel(kept, ids, leased=True)} == {"leased"}
+    assert {row.outcome for row in other.queue.cancel(kept, ids, include_leased=True)} == {"leased"}
     worker.end(ending)
     after = [DONE[finish]] if ending == "commit" else [None]
     assert pasts(other, kept, ids) == [after] * 2

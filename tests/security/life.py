@@ -94,7 +94,7 @@ def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, 
     _send(life, run_at)
     if "publish" in load_contract().of(engine_for_connection(session).name):
         _publish(life, f"life.{uuid.uuid4().hex}")
-    life.ask("peek", batch_size=10)
+    life.ask("peek", max_messages=10)
     life.ask("queue_stats")
     life.ask("list_delayed")
     for key in ("Key", "key ", "KEY"):

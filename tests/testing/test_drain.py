@@ -49,7 +49,7 @@ def test_one_round_handles_as_many_as_were_ready(
             queue.enqueue(queue_name, 10 * message.data)
 
         assert drain(queue, queue_name, handle, rounds=1).processed == 2
-        assert [message.data for message in queue.peek(queue_name, 9)] == [3, 10, 20]
+        assert [message.data for message in queue.peek(queue_name, max_messages=9)] == [3, 10, 20]
         result = queue.get_result(queue_name, first.message_id)
         assert result
         assert (result.state, result.result) == ("completed", {"was": 1})

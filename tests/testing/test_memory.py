@@ -72,7 +72,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
         name, [NewMessage(data=1, priority=0), NewMessage(data=2, predecessor_positions=[1])]
     )
     yield queue.queue_stats(name)
-    yield queue.peek(name, 10)
+    yield queue.peek(name, max_messages=10)
     yield queue.list_delayed(name)
     messages = queue.dequeue_fast(name, 2, worker_name="anna")
     yield messages
@@ -89,7 +89,7 @@ def life(queue: rowq.Queue, name: str) -> Iterator[Any]:
     yield [outcome.outcome for outcome in retried]
     (again,) = queue.dequeue_fast(name)
     yield again
-    yield queue.cancel(name, [again.message_id, 1 << 40], leased=True)
+    yield queue.cancel(name, [again.message_id, 1 << 40], include_leased=True)
     yield queue.fail_now(name, again.claim_id, error="never")
     yield queue.get_result(name, second.message_id)
     (third,) = queue.dequeue_fast(name)

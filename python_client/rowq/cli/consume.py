@@ -84,12 +84,12 @@ def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
 def peek(
     queue_name: QueueName,
     url: Url,
-    batch_size: Annotated[int, typer.Option(help="Most messages to show.")] = 10,
+    max_messages: Annotated[int, typer.Option(help="Most messages to show.")] = 10,
     as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
 ) -> None:
     """Print the next ready messages as JSON lines without leasing them."""
     with open_queue(url) as queue:
-        messages = queue.peek(queue_name, batch_size)
+        messages = queue.peek(queue_name, max_messages=max_messages)
     for message in messages:
         print_json(message)
 

@@ -30,14 +30,15 @@ def cancel(
     queue_name: QueueName,
     message_ids: Annotated[list[int], typer.Argument(metavar="ID", help="The messages.")],
     url: Url,
-    leased: Annotated[
-        bool, typer.Option("--leased", help="Tell the workers of those that are leased, too.")
+    include_leased: Annotated[
+        bool,
+        typer.Option("--include-leased", help="Tell the workers of those that are leased, too."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Withdraw messages, dead ones too; exits with 4 when one is leased or not found."""
     with open_queue(url) as queue:
-        outcomes = queue.cancel(queue_name, message_ids, leased=leased)
+        outcomes = queue.cancel(queue_name, message_ids, include_leased=include_leased)
     finish(outcomes, as_json, good={"cancelled", "requested"})
 
 

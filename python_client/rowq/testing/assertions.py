@@ -58,7 +58,7 @@ def assert_enqueued(
 
 
 def _waiting(queue: Queue, queue_name: str) -> Iterator[Waiting]:
-    yield from queue.peek(queue_name, _LOOKED_AT)
+    yield from queue.peek(queue_name, max_messages=_LOOKED_AT)
     for delayed in queue.list_delayed(queue_name, max_messages=_LOOKED_AT):
         details = queue.get_message(queue_name, delayed.message_id)
         if details is not None:

@@ -47,8 +47,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "group_after_dead": ("continue", "hold"),
     "on_predecessor_dead": ("hold", "continue", "fail"),
 }
-_TAKING = ("dequeue_fast", "dequeue_wait", "peek")
-_MOST_TAKEN = 1000
+_LIMITS = {"dequeue_fast": "batch_size", "dequeue_wait": "batch_size", "peek": "max_messages"}
+_MOST_AT_A_TIME = 1000
 _WORD = r"[A-Za-z0-9_-]+"
 _TOPIC = re.compile(rf"{_WORD}(\.{_WORD})*")
 _PATTERN = re.compile(rf"#|(?:{_WORD}|\*)(?:\.(?:{_WORD}|\*))*(?:\.#)?")
@@ -66,8 +66,9 @@ def checked(routine: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidArgument(f"{one.name} is missing")
         given[one.name] = json.loads(value) if one.type == "json" and value else value
     check_values(given)
-    if routine in _TAKING and given["batch_size"] > _MOST_TAKEN:
-        raise InvalidArgument(f"batch_size must be between 1 and {_MOST_TAKEN}")
+    limit = _LIMITS.get(routine)
+    if limit and given[limit] > _MOST_AT_A_TIME:
+        raise InvalidArgument(f"{limit} must be between 1 and {_MOST_AT_A_TIME}")
     return given
 
 

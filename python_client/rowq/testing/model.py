@@ -289,10 +289,10 @@ class ReferenceQueue:
         claim = self.claims[claim_id]
         claim.until = max(claim.until, self.now + lease)
 
-    def cancel(self, message_ids: Iterable[int], *, leased: bool) -> dict[int, str]:
+    def cancel(self, message_ids: Iterable[int], *, include_leased: bool) -> dict[int, str]:
         """Withdraw messages, or note it for their worker; return what was done with each."""
         outcomes = {}
-        if_leased = "requested" if leased else "leased"
+        if_leased = "requested" if include_leased else "leased"
         for message in message_ids:
             state = self.state(message)
             outcomes[message] = {None: "not_found", "leased": if_leased}.get(state, "cancelled")

@@ -231,9 +231,9 @@ class Routines:
                 message[name] = message[name].isoformat()
         return [(answer or None,)]
 
-    def peek(self, queue_name: str, batch_size: int) -> list[Row]:
+    def peek(self, queue_name: str, max_messages: int) -> list[Row]:
         """Show what is ready."""
-        return self.queues.require(queue_name).peek(batch_size)
+        return self.queues.require(queue_name).peek(max_messages)
 
     def complete(
         self,
@@ -280,10 +280,14 @@ class Routines:
 
     # repair
 
-    def cancel(self, queue_name: str, message_ids: Sequence[int], leased: bool | None) -> list[Row]:
+    def cancel(
+        self, queue_name: str, message_ids: Sequence[int], include_leased: bool | None
+    ) -> list[Row]:
         """Withdraw messages."""
         model = self.queues.require(queue_name).model
-        return list(model.cancel(dict.fromkeys(message_ids), leased=bool(leased)).items())
+        return list(
+            model.cancel(dict.fromkeys(message_ids), include_leased=bool(include_leased)).items()
+        )
 
     def cancel_many(
         self, queue_name: str, after_message_id: int, max_messages: int, **filters: Any

@@ -180,7 +180,7 @@ class StoredQueue:
             for entry in taken
         ]
 
-    def peek(self, batch_size: int) -> list[Row]:
+    def peek(self, max_messages: int) -> list[Row]:
         """Return the next ready messages."""
         return [
             (
@@ -191,7 +191,7 @@ class StoredQueue:
                 self.contents[entry.message_id].enqueued_at,
                 entry.error,
             )
-            for entry in self.model.line()[:batch_size]
+            for entry in self.model.line()[:max_messages]
         ]
 
     def complete(self, claim_id: int, message_ids: _Ids, results: list[Any] | None) -> list[Row]:

@@ -184,8 +184,8 @@ def _message_id(view: View) -> int:
 def _cancel(view: View, queue: Queue) -> Done:
     name, number = view.given("queue"), _message_id(view)
     # Not every engine reaches a message in a worker's hands.
-    leased = bool(view.given("leased"))
-    (outcome,) = queue.cancel(name, [number], leased=leased)
+    include_leased = bool(view.given("include_leased"))
+    (outcome,) = queue.cancel(name, [number], include_leased=include_leased)
     return _about_message(name, number, outcome.outcome)
 
 

@@ -332,7 +332,7 @@ def _look(queue: Queue, last: Sample, health: bool, claims: bool) -> Sample:
 
 
 def _next_in(queue: Queue, name: str, has_ready: bool) -> Following:
-    ready = queue.peek(name, _READY) if has_ready else ()
+    ready = queue.peek(name, max_messages=_READY) if has_ready else ()
     return Following(tuple(ready), tuple(queue.list_delayed(name, max_messages=_DELAYED)))
 
 

@@ -1,7 +1,11 @@
 drop procedure if exists rowq.cancel;
 
 delimiter //
-create procedure rowq.cancel(p_queue_name longtext, p_message_ids longtext, p_leased boolean)
+create procedure rowq.cancel(
+    p_queue_name longtext,
+    p_message_ids longtext,
+    p_include_leased boolean
+)
 sql security definer
 modifies sql data
 comment 'Withdraw messages that no worker holds, dead ones too.'
@@ -10,8 +14,8 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     the part, shared; claim rows, if leased, then blocked, delayed, dead, grouped and ready
---           rows; locked ones are passed over; then as complete
+-- locks     the part, shared; claim rows, if include_leased, then blocked, delayed, dead, grouped
+--           and ready rows; locked ones are passed over; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -53,7 +57,7 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             set v_noted = null, v_rest = p_message_ids;
-            if p_leased then
+            if p_include_leased then
                 -- Look into the claims first: what is noted there is not looked for among the
                 -- ready ones.
                 call rowq.internal_note_cancels(v_part_id, p_message_ids, v_noted);

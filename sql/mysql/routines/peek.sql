@@ -1,7 +1,7 @@
 drop procedure if exists rowq.peek;
 
 delimiter //
-create procedure rowq.peek(p_queue_name longtext, p_batch_size int)
+create procedure rowq.peek(p_queue_name longtext, p_max_messages int)
 sql security definer
 modifies sql data
 comment 'Show the next ready messages without leasing them.'
@@ -15,7 +15,7 @@ begin
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_part_id int;
-    declare v_left int default coalesce(p_batch_size, 1);
+    declare v_left int default coalesce(p_max_messages, 1);
     declare v_lane smallint default -32768;
     declare v_is_hidden boolean default false;
     declare v_next smallint;
@@ -28,7 +28,7 @@ begin
     end;
 
     call rowq.internal_pin_session(@@timestamp);
-    call rowq.internal_check_range('batch_size', v_left, 1, 1000);
+    call rowq.internal_check_range('max_messages', v_left, 1, 1000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
     lanes: while v_left > 0 do

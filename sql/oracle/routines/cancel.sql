@@ -1,16 +1,16 @@
 procedure cancel(
-    p_queue_name  in varchar2,
-    p_message_ids in clob,
-    p_leased      in number default 0,
-    p_rows        out sys_refcursor
+    p_queue_name     in varchar2,
+    p_message_ids    in clob,
+    p_include_leased in number default 0,
+    p_rows           out sys_refcursor
 )
 is
 -- routine   cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     claim rows, if leased, then blocked, delayed, ready, grouped, dead rows, passing over
---           locked ones; then as complete
+-- locks     claim rows, if include_leased, then blocked, delayed, ready, grouped, dead rows,
+--           passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -27,14 +27,14 @@ begin
         internal_refuse('message_ids is missing');
     end if;
     v_ids := internal_read_id_list(p_message_ids);
-    if p_leased not in (0, 1) then
-        internal_refuse('leased must be 0 or 1');
+    if p_include_leased not in (0, 1) then
+        internal_refuse('include_leased must be 0 or 1');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
     -- Look into the claims first: what is noted there is not looked for among the ready ones.
     v_rest := v_ids;
-    if p_leased = 1 then
+    if p_include_leased = 1 then
         internal_note_cancels(v_queue.part_id, v_ids, v_noted, v_rest);
     end if;
     v_messages := internal_pop_waiting(v_queue.part_id, v_rest);

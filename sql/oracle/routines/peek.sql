@@ -1,7 +1,7 @@
 procedure peek(
-    p_queue_name in varchar2,
-    p_batch_size in number default 1,
-    p_rows       out sys_refcursor
+    p_queue_name   in varchar2,
+    p_max_messages in number default 1,
+    p_rows         out sys_refcursor
 )
 is
 -- routine   peek
@@ -15,9 +15,9 @@ is
     v_queue t_queue;
     v_lines rowq_lines;
 begin
-    internal_check_whole('batch_size', p_batch_size, 1, 1000, p_is_required => true);
+    internal_check_whole('max_messages', p_max_messages, 1, 1000, p_is_required => true);
     v_queue := internal_require_queue(p_queue_name);
-    v_lines := internal_peek_ready(v_queue.part_id, p_batch_size);
+    v_lines := internal_peek_ready(v_queue.part_id, p_max_messages);
 
     open p_rows for
         select /*+ leading(n m) use_nl(m) index(m rowq_message_pk) */

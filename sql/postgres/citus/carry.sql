@@ -849,7 +849,7 @@ begin
 end;
 $$;
 
-create or replace function rowq_citus.at_peek_1(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.at_peek_1(p_queue_name text, p_max_messages integer)
 returns table (
     message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
     text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
@@ -865,11 +865,11 @@ begin
     return query
     select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body, r.body_binary,
            r.enqueued_at, r.last_error
-    from rowq_node.peek(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+    from rowq_node.peek(p_queue_name => p_queue_name, p_max_messages => p_max_messages) r;
 end;
 $$;
 
-create or replace function rowq_citus.to_peek_1(p_queue_name text, p_batch_size integer)
+create or replace function rowq_citus.to_peek_1(p_queue_name text, p_max_messages integer)
 returns table (
     message_id bigint, priority integer, attempt integer, message_type text, headers jsonb, body
     text, body_binary bytea, enqueued_at timestamp with time zone, last_error text
@@ -886,7 +886,7 @@ begin
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_citus.at_peek_1(p_queue_name, p_batch_size) r;
+        from rowq_citus.at_peek_1(p_queue_name, p_max_messages) r;
     end if;
 end;
 $$;
@@ -1100,7 +1100,7 @@ end;
 $$;
 
 create or replace function rowq_citus.at_cancel_1(
-    p_queue_name text, p_message_ids bigint[], p_leased boolean
+    p_queue_name text, p_message_ids bigint[], p_include_leased boolean
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -1114,13 +1114,14 @@ begin
     return query
     select r.message_id, r.outcome
     from rowq_node.cancel(
-        p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_leased => p_leased
+        p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_include_leased =>
+        p_include_leased
     ) r;
 end;
 $$;
 
 create or replace function rowq_citus.to_cancel_1(
-    p_queue_name text, p_message_ids bigint[], p_leased boolean
+    p_queue_name text, p_message_ids bigint[], p_include_leased boolean
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -1134,7 +1135,7 @@ begin
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
-        from rowq_citus.at_cancel_1(p_queue_name, p_message_ids, p_leased) r;
+        from rowq_citus.at_cancel_1(p_queue_name, p_message_ids, p_include_leased) r;
     end if;
 end;
 $$;

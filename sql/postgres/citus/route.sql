@@ -692,8 +692,8 @@ end;
 $$;
 
 create or replace function rowq.peek(
-    p_queue_name text,
-    p_batch_size integer default 1
+    p_queue_name   text,
+    p_max_messages integer default 1
 )
 returns table (
     message_id   bigint,
@@ -724,12 +724,12 @@ begin
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_node.peek(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
+        from rowq_node.peek(p_queue_name => p_queue_name, p_max_messages => p_max_messages) r;
     else
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
                r.body_binary, r.enqueued_at, r.last_error
-        from rowq_citus.to_peek_1(p_queue_name, p_batch_size) r;
+        from rowq_citus.to_peek_1(p_queue_name, p_max_messages) r;
     end if;
 end;
 $$;
@@ -933,9 +933,9 @@ end;
 $$;
 
 create or replace function rowq.cancel(
-    p_queue_name  text,
-    p_message_ids bigint[],
-    p_leased      boolean default false
+    p_queue_name     text,
+    p_message_ids    bigint[],
+    p_include_leased boolean default false
 )
 returns table (
     message_id bigint,
@@ -959,12 +959,13 @@ begin
         return query
         select r.message_id, r.outcome
         from rowq_node.cancel(
-            p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_leased => p_leased
+            p_queue_name => p_queue_name, p_message_ids => p_message_ids, p_include_leased =>
+            p_include_leased
         ) r;
     else
         return query
         select r.message_id, r.outcome
-        from rowq_citus.to_cancel_1(p_queue_name, p_message_ids, p_leased) r;
+        from rowq_citus.to_cancel_1(p_queue_name, p_message_ids, p_include_leased) r;
     end if;
 end;
 $$;

@@ -1,7 +1,7 @@
 create or replace function rowq.cancel(
-    p_queue_name  text,
-    p_message_ids bigint[],
-    p_leased      boolean default false
+    p_queue_name     text,
+    p_message_ids    bigint[],
+    p_include_leased boolean default false
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -16,8 +16,8 @@ as $$
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     claim rows, if leased, then delayed, dead, blocked, grouped and ready rows; locked ones
---           are passed over; then as complete
+-- locks     claim rows, if include_leased, then delayed, dead, blocked, grouped and ready rows;
+--           locked ones are passed over; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -41,7 +41,7 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     -- Look into the claims first: what is noted there is not looked for among the ready ones.
-    if p_leased then
+    if p_include_leased then
         v_noted := rowq.internal_note_cancels(v_queue.part_id, p_message_ids);
         v_ids := array(
             select u.message_id

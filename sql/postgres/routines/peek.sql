@@ -1,4 +1,4 @@
-create or replace function rowq.peek(p_queue_name text, p_batch_size integer default 1)
+create or replace function rowq.peek(p_queue_name text, p_max_messages integer default 1)
 returns table (
     message_id   bigint,
     priority     integer,
@@ -30,12 +30,12 @@ declare
     v_queue   rowq.queue;
     v_lane    smallint := -1;
     v_floor   bigint;
-    v_wanted  integer := p_batch_size;
+    v_wanted  integer := p_max_messages;
     v_counted integer;
 begin
-    if p_batch_size is null or p_batch_size not between 1 and 1000 then
-        raise exception 'RQ711 invalid_argument: batch_size must be between 1 and 1000, got %',
-            p_batch_size
+    if p_max_messages is null or p_max_messages not between 1 and 1000 then
+        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 1000, got %',
+            p_max_messages
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);

@@ -4,16 +4,16 @@ go
 create or alter procedure rowq.Cancel
     @queue_name nvarchar(max),
     @message_ids nvarchar(max),
-    @leased bit = 0
+    @include_leased bit = 0
 as
 begin
 -- routine   Cancel
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     the part, shared; claim rows, if leased, and then those of leased; blocked, delayed,
---           dead, grouped and ready rows; locked ones are passed over; a token of each group,
---           tried; then as complete
+-- locks     the part, shared; claim rows, if include_leased, and then those of leased; blocked,
+--           delayed, dead, grouped and ready rows; locked ones are passed over; a token of each
+--           group, tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -72,7 +72,7 @@ begin
             set @noted_ids = null;
             set @cancelled_ids = null;
             set @rest_ids = @message_ids;
-            if @leased = 1
+            if @include_leased = 1
             begin
                 -- Look into the claims first: what is noted there is not looked for among the ready
                 -- messages.

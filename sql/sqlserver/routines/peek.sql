@@ -3,7 +3,7 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.Peek
     @queue_name nvarchar(max),
-    @batch_size int = 1
+    @max_messages int = 1
 as
 begin
 -- routine   Peek
@@ -20,7 +20,7 @@ begin
     set xact_abort off;
     declare @begun int;
     declare @part_id int;
-    declare @left int = @batch_size;
+    declare @left int = @max_messages;
     declare @lane smallint = -1;
     declare @next smallint;
     declare @floor bigint;
@@ -33,7 +33,7 @@ begin
     );
 
     begin try
-        exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
+        exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 1000, @is_required = 1;
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.

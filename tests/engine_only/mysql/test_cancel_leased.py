@@ -15,7 +15,9 @@ def test_all_of_a_large_claim_is_noted_and_noted_again(
     messages = dequeue(connection, queue_name, 1000)
     ids = [message.message_id for message in messages]
     for part in (ids[:600], ids, ids[800:]):
-        rows = call(connection, "cancel", queue_name=queue_name, message_ids=part, leased=True)
+        rows = call(
+            connection, "cancel", queue_name=queue_name, message_ids=part, include_leased=True
+        )
         assert [row.message_id for row in rows] == part
         assert {row.outcome for row in rows} == {"requested"}
     query = "select cancel_ids from rowq.claim where claim_id = %s"

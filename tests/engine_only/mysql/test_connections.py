@@ -42,7 +42,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     with rowq.Queue(OwnedSession(database_url, sleep=pause)) as misled:
         assert misled.enqueue(queue_name, 1).outcome == "enqueued"
         assert len(pauses) == 3
-    assert len(queue.peek(queue_name, 5)) == 1
+    assert len(queue.peek(queue_name, max_messages=5)) == 1
 
 
 def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
@@ -54,7 +54,7 @@ def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
         for call in (misled.enqueue, misled.dequeue_fast, misled.dequeue_wait):
             with pytest.raises(rowq.ConnectionLost, match=r"within 0\.5 s: .*READ ONLY"):
                 call(queue_name)
-    assert len(queue.peek(queue_name, 5)) == 1
+    assert len(queue.peek(queue_name, max_messages=5)) == 1
 
 
 def test_only_a_connection_outside_of_a_transaction_is_idle(database_url: str) -> None:

@@ -62,7 +62,7 @@ WORK = {
     "enqueue_batch": _simple("enqueue_batch", messages=[{"body": "x"}] * 10),
     "dequeue one": _take(1),
     "dequeue a hundred": _take(100),
-    "peek": _simple("peek", batch_size=10),
+    "peek": _simple("peek", max_messages=10),
     "complete": _on_claim("complete"),
     "complete a part": _some_of_claim,
     "retry_later": _on_claim("retry_later", delay_seconds=60),

@@ -64,7 +64,7 @@ def cycle(session: Connection, queue: str) -> None:
                 call(session, "get_history", queue_name=queue, message_id=row.message_id)
     ids = enqueue(session, queue, *"abc")
     claim = dequeue(session, queue, 100)[0].claim_id
-    call(session, "cancel", queue_name=queue, message_ids=ids, leased=True)
+    call(session, "cancel", queue_name=queue, message_ids=ids, include_leased=True)
     call(session, "get_history", queue_name=queue, message_id=ids[0])
     call(session, "complete", queue_name=queue, claim_id=claim, message_ids=ids[:1])
     call(session, "retry_later", queue_name=queue, claim_id=claim)
@@ -214,7 +214,7 @@ def test_an_end_of_several_kinds_is_one_insert(
         *enqueue(connection, kept, "goes on", "is cancelled"),
     ]
     claim = dequeue(connection, kept, 3, worker_name="w")[0].claim_id
-    call(connection, "cancel", queue_name=kept, message_ids=ids[2:], leased=True)
+    call(connection, "cancel", queue_name=kept, message_ids=ids[2:], include_leased=True)
     ran = run_by(
         connection,
         session,

@@ -105,7 +105,7 @@ def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_
     assert found.body == body.get("body")
     assert found.body_binary == body.get("body_binary")
     call(connection, "reset", queue_name=queue)
-    assert [row.body for row in call(connect(), "peek", queue_name=queue, batch_size=2)] == [
+    assert [row.body for row in call(connect(), "peek", queue_name=queue, max_messages=2)] == [
         body.get("body")
     ] * 2
     [row] = dequeue(connect(), queue)

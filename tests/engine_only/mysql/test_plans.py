@@ -111,7 +111,7 @@ def every_cancel(session: Connection, queue: str, ask: Callable[..., list[Row]])
     enqueue(session, queue, "first", priority=0, message_type="mail")
     for routine in ("retry_later", "release", "fail_now", "reap"):
         taken = dequeue(session, queue, 2)
-        ask("cancel", message_ids=[row.message_id for row in taken][:1], leased=True)
+        ask("cancel", message_ids=[row.message_id for row in taken][:1], include_leased=True)
         if routine == "reap":
             dialect_of(session).expire_claim(session, taken[0].claim_id)
             ask("reap")

@@ -156,7 +156,9 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, max_messages=5)] == [
+        "kept"
+    ]
 
 
 @pytest.mark.promise("P15", "P17")
@@ -173,7 +175,7 @@ def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
     own.execute("rollback to savepoint mine")
     assert ENGINE.in_transaction(own)
     own.commit()
-    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
 def test_a_unix_socket_is_a_way_too(own: Connection, database_url: str, queue_name: str) -> None:

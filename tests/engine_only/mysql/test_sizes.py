@@ -29,7 +29,7 @@ def test_a_text_of_64_kilobytes_is_whole_everywhere(queue: CheckedQueue, length:
     messages = [{"body": body, "headers": headers}, {"body": body, "priority": 1}]
     queue.call("enqueue", body=body, headers=headers)
     queue.call("enqueue_batch", messages=messages)
-    assert {row.body for row in queue.call("peek", batch_size=10)} == {body}
+    assert {row.body for row in queue.call("peek", max_messages=10)} == {body}
     rows = queue.dequeue(10)
     assert [(row.body, row.headers) for row in rows] == [(body, None), *[(body, headers)] * 2]
     queue.call("complete", claim_id=rows[0].claim_id)

@@ -33,7 +33,7 @@ LONG = "\N{SNAKE} é" * 12_000
 
 def cancel(connection: Connection, queue: str, ids: list[int]) -> list[str]:
     """Cancel messages that a worker may hold."""
-    given = {"queue_name": queue, "message_ids": ids, "leased": True}
+    given = {"queue_name": queue, "message_ids": ids, "include_leased": True}
     return [row.outcome for row in call(connection, "cancel", **given)]
 
 

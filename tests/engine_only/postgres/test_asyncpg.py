@@ -210,7 +210,7 @@ def test_a_call_cancelled_in_a_savepoint_leaves_the_transaction_usable(
 
     asyncio.run(life())
     other.rollback()
-    assert [message.data for message in rowq.Queue(connection).peek(made, 9)] == [1]
+    assert [message.data for message in rowq.Queue(connection).peek(made, max_messages=9)] == [1]
 
 
 def test_an_account_without_rights_is_told_the_role_that_it_needs(

@@ -25,7 +25,7 @@ def walks(plans: list[Any], table: str) -> list[Any]:
 
 
 def cancel(session: Connection, ids: list[int]) -> list[str]:
-    rows = call(session, "cancel", queue_name="q", message_ids=ids, leased=True)
+    rows = call(session, "cancel", queue_name="q", message_ids=ids, include_leased=True)
     return [row.outcome for row in rows]
 
 

@@ -56,7 +56,7 @@ def cycle(connection: Connection) -> None:
     rows = dequeue(connection, QUEUE, 2)
     history(connection, rows[0].message_id)
     ids = [row.message_id for row in rows]
-    call(connection, "cancel", queue_name=QUEUE, message_ids=ids[:1], leased=True)
+    call(connection, "cancel", queue_name=QUEUE, message_ids=ids[:1], include_leased=True)
     call(connection, "release", queue_name=QUEUE, claim_id=rows[0].claim_id)
     for routine in ("maintain", "purge_archive"):
         call(connection, routine, queue_name=QUEUE)

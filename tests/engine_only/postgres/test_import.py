@@ -491,7 +491,7 @@ def test_a_key_of_pg_boss_means_what_its_queue_s_policy_says(
     assert done.code == 0, done.err
     assert details(pg_boss, "exclusive", "only").body == '{"n": 200}'
     with rowq.connect(empty_database) as queue:
-        (first,) = queue.peek("key_strict_fifo", 10)
+        (first,) = queue.peek("key_strict_fifo", max_messages=10)
         assert first.body == '{"n": 300}'
         assert queue.queue_stats("key_strict_fifo")[0].blocked == 1
 

@@ -78,7 +78,7 @@ def test_calls_work_in_a_pipeline(own: "psycopg.Connection[Any]", queue_name: st
     with own.pipeline():
         for number in range(3):
             queue.enqueue(queue_name, number)
-    assert [message.data for message in queue.peek(queue_name, 10)] == [0, 1, 2]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == [0, 1, 2]
 
 
 def test_a_savepoint_of_the_caller_survives_a_refusal(
@@ -89,7 +89,7 @@ def test_a_savepoint_of_the_caller_survives_a_refusal(
         queue.enqueue(queue_name, "kept")
         with pytest.raises(rowq.QueueNotFound), own.transaction():
             queue.enqueue(queue_name + "?", "refused")
-    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
 @pytest.mark.promise("P15")
@@ -111,7 +111,7 @@ def test_a_nul_in_a_text_is_refused_before_the_transaction_is_spoilt(
         with pytest.raises(rowq.InvalidArgument, match="NUL character; send such a body as bytes"):
             queue.enqueue(queue_name, **arguments)
         queue.enqueue(queue_name, "kept")
-    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ ENDS = ("RetryLater", "FailNow", "Release", "Complete")
 
 def note(connection: Connection, queue: str, *ids: int) -> list[str]:
     """Cancel messages that a worker may hold; return the outcomes."""
-    rows = call(connection, "cancel", queue_name=queue, message_ids=list(ids), leased=True)
+    rows = call(connection, "cancel", queue_name=queue, message_ids=list(ids), include_leased=True)
     return [row.outcome for row in rows]
 
 
@@ -33,7 +33,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
         ids = enqueue(connection, queue, *"abc", priority=0)
         claim_id = dequeue(connection, queue, 3)[0].claim_id
         name = {"queue_name": queue}
-        plans += called(connection, "Cancel", **name, message_ids=str(ids[:2]), leased=1)
+        plans += called(connection, "Cancel", **name, message_ids=str(ids[:2]), include_leased=1)
         plans += called(connection, "ExtendLease", **name, claim_id=claim_id)
         if routine == "Reap":
             dialect_of(connection).expire_claim(connection, claim_id)

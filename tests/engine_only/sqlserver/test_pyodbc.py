@@ -168,7 +168,9 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, max_messages=5)] == [
+        "kept"
+    ]
 
 
 @pytest.mark.promise("P15", "P17")
@@ -189,7 +191,7 @@ def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
     assert ENGINE.in_transaction(own)
     own.execute("commit transaction")
     assert not ENGINE.in_transaction(own)
-    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
 @pytest.mark.promise("P15")
@@ -240,7 +242,7 @@ def test_a_nested_transaction_is_a_savepoint(own: Connection, queue_name: str) -
     with pytest.raises(ValueError, match="undo"):
         undone(own, queue_name)
     assert own.autocommit
-    assert [message.data for message in queue.peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, max_messages=5)] == ["kept"]
 
 
 def ended_inside(own: Connection, queue_name: str, how: str) -> None:
@@ -261,7 +263,7 @@ def test_a_transaction_that_was_ended_inside_is_told(
     assert own.autocommit
     assert not ENGINE.in_transaction(own)
     left = ["before"] if how == "commit" else []
-    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == left
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, max_messages=5)] == left
 
 
 @pytest.mark.requires("waits")

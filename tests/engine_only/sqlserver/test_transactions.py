@@ -108,7 +108,7 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
         for routine in ("complete", "release", "fail_now"):
             refused(connection, "RQ721", routine, queue_name=queue, claim_id=-1)
         refused(connection, "RQ721", "extend_lease", queue_name=queue, claim_id=-1)
-        refused(connection, "RQ711", "peek", queue_name=queue, batch_size=0)
+        refused(connection, "RQ711", "peek", queue_name=queue, max_messages=0)
         assert value(connection, "select xact_state()") == 1
         assert value(connection, "select @@trancount") == 1
         enqueue(connection, queue, "after")

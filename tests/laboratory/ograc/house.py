@@ -47,7 +47,7 @@ def refusals(calls: Calls) -> None:
     calls.refuse(-20711, "complete", queue_name="'a'", claim_id="null")
     calls.refuse(-20721, "complete", queue_name="'a'", claim_id="4711")
     calls.refuse(-20721, "extend_lease", queue_name="'a'", claim_id="4711")
-    calls.refuse(-20711, "peek", queue_name="'a'", batch_size="0")
+    calls.refuse(-20711, "peek", queue_name="'a'", max_messages="0")
 
 
 def order(calls: Calls) -> None:
@@ -70,7 +70,7 @@ def order(calls: Calls) -> None:
     calls.want(
         "peek", {"body": "a", "attempt": "0"}, {"body": "c"}, {"body": "b", "attempt": "1"},
         {"body": "d"},
-        queue_name="'a'", batch_size="9",
+        queue_name="'a'", max_messages="9",
     )  # fmt: skip
     calls.want("create_queue", {"outcome": "created"}, queue_name="'c'", max_attempts="1")
     calls.want("enqueue", {"outcome": "enqueued"}, queue_name="'c'", dedup_key="'a'")

@@ -67,7 +67,7 @@ def _sending(calls: Calls) -> None:
     calls.want(
         "peek", {"body": "three", "priority": "1"}, {"body": "two", "priority": "5"},
         {"body": "one", "headers": '{"h": 1}', "message_type": "t", "attempt": "0"},
-        queue_name="'a'", batch_size="10",
+        queue_name="'a'", max_messages="10",
     )  # fmt: skip
     calls.want(
         "get_message", {"state": "ready", "dedup_key": "k", "priority": "7", "max_attempts": "2"},

@@ -136,7 +136,7 @@ class Life:
         self._say("get_message", message_id=ids[0] if ids else 1)
         self._say("find_message", dedup_key="k" * 90 + "1")
         self._say("list_delayed")
-        self._say("peek", batch_size=20)
+        self._say("peek", max_messages=20)
         self._say("queue_stats")
         return ids
 

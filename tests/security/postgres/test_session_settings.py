@@ -105,7 +105,7 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
         ],
     )  # fmt: skip
     rows += call(session, "enqueue", queue_name=queue, body="f", dedup_key="k")
-    rows += call(session, "peek", queue_name=queue, batch_size=10)
+    rows += call(session, "peek", queue_name=queue, max_messages=10)
     taken = dequeue(session, queue, 2)
     rows += taken
     claim_id = taken[0].claim_id
