@@ -69,8 +69,9 @@ VERSIONS = (
 """Rooms whose tests may come out otherwise on an older version, or on a product of SAME_SQL."""
 
 CI_LEAVES_OUT = (
-    "tests/benchmarks/test_bench",
+    "tests/benchmarks/",
     "tests/chaos/test_unruly_handlers.py::test_unruly_programs",
+    "tests/docs/test_examples.py::test_a_page_on_coming_from_another_queue",
     "tests/docs/test_examples.py::test_the_page_on_operation",
     "tests/docs/test_examples.py::test_what_users_ask_for",
     "tests/docs/test_newcomer.py",
