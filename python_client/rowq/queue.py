@@ -633,7 +633,8 @@ class Queue:
         """Delete dead messages for good; None takes the oldest. The archive keeps none of them.
 
         `message_type` and `died_before` say which of them, as for reset. A message that is not
-        dead, or that another session is at work on, is left alone and not counted.
+        dead, or that another session is at work on, is left alone and not counted. On MariaDB and
+        MySQL raises QueueBusy as `cancel` does.
         """
         row = self._row(
             "discard_dead",

@@ -54,7 +54,7 @@ begin
             end if;
 
             set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null,
-                v_room = p_batch_size;
+                v_room = p_batch_size, v_last_claim_id = null;
             select q.part_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
                    q.rate_seconds
             into v_part_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit, v_rate_seconds
@@ -105,7 +105,7 @@ begin
                         v_part_id, p_claim_id, p_lease_until, p_messages, p_json
                     );
                 end if;
-                if v_max_leased + v_rate_limit > 0 and p_messages is not null then
+                if v_last_claim_id is not null and p_messages is not null then
                     call rowq.internal_note_start(
                         v_part_id, p_claim_id, v_last_claim_id, v_leased_at,
                         json_length(p_messages), v_rate_limit

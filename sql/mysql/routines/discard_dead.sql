@@ -18,7 +18,7 @@ begin
 -- promise   P12 P22 P26
 -- locks     the part, shared; dead rows, passing over locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
@@ -32,6 +32,12 @@ begin
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_errno = 1205 and (v_owns_transaction or not @@innodb_rollback_on_timeout) then
+                    -- The wait for a producer ends with the session's innodb_lock_wait_timeout. A
+                    -- caller whose whole transaction ends with it gets the engine's own error.
+                    signal sqlstate '45705' set message_text =
+                        'RQ705 queue_busy: an open transaction holds a message; try again';
+                end if;
                 if v_tries_left = 0 then
                     resignal;
                 end if;

@@ -162,6 +162,38 @@ def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leas
     assert leased(connection, queue) == 4
 
 
+@pytest.mark.promise("P28")
+def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_snapshots(
+    server: Server, connection: Connection, connect: Connect, queue: str
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, rate_limit=10)
+    fill(connection, queue, 9)
+    holder, waiter, old = connect(), connect(), connect()
+    number = server.session_id(waiter)
+    for session in (holder, waiter, old):
+        session.execute("set session transaction isolation level read committed")
+    with (
+        changed(connect, "internal_lock_gate", "default 10;", "default 2000;"),
+        ThreadPoolExecutor(1) as threads,
+    ):
+        holder.execute("begin")
+        assert len(dequeue(holder, queue, 1)) == 1
+        waiter.execute("begin")
+        running = threads.submit(dequeue, waiter, queue, 9)
+        wait_until(lambda: server.waits_at_gate(number), "the second waits at the gate")
+        call(connection, "alter_queue", queue_name=queue, rate_limit=0, max_leased=3)
+        holder.execute("commit")
+        assert len(running.result(20)) == 2
+        old.execute(f"{ONE_LEVEL} repeatable read")
+        old.execute("begin")
+        old.execute("select count(*) from rowq.queue")
+        # MySQL changes no procedure that an open transaction has called.
+        waiter.execute("commit")
+    assert "read committed" in refused(old, "RQ713", "dequeue_fast", queue_name=queue)
+    old.rollback()
+    assert leased(connection, queue) == 3
+
+
 def safe_floor(connection: Connection, queue: str) -> int:
     """Return the number of the first claim that a dequeue counts."""
     query = "select floor from rowq.lane where lane = -7 and part_id = %s"

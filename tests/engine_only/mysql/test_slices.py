@@ -91,3 +91,20 @@ def test_a_producer_that_holds_one_of_the_last_slice_joins_the_group_of_one_of_t
     producer.queue.enqueue(queue, 1, group_key="group")
     producer.commit()
     running.result()
+
+
+@pytest.mark.promise("P03", "P22")
+def test_a_cancel_takes_more_messages_out_of_their_groups_than_a_slice_has(
+    worker: Session, queue: str
+) -> None:
+    messages = [NewMessage(data=0, group_key=place * 200) for place in "🐇🐢" for _ in range(SLICE)]
+    ids = [
+        sent.message_id
+        for message in messages
+        for sent in worker.queue.enqueue_batch(queue, [message])
+    ]
+    waiting = [*ids[1:SLICE], *ids[SLICE + 1 :]]
+    assert len(waiting) > SLICE
+    outcomes = worker.queue.cancel(queue, waiting)
+    assert {outcome.outcome for outcome in outcomes} == {"cancelled"}
+    assert worker.queue.queue_stats(queue)[0].blocked == 0

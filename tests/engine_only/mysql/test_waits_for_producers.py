@@ -1,0 +1,124 @@
+"""What withdraws a message beside an open producer that has just named it as a predecessor."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Control, Unavailable
+from tests.engines.mysql.local import LocalMariaDB, LocalMySQL, find_mysql, find_programs
+from tests.engines.mysql.server import MysqlServer
+from tests.engines.mysql.ways import LOCAL_MYSQL_SETTINGS, LOCAL_SETTINGS
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, transaction
+from tests.helpers.queues import Connect
+from tests.stored_times import tick
+
+LOCK_WAIT_TIMEOUT = 1205
+OPTION = {"innodb-rollback-on-timeout": "1"}
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+def dead_one(connection: Connection, queue: str) -> int:
+    """Return a message that is dead."""
+    [dead] = enqueue(connection, queue, "dead", priority=0)
+    claim = dequeue_one(connection, queue).claim_id
+    call(connection, "fail_now", queue_name=queue, claim_id=claim)
+    return dead
+
+
+@pytest.mark.promise("P22", "P26")
+@pytest.mark.parametrize("routine", ["cancel", "cancel_many"])
+@pytest.mark.parametrize("group_key", [None, "group"])
+def test_what_the_archive_keeps_is_withdrawn_at_once_and_who_named_it_goes_on(
+    connection: Connection, connect: Connect, queue: str, routine: str, group_key: str | None
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    producer, other = connect(), connect()
+    enqueue(connection, queue, "has the token", group_key="group", priority=9)
+    [named] = enqueue(connection, queue, "x", message_type="named", group_key=group_key)
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    with transaction(producer):
+        [waits] = enqueue(producer, queue, "after", predecessor_ids=[named], priority=0)
+        if routine == "cancel":
+            row = call_one(other, routine, queue_name=queue, message_ids=[named])
+            assert row.outcome == "cancelled"
+        else:
+            row = call_one(other, routine, queue_name=queue, message_type="named")
+            assert row.cancelled == 1
+    tick(other, queue)
+    call(other, "maintain", queue_name=queue)
+    assert dequeue_one(other, queue).message_id == waits
+
+
+@pytest.mark.promise("P15", "P26")
+def test_discard_dead_waits_for_who_has_just_named_the_message_and_says_so(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, other = connect(), connect()
+    dead = dead_one(connection, queue)
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    given: dict[str, Any] = {"queue_name": queue, "message_ids": [dead]}
+    with transaction(producer):
+        enqueue(producer, queue, "after", predecessor_ids=[dead])
+        assert "try again" in refused(other, "RQ705", "discard_dead", **given)
+        with transaction(other):
+            enqueue(other, queue, "the caller's own")
+            assert "try again" in refused(other, "RQ705", "discard_dead", **given)
+    assert call_one(connection, "queue_stats", queue_name=queue).ready == 1
+    assert call_one(other, "discard_dead", **given).removed == 1
+
+
+@pytest.fixture
+def rolling_back(server: MysqlServer) -> Iterator[Connect]:
+    """Return what connects to a server with rowq where a timeout ends the whole transaction."""
+    series = server.name.removeprefix(server.product)
+    try:
+        local = (
+            LocalMariaDB(find_programs(series), {**LOCAL_SETTINGS, **OPTION})
+            if server.is_mariadb
+            else LocalMySQL(find_mysql(series), {**LOCAL_MYSQL_SETTINGS, **OPTION})
+        )
+    except Unavailable as reason:
+        pytest.skip(f"no server with this option: {reason}; to run it: local programs")
+    control = Control(stop=local.stop, log=local.log)
+    own = MysqlServer(local.url, "with an option, local programs", control)
+    with contextlib.closing(own), contextlib.ExitStack() as opened:
+        url = own.fresh_database()
+        migrate(url)
+        yield lambda: opened.enter_context(own.connect(url))
+
+
+@pytest.mark.promise("P15")
+def test_a_caller_whose_transaction_ends_with_the_wait_gets_the_engines_own_error(
+    rolling_back: Connect, queue_name: str
+) -> None:
+    admin, producer, other = rolling_back(), rolling_back(), rolling_back()
+    call(admin, "create_queue", queue_name=queue_name)
+    dead = dead_one(admin, queue_name)
+    [ready] = enqueue(admin, queue_name, "ready", message_type="named")
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    waiting: dict[str, dict[str, Any]] = {
+        "cancel": {"message_ids": [ready]},
+        "cancel_many": {"message_type": "named"},
+        "purge_queue": {},
+        "discard_dead": {"message_ids": [dead]},
+    }
+    with transaction(producer):
+        enqueue(producer, queue_name, "after", predecessor_ids=[ready])
+        enqueue(producer, queue_name, "after", predecessor_ids=[dead])
+        for routine, given in waiting.items():
+            assert "try again" in refused(other, "RQ705", routine, queue_name=queue_name, **given)
+            other.execute("begin")
+            enqueue(other, queue_name, "the caller's own")
+            with pytest.raises(pymysql.err.OperationalError, match=str(LOCK_WAIT_TIMEOUT)):
+                call(other, routine, queue_name=queue_name, **given)
+            other.execute("commit")
+            assert call_one(admin, "queue_stats", queue_name=queue_name).ready == 1
