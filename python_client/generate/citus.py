@@ -32,6 +32,8 @@ _LONGEST = 100
 _QUEUE = "queue_name"
 _KEYWORDS = {"position"}
 """Columns that PostgreSQL takes for names only between quotation marks."""
+_KEPT_SPACE = "\N{NO-BREAK SPACE}"
+"""A space between quotation marks, where no line may end."""
 _PINNED = "set search_path = pg_catalog, pg_temp"
 _PLANNED = "set plan_cache_mode = force_custom_plan"
 """Citus carries a call by the value of its argument, which a generic plan does not have."""
@@ -39,8 +41,10 @@ _AWAY = {
     "warning": "raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;",
     "unreachable_node": (
         "return query\n"
-        "                select 'unreachable_node', null::text, 'critical', 1::double precision,\n"
-        "                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
+        "                select 'unreachable_node', null::pg_catalog.text, 'critical',"
+        " 1::double precision,\n"
+        "                       pg_catalog.concat(\n"
+        "                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
     ),
 }
 """What is said of a node that is away: not Citus' text, which has the account and the address."""
@@ -333,7 +337,7 @@ def _query(
         initial_indent=indent,
         subsequent_indent=f"{indent}       ",
     )
-    lines = [f"{indent}return query", *select]
+    lines = [f"{indent}return query", *(line.replace(_KEPT_SPACE, " ") for line in select)]
     clauses = [f"{indent}{clause}" for clause in more]
     end = " r" if clauses else " r;"
     lines += [_listed(f"from {schema}.{called}", inputs, end, indent), *clauses]
@@ -354,7 +358,11 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     indent = "            " if away else "        "
     inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
-    said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
+    said = (
+        {says_node: f"pg_catalog.concat(v_node_name, ':{_KEPT_SPACE}', r.{says_node})"}
+        if says_node
+        else None
+    )
     inner = _query(one, "rowq_citus", one.carrier("on"), inputs, indent, said)
     if away:
         states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
@@ -367,7 +375,8 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
         )
     return (
         "#variable_conflict use_column\n"
-        "declare\n    v_node_key  text;\n    v_node_name text;\n    v_groups    integer[];\nbegin\n"
+        "declare\n    v_node_key  pg_catalog.text;\n    v_node_name pg_catalog.text;\n"
+        "    v_groups    integer[];\nbegin\n"
         "    for v_node_key, v_node_name, v_groups in\n"
         "        select n.node_key, n.node_name, n.node_groups\n"
         "        from rowq_citus.nodes() n\n"

@@ -6,9 +6,10 @@ set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- Between nodes calls run as rowq_citus, which owns no table and no routine of rowq's, so that
--- rowq_owner need not log in anywhere. It may do what rowq's routines do: let it log in from the
--- other nodes alone.
+-- Between nodes calls run as rowq_citus, so that rowq_owner need not log in anywhere. It may do what
+-- rowq's routines do: let it log in from the other nodes alone. It owns what runs with its rights,
+-- and nothing else: a caller may come to act as it, and to change what it owns (README.md). So all
+-- that begins with to_ or each_ names types and functions by their schema.
 do $$
 begin
     if to_regrole('rowq_citus') is null then
@@ -73,7 +74,6 @@ $$;
 create or replace function rowq_citus.require_own(p_queue_name text)
 returns void
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_own
@@ -629,8 +629,8 @@ as $$
 -- purpose   Call on_publish_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -678,8 +678,8 @@ as $$
 -- purpose   Call on_publish_batch_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -1552,8 +1552,8 @@ as $$
 -- purpose   Call on_list_schedules_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -1648,8 +1648,8 @@ as $$
 -- purpose   Call on_maintain_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -1915,8 +1915,8 @@ as $$
 -- purpose   Call on_queue_stats_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -2270,8 +2270,8 @@ as $$
 -- purpose   Call on_list_claims_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -2410,8 +2410,8 @@ as $$
 -- purpose   Call on_list_topics_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -2453,8 +2453,8 @@ as $$
 -- purpose   Call on_health_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
     for v_node_key, v_node_name, v_groups in
@@ -2464,16 +2464,17 @@ begin
     loop
         begin
             return query
-            select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
-                   r.detail)
+            select r.check_name, r.queue_name, r.status, r.value, pg_catalog.concat(v_node_name,
+                   ': ', r.detail)
             from rowq_citus.on_health_1(v_node_key, v_groups) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
             then
                 return query
-                select 'unreachable_node', null::text, 'critical', 1::double precision,
-                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);
+                select 'unreachable_node', null::pg_catalog.text, 'critical', 1::double precision,
+                       pg_catalog.concat(
+                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);
         end;
     end loop;
 end;

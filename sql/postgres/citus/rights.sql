@@ -4,8 +4,8 @@ set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- A carrier is rowq_citus's, and only rowq's owner may call it, if it runs with the rights of
--- rowq_citus. A wrapper has the owner, the rights and the comment of its routine. Callers keep
+-- A carrier that runs with the rights of rowq_citus is its own, and only rowq's owner may call it;
+-- the others are the owner's, so that who acts as rowq_citus cannot change them. A wrapper has the owner, the rights and the comment of its routine. Callers keep
 -- their rights on the routine, but none on its schema, which rowq_citus and the owner may use.
 do $$
 declare
@@ -81,7 +81,7 @@ begin
                 coalesce(c.relacl, acldefault('r', c.relowner)),
                 null,
                 'select',
-                null,
+                'select',
                 null
             from pg_class c
             where c.oid = to_regclass('rowq_citus.route')
@@ -89,11 +89,11 @@ begin
             select
                 'function',
                 p.oid::regprocedure::text,
-                'rowq_citus',
+                case when p.prosecdef then 'rowq_citus' else v_owner end,
                 p.proowner,
                 coalesce(p.proacl, acldefault('f', p.proowner)),
                 null,
-                null,
+                case when not p.prosecdef then 'execute' end,
                 case when p.prosecdef then 'execute' end,
                 null
             from pg_proc p

@@ -39,6 +39,9 @@ declare
         'on_health_1', 'each_health_1'
         -- end of carriers
     ];
+    v_owner          constant oid := (
+        select n.nspowner from pg_namespace n where n.nspname = 'rowq'
+    );
     v_is_carrying    constant boolean := to_regnamespace('rowq_node') is not null;
     v_is_coordinator boolean;
     v_change         text;
@@ -49,7 +52,7 @@ begin
         select format('drop function %s', p.oid::regprocedure)
         from pg_proc p
         where p.pronamespace = to_regnamespace('rowq_citus')
-          and p.proowner = to_regrole('rowq_citus')
+          and p.proowner in (to_regrole('rowq_citus'), v_owner)
           and (not v_is_carrying or p.proname <> all (v_carriers))
     loop
         execute v_change;
