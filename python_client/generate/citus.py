@@ -52,7 +52,9 @@ _IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
 """It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
 _READS = {"look", "keep house"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
-_WRONG_NODE = "RQ706"
+_CALLER = "    perform rowq_citus.require_caller();\n"
+_ERRORS = {"RQ706", "RQ711"}
+"""What a wrapper may refuse beside its routine: a wrong node, and a call that Citus itself makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +304,7 @@ def _carriers(one: Carried) -> Iterator[str]:
         yield _helper(
             one, "to", f"Call {carrier} as who may connect to the nodes; never with a null name.",
             as_other, (),
-            f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
+            f"begin\n{_CALLER}    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
     if one.by_node is not None:
         yield _helper(
@@ -376,7 +378,7 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     return (
         "#variable_conflict use_column\n"
         "declare\n    v_node_key  pg_catalog.text;\n    v_node_name pg_catalog.text;\n"
-        "    v_groups    integer[];\nbegin\n"
+        f"    v_groups    integer[];\nbegin\n{_CALLER}"
         "    for v_node_key, v_node_name, v_groups in\n"
         "        select n.node_key, n.node_name, n.node_groups\n"
         "        from rowq_citus.nodes() n\n"
@@ -420,7 +422,7 @@ def _header(one: Carried) -> str:
         "promise": " ".join(one.promises) or "none",
         "locks": f"as rowq_node.{routine.name}, on the node that does it",
         "commits": "never; the caller owns the transaction",
-        "errors": " ".join(sorted([*routine.errors, _WRONG_NODE])),
+        "errors": " ".join(sorted({*routine.errors, *_ERRORS})),
         "differs": where,
     }
     return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())

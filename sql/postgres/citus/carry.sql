@@ -71,6 +71,24 @@ begin
 end;
 $$;
 
+create or replace function rowq_citus.require_caller()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   require_caller
+-- purpose   Refuse a call that Citus makes on a node for a query over a table of its own.
+begin
+    -- Each of its sessions there commits by itself: what one has done would stay when another one
+    -- fails, and it carries no call further.
+    if current_setting('application_name') like 'citus\_internal gpid=%' then
+        raise exception 'RQ711 invalid_argument: Citus makes this call on the nodes of a table'
+            using errcode = 'RQ711', hint = 'Have it bring the rows to your session first: select '
+                '... from (select ... from your_table offset 0) t';
+    end if;
+end;
+$$;
+
 create or replace function rowq_citus.require_own(p_queue_name text)
 returns void
 language plpgsql
@@ -213,6 +231,7 @@ as $$
 -- routine   to_create_queue_1
 -- purpose   Call at_create_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -275,6 +294,7 @@ as $$
 -- routine   to_alter_queue_1
 -- purpose   Call at_alter_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -314,6 +334,7 @@ as $$
 -- routine   to_drop_queue_1
 -- purpose   Call at_drop_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -348,6 +369,7 @@ as $$
 -- routine   to_pause_queue_1
 -- purpose   Call at_pause_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -382,6 +404,7 @@ as $$
 -- routine   to_resume_queue_1
 -- purpose   Call at_resume_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -416,6 +439,7 @@ as $$
 -- routine   to_bind_topic_1
 -- purpose   Call at_bind_topic_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -450,6 +474,7 @@ as $$
 -- routine   to_unbind_topic_1
 -- purpose   Call at_unbind_topic_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -491,6 +516,7 @@ as $$
 -- routine   to_purge_queue_1
 -- purpose   Call at_purge_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.removed
@@ -542,6 +568,7 @@ as $$
 -- routine   to_enqueue_1
 -- purpose   Call at_enqueue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -580,6 +607,7 @@ as $$
 -- routine   to_enqueue_batch_1
 -- purpose   Call at_enqueue_batch_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r."position", r.message_id, r.outcome
@@ -633,6 +661,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -682,6 +711,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -736,6 +766,7 @@ as $$
 -- routine   to_dequeue_fast_1
 -- purpose   Call at_dequeue_fast_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
@@ -773,6 +804,7 @@ as $$
 -- routine   to_listen_1
 -- purpose   Call at_listen_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -807,6 +839,7 @@ as $$
 -- routine   to_unlisten_1
 -- purpose   Call at_unlisten_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -841,6 +874,7 @@ as $$
 -- routine   to_elect_keeper_1
 -- purpose   Call at_elect_keeper_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected
@@ -882,6 +916,7 @@ as $$
 -- routine   to_peek_1
 -- purpose   Call at_peek_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
@@ -924,6 +959,7 @@ as $$
 -- routine   to_complete_1
 -- purpose   Call at_complete_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -967,6 +1003,7 @@ as $$
 -- routine   to_retry_later_1
 -- purpose   Call at_retry_later_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome, r.due_at
@@ -1010,6 +1047,7 @@ as $$
 -- routine   to_fail_now_1
 -- purpose   Call at_fail_now_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1050,6 +1088,7 @@ as $$
 -- routine   to_release_1
 -- purpose   Call at_release_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1091,6 +1130,7 @@ as $$
 -- routine   to_extend_lease_1
 -- purpose   Call at_extend_lease_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
@@ -1131,6 +1171,7 @@ as $$
 -- routine   to_cancel_1
 -- purpose   Call at_cancel_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1178,6 +1219,7 @@ as $$
 -- routine   to_cancel_many_1
 -- purpose   Call at_cancel_many_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.cancelled, r.after_message_id
@@ -1224,6 +1266,7 @@ as $$
 -- routine   to_reset_1
 -- purpose   Call at_reset_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1269,6 +1312,7 @@ as $$
 -- routine   to_discard_dead_1
 -- purpose   Call at_discard_dead_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.removed
@@ -1322,6 +1366,7 @@ as $$
 -- routine   to_create_schedule_1
 -- purpose   Call at_create_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1377,6 +1422,7 @@ as $$
 -- routine   to_alter_schedule_1
 -- purpose   Call at_alter_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1417,6 +1463,7 @@ as $$
 -- routine   to_drop_schedule_1
 -- purpose   Call at_drop_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome
@@ -1451,6 +1498,7 @@ as $$
 -- routine   to_run_schedule_1
 -- purpose   Call at_run_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1499,6 +1547,7 @@ as $$
 -- routine   to_list_schedules_1
 -- purpose   Call at_list_schedules_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
@@ -1556,6 +1605,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1603,6 +1653,7 @@ as $$
 -- routine   to_maintain_1
 -- purpose   Call at_maintain_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
@@ -1652,6 +1703,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1698,6 +1750,7 @@ as $$
 -- routine   to_reap_1
 -- purpose   Call at_reap_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.reaped, r.died
@@ -1732,6 +1785,7 @@ as $$
 -- routine   to_promote_1
 -- purpose   Call at_promote_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.promoted
@@ -1766,6 +1820,7 @@ as $$
 -- routine   to_archive_1
 -- purpose   Call at_archive_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.archived
@@ -1800,6 +1855,7 @@ as $$
 -- routine   to_purge_archive_1
 -- purpose   Call at_purge_archive_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.purged, r.partitions_dropped
@@ -1854,6 +1910,7 @@ as $$
 -- routine   to_queue_stats_1
 -- purpose   Call at_queue_stats_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
@@ -1919,6 +1976,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1983,6 +2041,7 @@ as $$
 -- routine   to_get_message_1
 -- purpose   Call at_get_message_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
@@ -2035,6 +2094,7 @@ as $$
 -- routine   to_find_message_1
 -- purpose   Call at_find_message_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
@@ -2078,6 +2138,7 @@ as $$
 -- routine   to_get_result_1
 -- purpose   Call at_get_result_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
@@ -2118,6 +2179,7 @@ as $$
 -- routine   to_get_history_1
 -- purpose   Call at_get_history_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
@@ -2168,6 +2230,7 @@ as $$
 -- routine   to_list_dead_1
 -- purpose   Call at_list_dead_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
@@ -2219,6 +2282,7 @@ as $$
 -- routine   to_list_claims_1
 -- purpose   Call at_list_claims_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
@@ -2274,6 +2338,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -2337,6 +2402,7 @@ as $$
 -- routine   to_list_delayed_1
 -- purpose   Call at_list_delayed_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
@@ -2373,6 +2439,7 @@ as $$
 -- routine   to_list_topics_1
 -- purpose   Call at_list_topics_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern
@@ -2414,6 +2481,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -2457,6 +2525,7 @@ declare
     v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n

@@ -1326,7 +1326,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_schedules, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ706
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1950,7 +1950,7 @@ as $$
 -- promise   P35
 -- locks     as rowq_node.list_topics, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ706
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
     if current_setting('rowq.here', true) = 'on' then
@@ -1988,7 +1988,7 @@ as $$
 -- promise   none
 -- locks     as rowq_node.health, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ706
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
     if current_setting('rowq.here', true) = 'on' then
