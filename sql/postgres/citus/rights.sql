@@ -118,6 +118,9 @@ begin
                 and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
             where o.pronamespace = to_regnamespace('rowq_node')
               and w.pronamespace = 'rowq'::regnamespace
+              -- Without aside.sql a routine has the rights of when calls were first carried, and
+              -- its wrapper has got others since.
+              and current_setting('rowq.is_behind', true) = 'on'
               and o.proname = any (v_carried)
         )
         select c.change
