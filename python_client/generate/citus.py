@@ -54,7 +54,7 @@ _READS = {"look", "keep house"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
 _CALLER = "    perform rowq_citus.require_caller();\n"
 _ERRORS = {"RQ706", "RQ711"}
-"""What a wrapper may refuse beside its routine: a wrong node, and a call that Citus itself makes."""
+"""What a wrapper refuses beside what its routine does: a wrong node, and a call of Citus itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def _carriers(one: Carried) -> Iterator[str]:
     name, inputs = one.routine.name, _inputs(one.routine)
     carrier = one.carrier("at")
     as_other = ("security definer", _PINNED, _PLANNED)
-    on_node = (_PINNED, "set rowq.here = 'on'")
+    on_node = (_PINNED, "set rowq.here = 'carried'")
     itself = _itself(one, "    ")
     if one.by_name:
         to_node = _query(one, "rowq_citus", carrier, inputs, "        ")
@@ -433,7 +433,7 @@ def _choice(one: Carried) -> str:
     inputs = _inputs(one.routine)
     itself = _itself(one, "        ")
     to_node = _query(one, "rowq_citus", one.carrier("to"), inputs, "        ")
-    is_here = "current_setting('rowq.here', true) = 'on'"
+    is_here = "current_setting('rowq.here', true) in ('on', 'carried')"
     if not one.is_read and one.by_name:
         itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
     elif not one.is_read:

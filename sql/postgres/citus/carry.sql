@@ -97,7 +97,12 @@ as $$
 -- routine   require_own
 -- purpose   Refuse to change, in a session that is answered by its node alone, a queue of another.
 begin
-    if p_queue_name is not null and not rowq_citus.is_here(p_queue_name) then
+    -- A routine that was carried here may add to a queue of this node whose shard was moved: one
+    -- such queue must not fail publish and maintain for all others.
+    if p_queue_name is not null
+        and current_setting('rowq.here', true) = 'on'
+        and not rowq_citus.is_here(p_queue_name)
+    then
         raise exception 'RQ711 invalid_argument: rowq.here is on, and queue % is for another node',
             p_queue_name
             using errcode = 'RQ711', hint = 'Run: reset rowq.here';
@@ -193,7 +198,7 @@ create or replace function rowq_citus.at_create_queue_1(
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_create_queue_1
 -- purpose   create_queue, carried to the node that the queue's name belongs to.
@@ -256,7 +261,7 @@ create or replace function rowq_citus.at_alter_queue_1(
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_alter_queue_1
 -- purpose   alter_queue, carried to the node that the queue's name belongs to.
@@ -312,7 +317,7 @@ create or replace function rowq_citus.at_drop_queue_1(p_queue_name text, p_force
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_drop_queue_1
 -- purpose   drop_queue, carried to the node that the queue's name belongs to.
@@ -347,7 +352,7 @@ create or replace function rowq_citus.at_pause_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_pause_queue_1
 -- purpose   pause_queue, carried to the node that the queue's name belongs to.
@@ -382,7 +387,7 @@ create or replace function rowq_citus.at_resume_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_resume_queue_1
 -- purpose   resume_queue, carried to the node that the queue's name belongs to.
@@ -417,7 +422,7 @@ create or replace function rowq_citus.at_bind_topic_1(p_queue_name text, p_topic
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_bind_topic_1
 -- purpose   bind_topic, carried to the node that the queue's name belongs to.
@@ -452,7 +457,7 @@ create or replace function rowq_citus.at_unbind_topic_1(p_queue_name text, p_top
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_unbind_topic_1
 -- purpose   unbind_topic, carried to the node that the queue's name belongs to.
@@ -489,7 +494,7 @@ create or replace function rowq_citus.at_purge_queue_1(
 returns table (removed bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_purge_queue_1
 -- purpose   purge_queue, carried to the node that the queue's name belongs to.
@@ -534,7 +539,7 @@ create or replace function rowq_citus.at_enqueue_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_enqueue_1
 -- purpose   enqueue, carried to the node that the queue's name belongs to.
@@ -585,7 +590,7 @@ create or replace function rowq_citus.at_enqueue_batch_1(p_queue_name text, p_me
 returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_enqueue_batch_1
 -- purpose   enqueue_batch, carried to the node that the queue's name belongs to.
@@ -625,7 +630,7 @@ create or replace function rowq_citus.on_publish_1(
 returns table (queue_name text, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_publish_1
 -- purpose   publish, carried to the node that a key belongs to.
@@ -684,7 +689,7 @@ create or replace function rowq_citus.on_publish_batch_1(
 returns table ("position" integer, queue_name text, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_publish_batch_1
 -- purpose   publish_batch, carried to the node that a key belongs to.
@@ -734,7 +739,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_dequeue_fast_1
 -- purpose   dequeue_fast, carried to the node that the queue's name belongs to.
@@ -782,7 +787,7 @@ create or replace function rowq_citus.at_listen_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_listen_1
 -- purpose   listen, carried to the node that the queue's name belongs to.
@@ -817,7 +822,7 @@ create or replace function rowq_citus.at_unlisten_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_unlisten_1
 -- purpose   unlisten, carried to the node that the queue's name belongs to.
@@ -852,7 +857,7 @@ create or replace function rowq_citus.at_elect_keeper_1(p_queue_name text)
 returns table (queue_name text, elected boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_elect_keeper_1
 -- purpose   elect_keeper, carried to the node that the queue's name belongs to.
@@ -890,7 +895,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_peek_1
 -- purpose   peek, carried to the node that the queue's name belongs to.
@@ -932,7 +937,7 @@ create or replace function rowq_citus.at_complete_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_complete_1
 -- purpose   complete, carried to the node that the queue's name belongs to.
@@ -975,7 +980,7 @@ create or replace function rowq_citus.at_retry_later_1(
 returns table (message_id bigint, outcome text, due_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_retry_later_1
 -- purpose   retry_later, carried to the node that the queue's name belongs to.
@@ -1020,7 +1025,7 @@ create or replace function rowq_citus.at_fail_now_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_fail_now_1
 -- purpose   fail_now, carried to the node that the queue's name belongs to.
@@ -1062,7 +1067,7 @@ create or replace function rowq_citus.at_release_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_release_1
 -- purpose   release, carried to the node that the queue's name belongs to.
@@ -1103,7 +1108,7 @@ create or replace function rowq_citus.at_extend_lease_1(
 returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_extend_lease_1
 -- purpose   extend_lease, carried to the node that the queue's name belongs to.
@@ -1145,7 +1150,7 @@ create or replace function rowq_citus.at_cancel_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_cancel_1
 -- purpose   cancel, carried to the node that the queue's name belongs to.
@@ -1188,7 +1193,7 @@ create or replace function rowq_citus.at_cancel_many_1(
 returns table (cancelled integer, after_message_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_cancel_many_1
 -- purpose   cancel_many, carried to the node that the queue's name belongs to.
@@ -1238,7 +1243,7 @@ create or replace function rowq_citus.at_reset_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_reset_1
 -- purpose   reset, carried to the node that the queue's name belongs to.
@@ -1284,7 +1289,7 @@ create or replace function rowq_citus.at_discard_dead_1(
 returns table (removed bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_discard_dead_1
 -- purpose   discard_dead, carried to the node that the queue's name belongs to.
@@ -1332,7 +1337,7 @@ create or replace function rowq_citus.at_create_schedule_1(
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_create_schedule_1
 -- purpose   create_schedule, carried to the node that the queue's name belongs to.
@@ -1388,7 +1393,7 @@ create or replace function rowq_citus.at_alter_schedule_1(
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_alter_schedule_1
 -- purpose   alter_schedule, carried to the node that the queue's name belongs to.
@@ -1439,7 +1444,7 @@ create or replace function rowq_citus.at_drop_schedule_1(p_queue_name text, p_sc
 returns table (schedule_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_drop_schedule_1
 -- purpose   drop_schedule, carried to the node that the queue's name belongs to.
@@ -1476,7 +1481,7 @@ create or replace function rowq_citus.at_run_schedule_1(p_queue_name text, p_sch
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_run_schedule_1
 -- purpose   run_schedule, carried to the node that the queue's name belongs to.
@@ -1517,7 +1522,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_schedules_1
 -- purpose   list_schedules, carried to the node that the queue's name belongs to.
@@ -1570,7 +1575,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_schedules_1
 -- purpose   list_schedules, carried to the node that a key belongs to.
@@ -1627,7 +1632,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_maintain_1
 -- purpose   maintain, carried to the node that the queue's name belongs to.
@@ -1672,7 +1677,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_maintain_1
 -- purpose   maintain, carried to the node that a key belongs to.
@@ -1728,7 +1733,7 @@ create or replace function rowq_citus.at_reap_1(p_queue_name text, p_batch_size 
 returns table (reaped integer, died integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_reap_1
 -- purpose   reap, carried to the node that the queue's name belongs to.
@@ -1763,7 +1768,7 @@ create or replace function rowq_citus.at_promote_1(p_queue_name text, p_batch_si
 returns table (promoted integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_promote_1
 -- purpose   promote, carried to the node that the queue's name belongs to.
@@ -1798,7 +1803,7 @@ create or replace function rowq_citus.at_archive_1(p_queue_name text, p_batch_si
 returns table (archived integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_archive_1
 -- purpose   archive, carried to the node that the queue's name belongs to.
@@ -1833,7 +1838,7 @@ create or replace function rowq_citus.at_purge_archive_1(p_queue_name text, p_ba
 returns table (purged integer, partitions_dropped integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_purge_archive_1
 -- purpose   purge_archive, carried to the node that the queue's name belongs to.
@@ -1876,7 +1881,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_queue_stats_1
 -- purpose   queue_stats, carried to the node that the queue's name belongs to.
@@ -1937,7 +1942,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_queue_stats_1
 -- purpose   queue_stats, carried to the node that a key belongs to.
@@ -2010,7 +2015,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_message_1
 -- purpose   get_message, carried to the node that the queue's name belongs to.
@@ -2063,7 +2068,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_find_message_1
 -- purpose   find_message, carried to the node that the queue's name belongs to.
@@ -2113,7 +2118,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_result_1
 -- purpose   get_result, carried to the node that the queue's name belongs to.
@@ -2154,7 +2159,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_history_1
 -- purpose   get_history, carried to the node that the queue's name belongs to.
@@ -2198,7 +2203,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_dead_1
 -- purpose   list_dead, carried to the node that the queue's name belongs to.
@@ -2251,7 +2256,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_claims_1
 -- purpose   list_claims, carried to the node that the queue's name belongs to.
@@ -2302,7 +2307,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_claims_1
 -- purpose   list_claims, carried to the node that a key belongs to.
@@ -2371,7 +2376,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_delayed_1
 -- purpose   list_delayed, carried to the node that the queue's name belongs to.
@@ -2417,7 +2422,7 @@ create or replace function rowq_citus.at_list_topics_1(p_queue_name text)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_topics_1
 -- purpose   list_topics, carried to the node that the queue's name belongs to.
@@ -2454,7 +2459,7 @@ create or replace function rowq_citus.on_list_topics_1(
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_topics_1
 -- purpose   list_topics, carried to the node that a key belongs to.
@@ -2498,7 +2503,7 @@ create or replace function rowq_citus.on_health_1(p_node_key text, p_node_groups
 returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_health_1
 -- purpose   health, carried to the node that a key belongs to.
