@@ -42,7 +42,7 @@ _BY_ITSELF = "set citus.enable_ddl_propagation to off"
 
 _NOW = "select pg_catalog.clock_timestamp()"
 # A call that began with a wrapper of the release before may still be about to use its carrier, also
-# one of a background worker, such as pg_cron's. Citus' daemon and autovacuum call nothing of rowq's.
+# one of a background worker, such as pg_cron's. Citus' daemon and autovacuum call nothing of ours.
 _UNDER_WAY = """
     select count(*)
     from pg_catalog.pg_stat_activity a
