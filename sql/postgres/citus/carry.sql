@@ -6,10 +6,10 @@ set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- Between nodes calls run as rowq_citus, so that rowq_owner need not log in anywhere. It may do what
--- rowq's routines do: let it log in from the other nodes alone. It owns what runs with its rights,
--- and nothing else: a caller may come to act as it, and to change what it owns (README.md). So all
--- that begins with to_ or each_ names types and functions by their schema.
+-- Between nodes calls run as rowq_citus, so that rowq_owner need not log in anywhere. It may do
+-- what rowq's routines do: let it log in from the other nodes alone. It owns what runs with its
+-- rights, and nothing else: a caller may come to act as it, and to change what it owns (README.md).
+-- So all that begins with to_ or each_ names types and functions by their schema.
 do $$
 begin
     if to_regrole('rowq_citus') is null then

@@ -5,8 +5,9 @@ set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
 -- A carrier that runs with the rights of rowq_citus is its own, and only rowq's owner may call it;
--- the others are the owner's, so that who acts as rowq_citus cannot change them. A wrapper has the owner, the rights and the comment of its routine. Callers keep
--- their rights on the routine, but none on its schema, which rowq_citus and the owner may use.
+-- the others are the owner's, so that who acts as rowq_citus cannot change them. A wrapper has the
+-- owner, the rights and the comment of its routine. Callers keep their rights on the routine, but
+-- none on its schema, which rowq_citus and the owner may use.
 do $$
 declare
     v_carried  constant text[] := array[
