@@ -32,6 +32,8 @@ _LONGEST = 100
 _QUEUE = "queue_name"
 _KEYWORDS = {"position"}
 """Columns that PostgreSQL takes for names only between quotation marks."""
+_KEPT_SPACE = "\N{NO-BREAK SPACE}"
+"""A space between quotation marks, where no line may end."""
 _PINNED = "set search_path = pg_catalog, pg_temp"
 _PLANNED = "set plan_cache_mode = force_custom_plan"
 """Citus carries a call by the value of its argument, which a generic plan does not have."""
@@ -39,8 +41,10 @@ _AWAY = {
     "warning": "raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;",
     "unreachable_node": (
         "return query\n"
-        "                select 'unreachable_node', null::text, 'critical', 1::double precision,\n"
-        "                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
+        "                select 'unreachable_node', null::pg_catalog.text, 'critical',"
+        " 1::double precision,\n"
+        "                       pg_catalog.concat(\n"
+        "                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
     ),
 }
 """What is said of a node that is away: not Citus' text, which has the account and the address."""
@@ -48,7 +52,9 @@ _IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
 """It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
 _READS = {"look", "keep house"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
-_WRONG_NODE = "RQ706"
+_CALLER = "    perform rowq_citus.require_caller();\n"
+_ERRORS = {"RQ706", "RQ711"}
+"""What a wrapper refuses beside what its routine does: a wrong node, and a call of Citus itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +291,7 @@ def _carriers(one: Carried) -> Iterator[str]:
     name, inputs = one.routine.name, _inputs(one.routine)
     carrier = one.carrier("at")
     as_other = ("security definer", _PINNED, _PLANNED)
-    on_node = (_PINNED, "set rowq.here = 'on'")
+    on_node = (_PINNED, "set rowq.here = 'carried'")
     itself = _itself(one, "    ")
     if one.by_name:
         to_node = _query(one, "rowq_citus", carrier, inputs, "        ")
@@ -298,7 +304,7 @@ def _carriers(one: Carried) -> Iterator[str]:
         yield _helper(
             one, "to", f"Call {carrier} as who may connect to the nodes; never with a null name.",
             as_other, (),
-            f"begin\n    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
+            f"begin\n{_CALLER}    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
         )  # fmt: skip
     if one.by_node is not None:
         yield _helper(
@@ -333,7 +339,7 @@ def _query(
         initial_indent=indent,
         subsequent_indent=f"{indent}       ",
     )
-    lines = [f"{indent}return query", *select]
+    lines = [f"{indent}return query", *(line.replace(_KEPT_SPACE, " ") for line in select)]
     clauses = [f"{indent}{clause}" for clause in more]
     end = " r" if clauses else " r;"
     lines += [_listed(f"from {schema}.{called}", inputs, end, indent), *clauses]
@@ -354,7 +360,11 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     indent = "            " if away else "        "
     inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
-    said = {says_node: f"concat(v_node_name, ': ', r.{says_node})"} if says_node else None
+    said = (
+        {says_node: f"pg_catalog.concat(v_node_name, ':{_KEPT_SPACE}', r.{says_node})"}
+        if says_node
+        else None
+    )
     inner = _query(one, "rowq_citus", one.carrier("on"), inputs, indent, said)
     if away:
         states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
@@ -367,7 +377,8 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
         )
     return (
         "#variable_conflict use_column\n"
-        "declare\n    v_node_key  text;\n    v_node_name text;\n    v_groups    integer[];\nbegin\n"
+        "declare\n    v_node_key  pg_catalog.text;\n    v_node_name pg_catalog.text;\n"
+        f"    v_groups    integer[];\nbegin\n{_CALLER}"
         "    for v_node_key, v_node_name, v_groups in\n"
         "        select n.node_key, n.node_name, n.node_groups\n"
         "        from rowq_citus.nodes() n\n"
@@ -411,7 +422,7 @@ def _header(one: Carried) -> str:
         "promise": " ".join(one.promises) or "none",
         "locks": f"as rowq_node.{routine.name}, on the node that does it",
         "commits": "never; the caller owns the transaction",
-        "errors": " ".join(sorted([*routine.errors, _WRONG_NODE])),
+        "errors": " ".join(sorted({*routine.errors, *_ERRORS})),
         "differs": where,
     }
     return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())
@@ -422,7 +433,7 @@ def _choice(one: Carried) -> str:
     inputs = _inputs(one.routine)
     itself = _itself(one, "        ")
     to_node = _query(one, "rowq_citus", one.carrier("to"), inputs, "        ")
-    is_here = "current_setting('rowq.here', true) = 'on'"
+    is_here = "current_setting('rowq.here', true) in ('on', 'carried')"
     if not one.is_read and one.by_name:
         itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
     elif not one.is_read:

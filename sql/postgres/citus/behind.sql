@@ -8,6 +8,9 @@ set local client_min_messages = warning;
 
 create schema rowq_node;
 
+-- Routines have the rights of now, and rights.sql gives them to wrappers.
+set local rowq.is_behind = 'on';
+
 comment on schema rowq_node is 'rowq message queue: routines that answer for this node';
 
 -- moves: generated from contract.toml by make generate

@@ -6,9 +6,10 @@ set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- Between nodes calls run as rowq_citus, which owns no table and no routine of rowq's, so that
--- rowq_owner need not log in anywhere. It may do what rowq's routines do: let it log in from the
--- other nodes alone.
+-- Between nodes calls run as rowq_citus, so that rowq_owner need not log in anywhere. It may do
+-- what rowq's routines do: let it log in from the other nodes alone. It owns what runs with its
+-- rights, and nothing else: a caller may come to act as it, and to change what it owns (README.md).
+-- So all that begins with to_ or each_ names types and functions by their schema.
 do $$
 begin
     if to_regrole('rowq_citus') is null then
@@ -70,16 +71,38 @@ begin
 end;
 $$;
 
+create or replace function rowq_citus.require_caller()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   require_caller
+-- purpose   Refuse a call that Citus makes on a node for a query over a table of its own.
+begin
+    -- Each of its sessions there commits by itself: what one has done would stay when another one
+    -- fails, and it carries no call further.
+    if current_setting('application_name') like 'citus\_internal gpid=%' then
+        raise exception 'RQ711 invalid_argument: Citus makes this call on the nodes of a table'
+            using errcode = 'RQ711', hint = 'Have it bring the rows to your session first: select '
+                '... from (select ... from your_table offset 0) t';
+    end if;
+end;
+$$;
+
 create or replace function rowq_citus.require_own(p_queue_name text)
 returns void
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   require_own
 -- purpose   Refuse to change, in a session that is answered by its node alone, a queue of another.
 begin
-    if p_queue_name is not null and not rowq_citus.is_here(p_queue_name) then
+    -- A routine that was carried here may add to a queue of this node whose shard was moved: one
+    -- such queue must not fail publish and maintain for all others.
+    if p_queue_name is not null
+        and current_setting('rowq.here', true) = 'on'
+        and not rowq_citus.is_here(p_queue_name)
+    then
         raise exception 'RQ711 invalid_argument: rowq.here is on, and queue % is for another node',
             p_queue_name
             using errcode = 'RQ711', hint = 'Run: reset rowq.here';
@@ -175,7 +198,7 @@ create or replace function rowq_citus.at_create_queue_1(
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_create_queue_1
 -- purpose   create_queue, carried to the node that the queue's name belongs to.
@@ -213,6 +236,7 @@ as $$
 -- routine   to_create_queue_1
 -- purpose   Call at_create_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -237,7 +261,7 @@ create or replace function rowq_citus.at_alter_queue_1(
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_alter_queue_1
 -- purpose   alter_queue, carried to the node that the queue's name belongs to.
@@ -275,6 +299,7 @@ as $$
 -- routine   to_alter_queue_1
 -- purpose   Call at_alter_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -292,7 +317,7 @@ create or replace function rowq_citus.at_drop_queue_1(p_queue_name text, p_force
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_drop_queue_1
 -- purpose   drop_queue, carried to the node that the queue's name belongs to.
@@ -314,6 +339,7 @@ as $$
 -- routine   to_drop_queue_1
 -- purpose   Call at_drop_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -326,7 +352,7 @@ create or replace function rowq_citus.at_pause_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_pause_queue_1
 -- purpose   pause_queue, carried to the node that the queue's name belongs to.
@@ -348,6 +374,7 @@ as $$
 -- routine   to_pause_queue_1
 -- purpose   Call at_pause_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -360,7 +387,7 @@ create or replace function rowq_citus.at_resume_queue_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_resume_queue_1
 -- purpose   resume_queue, carried to the node that the queue's name belongs to.
@@ -382,6 +409,7 @@ as $$
 -- routine   to_resume_queue_1
 -- purpose   Call at_resume_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -394,7 +422,7 @@ create or replace function rowq_citus.at_bind_topic_1(p_queue_name text, p_topic
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_bind_topic_1
 -- purpose   bind_topic, carried to the node that the queue's name belongs to.
@@ -416,6 +444,7 @@ as $$
 -- routine   to_bind_topic_1
 -- purpose   Call at_bind_topic_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -428,7 +457,7 @@ create or replace function rowq_citus.at_unbind_topic_1(p_queue_name text, p_top
 returns table (queue_name text, topic_pattern text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_unbind_topic_1
 -- purpose   unbind_topic, carried to the node that the queue's name belongs to.
@@ -450,6 +479,7 @@ as $$
 -- routine   to_unbind_topic_1
 -- purpose   Call at_unbind_topic_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -464,7 +494,7 @@ create or replace function rowq_citus.at_purge_queue_1(
 returns table (removed bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_purge_queue_1
 -- purpose   purge_queue, carried to the node that the queue's name belongs to.
@@ -491,6 +521,7 @@ as $$
 -- routine   to_purge_queue_1
 -- purpose   Call at_purge_queue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.removed
@@ -508,7 +539,7 @@ create or replace function rowq_citus.at_enqueue_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_enqueue_1
 -- purpose   enqueue, carried to the node that the queue's name belongs to.
@@ -542,6 +573,7 @@ as $$
 -- routine   to_enqueue_1
 -- purpose   Call at_enqueue_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -558,7 +590,7 @@ create or replace function rowq_citus.at_enqueue_batch_1(p_queue_name text, p_me
 returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_enqueue_batch_1
 -- purpose   enqueue_batch, carried to the node that the queue's name belongs to.
@@ -580,6 +612,7 @@ as $$
 -- routine   to_enqueue_batch_1
 -- purpose   Call at_enqueue_batch_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r."position", r.message_id, r.outcome
@@ -597,7 +630,7 @@ create or replace function rowq_citus.on_publish_1(
 returns table (queue_name text, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_publish_1
 -- purpose   publish, carried to the node that a key belongs to.
@@ -629,10 +662,11 @@ as $$
 -- purpose   Call on_publish_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -655,7 +689,7 @@ create or replace function rowq_citus.on_publish_batch_1(
 returns table ("position" integer, queue_name text, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_publish_batch_1
 -- purpose   publish_batch, carried to the node that a key belongs to.
@@ -678,10 +712,11 @@ as $$
 -- purpose   Call on_publish_batch_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -704,7 +739,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_dequeue_fast_1
 -- purpose   dequeue_fast, carried to the node that the queue's name belongs to.
@@ -736,6 +771,7 @@ as $$
 -- routine   to_dequeue_fast_1
 -- purpose   Call at_dequeue_fast_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
@@ -751,7 +787,7 @@ create or replace function rowq_citus.at_listen_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_listen_1
 -- purpose   listen, carried to the node that the queue's name belongs to.
@@ -773,6 +809,7 @@ as $$
 -- routine   to_listen_1
 -- purpose   Call at_listen_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -785,7 +822,7 @@ create or replace function rowq_citus.at_unlisten_1(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_unlisten_1
 -- purpose   unlisten, carried to the node that the queue's name belongs to.
@@ -807,6 +844,7 @@ as $$
 -- routine   to_unlisten_1
 -- purpose   Call at_unlisten_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.outcome
@@ -819,7 +857,7 @@ create or replace function rowq_citus.at_elect_keeper_1(p_queue_name text)
 returns table (queue_name text, elected boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_elect_keeper_1
 -- purpose   elect_keeper, carried to the node that the queue's name belongs to.
@@ -841,6 +879,7 @@ as $$
 -- routine   to_elect_keeper_1
 -- purpose   Call at_elect_keeper_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected
@@ -856,7 +895,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_peek_1
 -- purpose   peek, carried to the node that the queue's name belongs to.
@@ -882,6 +921,7 @@ as $$
 -- routine   to_peek_1
 -- purpose   Call at_peek_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
@@ -897,7 +937,7 @@ create or replace function rowq_citus.at_complete_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_complete_1
 -- purpose   complete, carried to the node that the queue's name belongs to.
@@ -924,6 +964,7 @@ as $$
 -- routine   to_complete_1
 -- purpose   Call at_complete_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -939,7 +980,7 @@ create or replace function rowq_citus.at_retry_later_1(
 returns table (message_id bigint, outcome text, due_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_retry_later_1
 -- purpose   retry_later, carried to the node that the queue's name belongs to.
@@ -967,6 +1008,7 @@ as $$
 -- routine   to_retry_later_1
 -- purpose   Call at_retry_later_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome, r.due_at
@@ -983,7 +1025,7 @@ create or replace function rowq_citus.at_fail_now_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_fail_now_1
 -- purpose   fail_now, carried to the node that the queue's name belongs to.
@@ -1010,6 +1052,7 @@ as $$
 -- routine   to_fail_now_1
 -- purpose   Call at_fail_now_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1024,7 +1067,7 @@ create or replace function rowq_citus.at_release_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_release_1
 -- purpose   release, carried to the node that the queue's name belongs to.
@@ -1050,6 +1093,7 @@ as $$
 -- routine   to_release_1
 -- purpose   Call at_release_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1064,7 +1108,7 @@ create or replace function rowq_citus.at_extend_lease_1(
 returns table (claim_id bigint, lease_until timestamp with time zone, cancel_ids bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_extend_lease_1
 -- purpose   extend_lease, carried to the node that the queue's name belongs to.
@@ -1091,6 +1135,7 @@ as $$
 -- routine   to_extend_lease_1
 -- purpose   Call at_extend_lease_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
@@ -1105,7 +1150,7 @@ create or replace function rowq_citus.at_cancel_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_cancel_1
 -- purpose   cancel, carried to the node that the queue's name belongs to.
@@ -1132,6 +1177,7 @@ as $$
 -- routine   to_cancel_1
 -- purpose   Call at_cancel_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1148,7 +1194,7 @@ create or replace function rowq_citus.at_cancel_many_1(
 returns table (cancelled integer, after_message_id bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_cancel_many_1
 -- purpose   cancel_many, carried to the node that the queue's name belongs to.
@@ -1179,6 +1225,7 @@ as $$
 -- routine   to_cancel_many_1
 -- purpose   Call at_cancel_many_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.cancelled, r.after_message_id
@@ -1197,7 +1244,7 @@ create or replace function rowq_citus.at_reset_1(
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_reset_1
 -- purpose   reset, carried to the node that the queue's name belongs to.
@@ -1225,6 +1272,7 @@ as $$
 -- routine   to_reset_1
 -- purpose   Call at_reset_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1242,7 +1290,7 @@ create or replace function rowq_citus.at_discard_dead_1(
 returns table (removed bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_discard_dead_1
 -- purpose   discard_dead, carried to the node that the queue's name belongs to.
@@ -1270,6 +1318,7 @@ as $$
 -- routine   to_discard_dead_1
 -- purpose   Call at_discard_dead_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.removed
@@ -1289,7 +1338,7 @@ create or replace function rowq_citus.at_create_schedule_1(
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_create_schedule_1
 -- purpose   create_schedule, carried to the node that the queue's name belongs to.
@@ -1323,6 +1372,7 @@ as $$
 -- routine   to_create_schedule_1
 -- purpose   Call at_create_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1344,7 +1394,7 @@ create or replace function rowq_citus.at_alter_schedule_1(
 returns table (schedule_name text, outcome text, next_run_at timestamp with time zone)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_alter_schedule_1
 -- purpose   alter_schedule, carried to the node that the queue's name belongs to.
@@ -1378,6 +1428,7 @@ as $$
 -- routine   to_alter_schedule_1
 -- purpose   Call at_alter_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1394,7 +1445,7 @@ create or replace function rowq_citus.at_drop_schedule_1(p_queue_name text, p_sc
 returns table (schedule_name text, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_drop_schedule_1
 -- purpose   drop_schedule, carried to the node that the queue's name belongs to.
@@ -1418,6 +1469,7 @@ as $$
 -- routine   to_drop_schedule_1
 -- purpose   Call at_drop_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.schedule_name, r.outcome
@@ -1430,7 +1482,7 @@ create or replace function rowq_citus.at_run_schedule_1(p_queue_name text, p_sch
 returns table (message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_run_schedule_1
 -- purpose   run_schedule, carried to the node that the queue's name belongs to.
@@ -1452,6 +1504,7 @@ as $$
 -- routine   to_run_schedule_1
 -- purpose   Call at_run_schedule_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.outcome
@@ -1470,7 +1523,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_schedules_1
 -- purpose   list_schedules, carried to the node that the queue's name belongs to.
@@ -1500,6 +1553,7 @@ as $$
 -- routine   to_list_schedules_1
 -- purpose   Call at_list_schedules_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
@@ -1522,7 +1576,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_schedules_1
 -- purpose   list_schedules, carried to the node that a key belongs to.
@@ -1553,10 +1607,11 @@ as $$
 -- purpose   Call on_list_schedules_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1578,7 +1633,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_maintain_1
 -- purpose   maintain, carried to the node that the queue's name belongs to.
@@ -1604,6 +1659,7 @@ as $$
 -- routine   to_maintain_1
 -- purpose   Call at_maintain_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
@@ -1622,7 +1678,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_maintain_1
 -- purpose   maintain, carried to the node that a key belongs to.
@@ -1649,10 +1705,11 @@ as $$
 -- purpose   Call on_maintain_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1677,7 +1734,7 @@ create or replace function rowq_citus.at_reap_1(p_queue_name text, p_batch_size 
 returns table (reaped integer, died integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_reap_1
 -- purpose   reap, carried to the node that the queue's name belongs to.
@@ -1699,6 +1756,7 @@ as $$
 -- routine   to_reap_1
 -- purpose   Call at_reap_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.reaped, r.died
@@ -1711,7 +1769,7 @@ create or replace function rowq_citus.at_promote_1(p_queue_name text, p_batch_si
 returns table (promoted integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_promote_1
 -- purpose   promote, carried to the node that the queue's name belongs to.
@@ -1733,6 +1791,7 @@ as $$
 -- routine   to_promote_1
 -- purpose   Call at_promote_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.promoted
@@ -1745,7 +1804,7 @@ create or replace function rowq_citus.at_archive_1(p_queue_name text, p_batch_si
 returns table (archived integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_archive_1
 -- purpose   archive, carried to the node that the queue's name belongs to.
@@ -1767,6 +1826,7 @@ as $$
 -- routine   to_archive_1
 -- purpose   Call at_archive_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.archived
@@ -1779,7 +1839,7 @@ create or replace function rowq_citus.at_purge_archive_1(p_queue_name text, p_ba
 returns table (purged integer, partitions_dropped integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_purge_archive_1
 -- purpose   purge_archive, carried to the node that the queue's name belongs to.
@@ -1801,6 +1861,7 @@ as $$
 -- routine   to_purge_archive_1
 -- purpose   Call at_purge_archive_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.purged, r.partitions_dropped
@@ -1821,7 +1882,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_queue_stats_1
 -- purpose   queue_stats, carried to the node that the queue's name belongs to.
@@ -1855,6 +1916,7 @@ as $$
 -- routine   to_queue_stats_1
 -- purpose   Call at_queue_stats_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
@@ -1881,7 +1943,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_queue_stats_1
 -- purpose   queue_stats, carried to the node that a key belongs to.
@@ -1916,10 +1978,11 @@ as $$
 -- purpose   Call on_queue_stats_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -1953,7 +2016,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_message_1
 -- purpose   get_message, carried to the node that the queue's name belongs to.
@@ -1984,6 +2047,7 @@ as $$
 -- routine   to_get_message_1
 -- purpose   Call at_get_message_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
@@ -2005,7 +2069,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_find_message_1
 -- purpose   find_message, carried to the node that the queue's name belongs to.
@@ -2036,6 +2100,7 @@ as $$
 -- routine   to_find_message_1
 -- purpose   Call at_find_message_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
@@ -2054,7 +2119,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_result_1
 -- purpose   get_result, carried to the node that the queue's name belongs to.
@@ -2079,6 +2144,7 @@ as $$
 -- routine   to_get_result_1
 -- purpose   Call at_get_result_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
@@ -2094,7 +2160,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_get_history_1
 -- purpose   get_history, carried to the node that the queue's name belongs to.
@@ -2119,6 +2185,7 @@ as $$
 -- routine   to_get_history_1
 -- purpose   Call at_get_history_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
@@ -2137,7 +2204,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_dead_1
 -- purpose   list_dead, carried to the node that the queue's name belongs to.
@@ -2169,6 +2236,7 @@ as $$
 -- routine   to_list_dead_1
 -- purpose   Call at_list_dead_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
@@ -2189,7 +2257,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_claims_1
 -- purpose   list_claims, carried to the node that the queue's name belongs to.
@@ -2220,6 +2288,7 @@ as $$
 -- routine   to_list_claims_1
 -- purpose   Call at_list_claims_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
@@ -2239,7 +2308,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_claims_1
 -- purpose   list_claims, carried to the node that a key belongs to.
@@ -2271,10 +2340,11 @@ as $$
 -- purpose   Call on_list_claims_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -2307,7 +2377,7 @@ returns table (
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_delayed_1
 -- purpose   list_delayed, carried to the node that the queue's name belongs to.
@@ -2338,6 +2408,7 @@ as $$
 -- routine   to_list_delayed_1
 -- purpose   Call at_list_delayed_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
@@ -2352,7 +2423,7 @@ create or replace function rowq_citus.at_list_topics_1(p_queue_name text)
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   at_list_topics_1
 -- purpose   list_topics, carried to the node that the queue's name belongs to.
@@ -2374,6 +2445,7 @@ as $$
 -- routine   to_list_topics_1
 -- purpose   Call at_list_topics_1 as who may connect to the nodes; never with a null name.
 begin
+    perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
         select r.queue_name, r.topic_pattern
@@ -2388,7 +2460,7 @@ create or replace function rowq_citus.on_list_topics_1(
 returns table (queue_name text, topic_pattern text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_list_topics_1
 -- purpose   list_topics, carried to the node that a key belongs to.
@@ -2411,10 +2483,11 @@ as $$
 -- purpose   Call on_list_topics_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -2431,7 +2504,7 @@ create or replace function rowq_citus.on_health_1(p_node_key text, p_node_groups
 returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set rowq.here = 'on'
+set rowq.here = 'carried'
 as $$
 -- routine   on_health_1
 -- purpose   health, carried to the node that a key belongs to.
@@ -2454,10 +2527,11 @@ as $$
 -- purpose   Call on_health_1 for every node, as who may connect to it.
 #variable_conflict use_column
 declare
-    v_node_key  text;
-    v_node_name text;
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
     v_groups    integer[];
 begin
+    perform rowq_citus.require_caller();
     for v_node_key, v_node_name, v_groups in
         select n.node_key, n.node_name, n.node_groups
         from rowq_citus.nodes() n
@@ -2465,16 +2539,17 @@ begin
     loop
         begin
             return query
-            select r.check_name, r.queue_name, r.status, r.value, concat(v_node_name, ': ',
-                   r.detail)
+            select r.check_name, r.queue_name, r.status, r.value, pg_catalog.concat(v_node_name,
+                   ': ', r.detail)
             from rowq_citus.on_health_1(v_node_key, v_groups) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
             then
                 return query
-                select 'unreachable_node', null::text, 'critical', 1::double precision,
-                       concat(v_node_name, ': does not answer, SQLSTATE ', sqlstate);
+                select 'unreachable_node', null::pg_catalog.text, 'critical', 1::double precision,
+                       pg_catalog.concat(
+                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);
         end;
     end loop;
 end;

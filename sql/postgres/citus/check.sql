@@ -60,9 +60,10 @@ begin
               when 'rowq_node' then p.proowner = v_owner and p.proname = any (v_carried)
               -- Nobody but a superuser can have made what belongs to a role that may create in no
               -- schema, and shards of the table are in its schema, too.
-              else p.proowner = to_regrole('rowq_citus') or c.relname ~ '^route(_[0-9]+)?$' and (
-                  select r.rolsuper from pg_roles r where r.oid = c.relowner
-              )
+              else p.proowner in (to_regrole('rowq_citus'), v_owner)
+                  or c.relname ~ '^route(_[0-9]+)?$' and (
+                      select r.rolsuper from pg_roles r where r.oid = c.relowner
+                  )
           end, false)
     limit 1;
     if found then

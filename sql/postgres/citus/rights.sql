@@ -4,9 +4,10 @@ set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
 
--- A carrier is rowq_citus's, and only rowq's owner may call it, if it runs with the rights of
--- rowq_citus. A wrapper has the owner, the rights and the comment of its routine. Callers keep
--- their rights on the routine, but none on its schema, which rowq_citus and the owner may use.
+-- A carrier that runs with the rights of rowq_citus is its own, and only rowq's owner may call it;
+-- the others are the owner's, so that who acts as rowq_citus cannot change them. A wrapper has the
+-- owner, the rights and the comment of its routine. Callers keep their rights on the routine, but
+-- none on its schema, which rowq_citus and the owner may use.
 do $$
 declare
     v_carried  constant text[] := array[
@@ -23,31 +24,31 @@ declare
     ];
     v_carriers constant text[] := array[
         -- carriers: generated from contract.toml by make generate
-        'groups', 'is_here', 'nodes', 'require_arrival', 'require_node', 'require_own',
-        'at_create_queue_1', 'to_create_queue_1', 'at_alter_queue_1', 'to_alter_queue_1',
-        'at_drop_queue_1', 'to_drop_queue_1', 'at_pause_queue_1', 'to_pause_queue_1',
-        'at_resume_queue_1', 'to_resume_queue_1', 'at_bind_topic_1', 'to_bind_topic_1',
-        'at_unbind_topic_1', 'to_unbind_topic_1', 'at_purge_queue_1', 'to_purge_queue_1',
-        'at_enqueue_1', 'to_enqueue_1', 'at_enqueue_batch_1', 'to_enqueue_batch_1', 'on_publish_1',
-        'each_publish_1', 'on_publish_batch_1', 'each_publish_batch_1', 'at_dequeue_fast_1',
-        'to_dequeue_fast_1', 'at_listen_1', 'to_listen_1', 'at_unlisten_1', 'to_unlisten_1',
-        'at_elect_keeper_1', 'to_elect_keeper_1', 'at_peek_1', 'to_peek_1', 'at_complete_1',
-        'to_complete_1', 'at_retry_later_1', 'to_retry_later_1', 'at_fail_now_1', 'to_fail_now_1',
-        'at_release_1', 'to_release_1', 'at_extend_lease_1', 'to_extend_lease_1', 'at_cancel_1',
-        'to_cancel_1', 'at_cancel_many_1', 'to_cancel_many_1', 'at_reset_1', 'to_reset_1',
-        'at_discard_dead_1', 'to_discard_dead_1', 'at_create_schedule_1', 'to_create_schedule_1',
-        'at_alter_schedule_1', 'to_alter_schedule_1', 'at_drop_schedule_1', 'to_drop_schedule_1',
-        'at_run_schedule_1', 'to_run_schedule_1', 'at_list_schedules_1', 'to_list_schedules_1',
-        'on_list_schedules_1', 'each_list_schedules_1', 'at_maintain_1', 'to_maintain_1',
-        'on_maintain_1', 'each_maintain_1', 'at_reap_1', 'to_reap_1', 'at_promote_1',
-        'to_promote_1', 'at_archive_1', 'to_archive_1', 'at_purge_archive_1', 'to_purge_archive_1',
-        'at_queue_stats_1', 'to_queue_stats_1', 'on_queue_stats_1', 'each_queue_stats_1',
-        'at_get_message_1', 'to_get_message_1', 'at_find_message_1', 'to_find_message_1',
-        'at_get_result_1', 'to_get_result_1', 'at_get_history_1', 'to_get_history_1',
-        'at_list_dead_1', 'to_list_dead_1', 'at_list_claims_1', 'to_list_claims_1',
-        'on_list_claims_1', 'each_list_claims_1', 'at_list_delayed_1', 'to_list_delayed_1',
-        'at_list_topics_1', 'to_list_topics_1', 'on_list_topics_1', 'each_list_topics_1',
-        'on_health_1', 'each_health_1'
+        'groups', 'is_here', 'nodes', 'require_arrival', 'require_caller', 'require_node',
+        'require_own', 'at_create_queue_1', 'to_create_queue_1', 'at_alter_queue_1',
+        'to_alter_queue_1', 'at_drop_queue_1', 'to_drop_queue_1', 'at_pause_queue_1',
+        'to_pause_queue_1', 'at_resume_queue_1', 'to_resume_queue_1', 'at_bind_topic_1',
+        'to_bind_topic_1', 'at_unbind_topic_1', 'to_unbind_topic_1', 'at_purge_queue_1',
+        'to_purge_queue_1', 'at_enqueue_1', 'to_enqueue_1', 'at_enqueue_batch_1',
+        'to_enqueue_batch_1', 'on_publish_1', 'each_publish_1', 'on_publish_batch_1',
+        'each_publish_batch_1', 'at_dequeue_fast_1', 'to_dequeue_fast_1', 'at_listen_1',
+        'to_listen_1', 'at_unlisten_1', 'to_unlisten_1', 'at_elect_keeper_1', 'to_elect_keeper_1',
+        'at_peek_1', 'to_peek_1', 'at_complete_1', 'to_complete_1', 'at_retry_later_1',
+        'to_retry_later_1', 'at_fail_now_1', 'to_fail_now_1', 'at_release_1', 'to_release_1',
+        'at_extend_lease_1', 'to_extend_lease_1', 'at_cancel_1', 'to_cancel_1', 'at_cancel_many_1',
+        'to_cancel_many_1', 'at_reset_1', 'to_reset_1', 'at_discard_dead_1', 'to_discard_dead_1',
+        'at_create_schedule_1', 'to_create_schedule_1', 'at_alter_schedule_1',
+        'to_alter_schedule_1', 'at_drop_schedule_1', 'to_drop_schedule_1', 'at_run_schedule_1',
+        'to_run_schedule_1', 'at_list_schedules_1', 'to_list_schedules_1', 'on_list_schedules_1',
+        'each_list_schedules_1', 'at_maintain_1', 'to_maintain_1', 'on_maintain_1',
+        'each_maintain_1', 'at_reap_1', 'to_reap_1', 'at_promote_1', 'to_promote_1', 'at_archive_1',
+        'to_archive_1', 'at_purge_archive_1', 'to_purge_archive_1', 'at_queue_stats_1',
+        'to_queue_stats_1', 'on_queue_stats_1', 'each_queue_stats_1', 'at_get_message_1',
+        'to_get_message_1', 'at_find_message_1', 'to_find_message_1', 'at_get_result_1',
+        'to_get_result_1', 'at_get_history_1', 'to_get_history_1', 'at_list_dead_1',
+        'to_list_dead_1', 'at_list_claims_1', 'to_list_claims_1', 'on_list_claims_1',
+        'each_list_claims_1', 'at_list_delayed_1', 'to_list_delayed_1', 'at_list_topics_1',
+        'to_list_topics_1', 'on_list_topics_1', 'each_list_topics_1', 'on_health_1', 'each_health_1'
         -- end of carriers
     ];
     v_owner    constant text := (
@@ -81,7 +82,7 @@ begin
                 coalesce(c.relacl, acldefault('r', c.relowner)),
                 null,
                 'select',
-                null,
+                'select',
                 null
             from pg_class c
             where c.oid = to_regclass('rowq_citus.route')
@@ -89,11 +90,11 @@ begin
             select
                 'function',
                 p.oid::regprocedure::text,
-                'rowq_citus',
+                case when p.prosecdef then 'rowq_citus' else v_owner end,
                 p.proowner,
                 coalesce(p.proacl, acldefault('f', p.proowner)),
                 null,
-                null,
+                case when not p.prosecdef then 'execute' end,
                 case when p.prosecdef then 'execute' end,
                 null
             from pg_proc p
@@ -118,6 +119,9 @@ begin
                 and w.prosrc ~ format('rowq_citus\.(to|each)_%s_[0-9]+\(', w.proname)
             where o.pronamespace = to_regnamespace('rowq_node')
               and w.pronamespace = 'rowq'::regnamespace
+              -- Without aside.sql a routine has the rights of when calls were first carried, and
+              -- its wrapper has got others since.
+              and current_setting('rowq.is_behind', true) = 'on'
               and o.proname = any (v_carried)
         )
         select c.change

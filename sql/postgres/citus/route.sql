@@ -3,7 +3,8 @@
 -- has run on all nodes and distribute.sql on the coordinator; then rights.sql. It may run again: a
 -- wrapper whose parameters and columns are what they were stays the same object.
 --
--- A session that says "set rowq.here = 'on'" is answered by its own node alone.
+-- A session that says "set rowq.here = 'on'" is answered by its own node alone. In a call that was
+-- carried it is 'carried', which is the same for what the routine calls, and is for nobody to set.
 set local citus.enable_ddl_propagation = off;
 set local search_path = pg_catalog, pg_temp;
 set local client_min_messages = warning;
@@ -68,7 +69,7 @@ as $$
 -- errors    RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -131,7 +132,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -179,7 +180,7 @@ as $$
 -- errors    RQ701 RQ704 RQ705 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -212,7 +213,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -245,7 +246,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -280,7 +281,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -317,7 +318,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.topic_pattern, r.outcome
@@ -353,7 +354,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
@@ -402,7 +403,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -448,7 +449,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r."position", r.message_id, r.outcome
@@ -493,7 +494,7 @@ as $$
 -- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         raise exception 'RQ711 invalid_argument: rowq.here is on; publish asks every node'
             using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
@@ -530,7 +531,7 @@ as $$
 -- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         raise exception 'RQ711 invalid_argument: rowq.here is on; publish_batch asks every node'
             using errcode = 'RQ711', hint = 'Run: reset rowq.here';
     else
@@ -573,7 +574,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ713
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.message_id, r.attempt, r.message_type, r.headers, r.body,
@@ -613,7 +614,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -646,7 +647,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.queue_name, r.outcome
@@ -679,7 +680,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.elected
         from rowq_node.elect_keeper(p_queue_name => p_queue_name) r;
@@ -719,7 +720,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.headers, r.body,
@@ -757,7 +758,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -798,7 +799,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome, r.due_at
@@ -839,7 +840,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -877,7 +878,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -916,7 +917,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711 RQ721
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.claim_id, r.lease_until, r.cancel_ids
@@ -954,7 +955,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -997,7 +998,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.cancelled, r.after_message_id
@@ -1042,7 +1043,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -1083,7 +1084,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.removed
@@ -1137,7 +1138,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1198,7 +1199,7 @@ as $$
 -- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome, r.next_run_at
@@ -1243,7 +1244,7 @@ as $$
 -- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.schedule_name, r.outcome
@@ -1279,7 +1280,7 @@ as $$
 -- errors    RQ701 RQ702 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
         select r.message_id, r.outcome
@@ -1327,10 +1328,10 @@ as $$
 -- promise   none
 -- locks     as rowq_node.list_schedules, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ706
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.schedule_name, r.cron, r.interval_seconds, r.time_zone, r.is_paused,
                r.next_run_at, r.last_run_at, r.last_message_id, r.last_error, r.missed, r.overlap,
@@ -1381,7 +1382,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.elected, r.promoted, r.reaped, r.died, r.archived, r.purged,
                r.partitions_dropped, r.expired
@@ -1421,7 +1422,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.reaped, r.died
         from rowq_node.reap(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1453,7 +1454,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.promoted
         from rowq_node.promote(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1485,7 +1486,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.archived
         from rowq_node.archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1518,7 +1519,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.purged, r.partitions_dropped
         from rowq_node.purge_archive(p_queue_name => p_queue_name, p_batch_size => p_batch_size) r;
@@ -1573,7 +1574,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.is_paused, r.ready, r.delayed, r.leased, r.dead, r.blocked,
                r.oldest_ready_seconds, r.lease_seconds, r.max_attempts, r.backoff_base_seconds,
@@ -1642,7 +1643,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
@@ -1700,7 +1701,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.message_id, r.state, r.priority, r.attempt, r.max_attempts, r.message_type,
                r.headers, r.body, r.body_binary, r.dedup_key, r.enqueued_at, r.due_at, r.claim_id,
@@ -1742,7 +1743,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.message_id, r.state, r.finished_at, r.result, r.last_error
         from rowq_node.get_result(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
@@ -1779,7 +1780,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.attempt, r.worker_name, r.leased_at, r.ended_at, r.outcome, r.error
         from rowq_node.get_history(p_queue_name => p_queue_name, p_message_id => p_message_id) r;
@@ -1820,7 +1821,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.enqueued_at, r.died_at,
                r.last_error
@@ -1866,7 +1867,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
@@ -1917,7 +1918,7 @@ as $$
 -- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if p_queue_name is null or current_setting('rowq.here', true) = 'on' then
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.message_id, r.priority, r.attempt, r.message_type, r.due_at, r.last_error
         from rowq_node.list_delayed(
@@ -1951,10 +1952,10 @@ as $$
 -- promise   P35
 -- locks     as rowq_node.list_topics, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ706
+-- errors    RQ701 RQ706 RQ711
 -- differs   carried to the node of the queue
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.queue_name, r.topic_pattern
         from rowq_node.list_topics(p_queue_name => p_queue_name) r;
@@ -1989,10 +1990,10 @@ as $$
 -- promise   none
 -- locks     as rowq_node.health, on the node that does it
 -- commits   never; the caller owns the transaction
--- errors    RQ706
+-- errors    RQ706 RQ711
 -- differs   every node is asked
 begin
-    if current_setting('rowq.here', true) = 'on' then
+    if current_setting('rowq.here', true) in ('on', 'carried') then
         return query
         select r.check_name, r.queue_name, r.status, r.value, r.detail
         from rowq_node.health() r;

@@ -83,6 +83,19 @@ def test_what_was_routed_can_be_taken_back_with_the_rights_of_meanwhile(alone: C
     assert [(*row[:3], *row[4:]) for row in after] == [(*row[:3], *row[4:]) for row in before]
 
 
+def test_carriers_that_are_made_again_leave_the_rights_of_meanwhile(alone: Connection) -> None:
+    run(alone, *ROUTED)
+    alone.execute("revoke execute on function rowq.peek(text, integer) from rowq_monitor")
+    alone.execute("grant execute on function rowq.health() to rowq_producer")
+    meanwhile = alone.execute(CATALOG).fetchall()
+    run(alone, CHECK, CARRY, RIGHTS)
+    assert alone.execute(CATALOG).fetchall() == meanwhile
+    alone.execute(ALONE)
+    run(alone, *ROUTED)
+    again = alone.execute(CATALOG).fetchall()
+    assert [(*row[:3], *row[4:]) for row in again] == [(*row[:3], *row[4:]) for row in meanwhile]
+
+
 def test_the_scripts_know_what_the_catalog_says_of_wrappers(alone: Connection) -> None:
     run(alone, *ROUTED)
     found = alone.execute(SIGNATURES).fetchall()

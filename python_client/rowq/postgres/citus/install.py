@@ -41,17 +41,30 @@ from rowq.postgres.install import Installer
 _BY_ITSELF = "set citus.enable_ddl_propagation to off"
 
 _NOW = "select pg_catalog.clock_timestamp()"
-# A call that began with a wrapper of the release before may still be about to use its carrier.
+# A call that began with a wrapper of the release before may still be about to use its carrier, also
+# one of a background worker, such as pg_cron's. Citus' daemon and autovacuum call nothing of ours.
 _UNDER_WAY = """
     select count(*)
     from pg_catalog.pg_stat_activity a
     where a.datname = pg_catalog.current_database()
       and a.pid <> pg_catalog.pg_backend_pid()
-      and a.backend_type = 'client backend'
+      and a.backend_type !~ '^(Citus Maintenance Daemon|autovacuum)'
       and a.state = 'active'
       and a.xact_start < %s
 """
 _LOCK = "select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('rowq citus'))"
+# Whoever may connect can hold this lock.
+_HOLDERS = """
+    select concat('process ', l.pid, ' of ', coalesce(a.usename, 'somebody'))
+    from pg_locks l
+    join pg_database d on d.oid = l.database and d.datname = current_database()
+    left join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory'
+      and l.granted
+      and l.objsubid = 1
+      and l.classid::bigint << 32 | l.objid::bigint = hashtext('rowq citus')::bigint
+    order by l.pid
+"""
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 _GOES_ON = "What was done stays. To go on, run: rowq citus install"
@@ -256,9 +269,12 @@ def _alone(coordinator: Node) -> Iterator[None]:
     """Let one of these commands at a time change a cluster; a lock ends with its session."""
     with session_on(coordinator) as connection:
         if not connection.execute(_LOCK).fetchone()[0]:
+            holders = ", ".join(name for (name,) in connection.execute(_HOLDERS))
             raise MigrationBusy(
-                f"{MigrationBusy.number} migration_busy: another rowq citus changes the cluster",
-                "Try again when it has ended.",
+                f"{MigrationBusy.number} migration_busy: another rowq citus changes the cluster:"
+                f" {holders or 'it has just ended'}",
+                "Try again when it has ended. If it is no rowq citus: pg_terminate_backend, on the"
+                " coordinator.",
             )
         yield
 

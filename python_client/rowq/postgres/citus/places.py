@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import psycopg
+
+from rowq.migrate.errors import ForeignSchema
 from rowq.postgres.citus.nodes import Node, session_on
 from rowq.postgres.citus.scripts import carriers
 
@@ -22,7 +25,9 @@ _OLD = """
       and p.proname operator(pg_catalog.<>) all (%s)
     order by p.proname
 """
-_QUEUES = "select q.queue_name from rowq.queue q order by q.queue_name"
+# A view that the owner has put in the table's place would run as the superuser whose session it is;
+# copy refuses a view.
+_QUEUES = "copy rowq.queue (queue_name) to stdout"
 _PLACES = """
     select q.queue_name, p.groupid
     from unnest(%s::text[]) q (queue_name)
@@ -49,9 +54,22 @@ def old_carriers(connection: Any) -> list[str]:
 
 
 def queues_on(node: Node) -> list[str]:
-    """Return the names of the queues that a node has."""
+    """Return the names of the queues that a node has.
+
+    Raises:
+        ForeignSchema: rowq.queue is not the table that rowq made.
+        CannotConnect: the node could not be reached.
+    """
     with session_on(node) as connection:
-        return [name for (name,) in connection.execute(_QUEUES)]
+        try:
+            with connection.cursor().copy(_QUEUES) as copied:
+                copied.set_types(["text"])
+                return sorted(name for (name,) in copied.rows())
+        except psycopg.errors.WrongObjectType as error:
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: rowq.queue is not a table",
+                "Find out who has put something else in its place.",
+            ) from error
 
 
 def misplaced(nodes: tuple[Node, ...], node: Node) -> dict[str, str]:

@@ -217,6 +217,7 @@ def test_one_command_at_a_time_changes_a_cluster(empty_cluster: str) -> None:
             with refuses_and_changes_nothing(empty_cluster, "RQ806") as said:
                 act(empty_cluster)
             assert "another rowq citus" in said()
+            assert f"process {session.info.backend_pid} of {session.info.user}" in said()
     install(empty_cluster)
 
 

@@ -1,5 +1,6 @@
 """Calls for every node go to each node once, while shards move and nodes come and go."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -11,7 +12,7 @@ from rowq.postgres.citus.nodes import Node, nodes_of
 from rowq.postgres.citus.status import cluster_status
 from tests.engines.base import TO_RUN, Connection
 from tests.engines.postgres.citus import on_node
-from tests.helpers.calls import call, call_one
+from tests.helpers.calls import call, call_one, refused
 
 SHARDS = """
     select n.name, p.groupid, p.shardid
@@ -82,6 +83,44 @@ def test_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
                 [shard, *address(ends[0]), *address(ends[1])],
             )
             assert_each_is_asked_once(empty_cluster, set(queues.values()))
+
+
+def test_a_queue_whose_shard_was_moved_fails_no_call_for_others(
+    moving: Connection, empty_cluster: str
+) -> None:
+    first, second = (node for node in nodes_of(empty_cluster) if not node.is_coordinator)
+    queues = one_queue_on_each(moving, {first.group, second.group})
+    lost, kept = queues[first.group], queues[second.group]
+    for name in queues.values():
+        call_one(
+            moving,
+            "create_schedule",
+            queue_name=name,
+            schedule_name="s",
+            interval_seconds=1,
+            body="x",
+        )
+    ((_, _, shard),) = moving.execute(SHARDS, [[lost]]).fetchall()
+    move = "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')"
+    moving.execute(move, [shard, *address(first), *address(second)])
+
+    messages = [{"topic": "t", "body": "x"}]
+    for routine, arguments in (
+        ("publish", {"topic": "t", "body": "x"}),
+        ("publish_batch", {"messages": messages}),
+    ):
+        found = {row.queue_name for row in call(moving, routine, **arguments)}
+        assert found == set(queues.values())
+    time.sleep(1.1)
+    assert {row.queue_name for row in call(moving, "maintain")} == set(queues.values())
+    assert call_one(moving, "queue_stats", queue_name=kept).ready == 3
+    refused(moving, "RQ701", "enqueue", queue_name=lost, body="x")
+    with psycopg.connect(on_node(empty_cluster, first), autocommit=True) as there:
+        there.execute("set rowq.here = 'on'")
+        refused(there, "RQ711", "enqueue", queue_name=lost, body="x")
+
+    moving.execute(move, [shard, *address(second), *address(first)])
+    assert call_one(moving, "queue_stats", queue_name=lost).ready == 3
 
 
 def test_a_node_goes_and_comes_back(moving: Connection, empty_cluster: str) -> None:

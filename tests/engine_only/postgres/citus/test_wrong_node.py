@@ -101,8 +101,32 @@ def test_a_session_that_citus_takes_for_its_own_is_refused(
         application_name="citus_internal gpid=10000000001",
     ) as session:
         for routine, arguments in CHANGES.items():
-            refused(session, "RQ706", routine, queue_name=next(iter(workers.values())), **arguments)
-        refused(session, "RQ706", "publish", topic="t", body="x")
+            refused(session, "RQ711", routine, queue_name=next(iter(workers.values())), **arguments)
+        refused(session, "RQ711", "publish", topic="t", body="x")
+
+
+def test_a_call_for_the_rows_of_a_distributed_table_leaves_nothing_behind(
+    workers: dict[Node, str], open_node: Open, nodes: tuple[Node, ...]
+) -> None:
+    session = open_node(nodes[0])
+    name = next(iter(workers.values()))
+    session.execute("create table rows_to_send (number int)")
+    try:
+        session.execute("select create_distributed_table('rows_to_send', 'number')")
+        session.execute("insert into rows_to_send select generate_series(1, 20)")
+        for call_of in (
+            f"rowq.enqueue('{name}', number::text)",
+            "rowq.publish('t', number::text)",
+        ):
+            with pytest.raises(psycopg.Error, match="RQ711") as refusal:
+                session.execute(f"select {call_of} from rows_to_send")
+            assert "offset 0" in str(refusal.value)
+            assert call_one(session, "queue_stats", queue_name=name).ready == 0
+        sent = "select number from rows_to_send offset 0"
+        session.execute(f"select rowq.enqueue('{name}', number::text) from ({sent}) t")
+        assert call_one(session, "queue_stats", queue_name=name).ready == 20
+    finally:
+        session.execute("drop table rows_to_send")
 
 
 def test_a_node_with_an_old_map_leaves_no_node_out(
