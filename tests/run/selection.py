@@ -117,7 +117,7 @@ takes long there.
 """
 
 CI_ON_MARIADB = (
-    "tests/chaos/test_server_killed.py",
+    "tests/chaos/test_server_killed.py::test_ten_sessions",
     "tests/cli/test_migrate.py",
     "tests/client/test_queue.py",
     "tests/client/test_worker.py",

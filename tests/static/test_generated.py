@@ -12,7 +12,7 @@ from generate.parts import fresh
 ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
 # JSON and sums have no comments, and a release's script begins with what its client reads first.
-CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*")
+CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
 
 
 def files(*wanted: str) -> set[str]:

@@ -80,7 +80,11 @@ def test_a_test_belongs_to_a_selection(
         (CONTRACT, "mariadb11.8", True),
         (CLIENT, "mariadb11.8", True),
         (CHAOS, "mariadb11.8", False),
-        ("tests/chaos/test_server_killed.py::test_x[mariadb11.8]", "mariadb11.8", True),
+        (
+            "tests/chaos/test_server_killed.py::test_ten_sessions_x[mariadb11.8]",
+            "mariadb11.8",
+            True,
+        ),
         ("tests/cli/test_work.py::test_x[mariadb11.8]", "mariadb11.8", False),
         ("tests/cli/test_migrate.py::test_x[mariadb11.8]", "mariadb11.8", True),
         ("tests/engine_only/postgres/test_plans.py::test_x[postgres15]", "postgres15", True),
