@@ -29,13 +29,19 @@ def faults_of_changelog(text: str, version: str) -> list[str]:
             f"CHANGELOG.md has {version} as released{f' on {day}' if day else ''}:"
             " begin the next version by make next"
         ]
-    if later := [name for name in sections if numbers_of(name) > numbers_of(version)]:
-        return [f"CHANGELOG.md has {later[0]}, which comes after {version}"]
+    if later := faults_of_order(text, version):
+        return later
     if not _ENTRY.search(unreleased(text)):
         return [
             f"CHANGELOG.md has no line below {UNRELEASED}: write there what is new in {version}"
         ]
     return []
+
+
+def faults_of_order(text: str, version: str) -> list[str]:
+    """Return which released version comes after this one, in words; nothing if none does."""
+    later = [name for name in released_versions(text) if numbers_of(name) > numbers_of(version)]
+    return [f"CHANGELOG.md has {later[0]}, which comes after {version}"] if later else []
 
 
 def dated(text: str, version: str, day: date) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from generate.changelog import dated, faults_of_changelog, numbers_of, released_versions
+from generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
 from generate.compatible import faults_of_next
 from generate.files import stale_files
 from generate.replaced import faults_of_replaced, release_replaced
@@ -130,8 +130,7 @@ def release_all(
     Raises:
         SystemExit: something is not as it must be; its text lists all of that.
     """
-    version, changelog = version_of(root), root / "CHANGELOG.md"
-    text = changelog.read_text(encoding="utf-8")
+    version, text = version_of(root), _changelog_of(root)
     faults = [
         *_faults_of_tree(root),
         *faults_of_version(root),
@@ -150,7 +149,8 @@ def release_all(
         print(f"{migrations.name}: {written}")
     print(f"{release_replaced(root)}: written")
     day = day or datetime.now(UTC).date()
-    changelog.write_text(dated(text, version, day), encoding="utf-8", newline="\n")
+    dated_text = dated(text, version, day)
+    (root / "CHANGELOG.md").write_text(dated_text, encoding="utf-8", newline="\n")
     print(f"CHANGELOG.md: {version} - {day}")
     print(_AFTERWARDS.format(version=version), end="")
 
@@ -158,7 +158,10 @@ def release_all(
 def is_claimed(root: Path) -> bool:
     """Return whether a checkout says that its version is released: by CHANGELOG.md, or by a tag."""
     version = version_of(root)
-    return version in _released_in(root) or commit_of(root, f"v{version}") is not None
+    return (
+        version in released_versions(_changelog_of(root))
+        or commit_of(root, f"v{version}") is not None
+    )
 
 
 def faults_of_build(root: Path) -> list[str]:
@@ -167,13 +170,12 @@ def faults_of_build(root: Path) -> list[str]:
     The version of the package, the dated section of CHANGELOG.md, the frozen migrations and the
     version's tag, where there is one, must be those of one commit.
     """
-    version, days = version_of(root), _released_in(root)
+    version, text = version_of(root), _changelog_of(root)
     tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
     faults = [*_faults_of_tree(root), *faults_of_version(root), *faults_of_replaced(root)]
-    if not days.get(version):
+    if not released_versions(text).get(version):
         faults.append(f"CHANGELOG.md has no dated section of {version}")
-    if later := [name for name in days if numbers_of(name) > numbers_of(version)]:
-        faults.append(f"CHANGELOG.md has {later[0]}, which comes after {version}")
+    faults += faults_of_order(text, version)
     for migrations in engines_of(root):
         found, script = _examined(migrations)
         if script is not None:
@@ -194,8 +196,8 @@ def commit_of(root: Path, name: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def _released_in(root: Path) -> dict[str, str]:
-    return released_versions((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+def _changelog_of(root: Path) -> str:
+    return (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def _examined(migrations: Path) -> tuple[list[str], str | None]:

@@ -72,7 +72,7 @@ class Cluster:
         made = with_database(self._url, name)
         with psycopg.connect(made, autocommit=True) as connection:
             for node in self.nodes[: len(self.nodes) - but]:
-                host, _, port = node.name.rpartition(":")
+                host, port = address(node)
                 if node.is_coordinator:
                     connection.execute("select citus_set_coordinator_host(%s, %s)", [host, port])
                 else:
@@ -128,7 +128,7 @@ def _given(url: str) -> Cluster:
     words = shlex.split(os.environ.get(BREAK, ""))
 
     def break_by_command(what: str, node: Node) -> None:
-        subprocess.run([*words, what, node.name.rpartition(":")[2]], check=True)
+        subprocess.run([*words, what, str(address(node)[1])], check=True)
 
     return Cluster(
         url,
@@ -173,7 +173,7 @@ def _in_containers() -> Cluster:
         by_address = {addresses[name]: one for name, one in started.items()}
 
         def break_container(what: str, node: Node) -> None:
-            wrapped = by_address[node.name.rpartition(":")[0]].get_wrapped_container()
+            wrapped = by_address[address(node)[0]].get_wrapped_container()
             wrapped.kill() if what == "kill" else wrapped.start()
 
         kept = stack.pop_all()
@@ -199,7 +199,12 @@ def _answers(url: str) -> bool:
     return True
 
 
+def address(node: Node) -> tuple[str, int]:
+    """Return host and port of a node."""
+    host, _, port = node.name.rpartition(":")
+    return host, int(port)
+
+
 def on_node(url: str, node: Node) -> str:
     """Return the URL of a database on another node than the coordinator."""
-    host, _, port = node.name.rpartition(":")
-    return url if node.is_coordinator else url_of(url, host, int(port))
+    return url if node.is_coordinator else url_of(url, *address(node))

@@ -13,19 +13,13 @@ from rowq.migrate.errors import MigrationError, RoutedDatabase, SchemaInUse, Sch
 from rowq.migrate.refusals import refusals
 from rowq.postgres.citus.nodes import Node, session_on
 from rowq.postgres.citus.places import carries, misplaced_as_seen, queues_on
-from rowq.postgres.citus.scripts import CHECK, script, signatures
+from rowq.postgres.citus.scripts import CHECK, DISTRIBUTE, script, signatures
 from rowq.postgres.refusals import refusal
 
 _HAS_ROUTE = "select pg_catalog.to_regclass('rowq_citus.route') is not null"
-# As distribute.sql makes it. Citus gives the same shards to the same nodes each time.
-_TRIAL = """
+_SCHEMA = """
     set local citus.enable_ddl_propagation = on;
-    set local citus.multi_shard_modify_mode to 'sequential';
-    set local citus.shard_replication_factor to 1;
     create schema if not exists rowq_citus;
-    create table rowq_citus.route (queue_name text primary key);
-    select create_distributed_table(
-        'rowq_citus.route', 'queue_name', colocate_with => 'none', shard_count => 64);
 """
 _DEPENDENTS = r"""
     select
@@ -154,7 +148,9 @@ def _refuse_misplaced(nodes: tuple[Node, ...], found: dict[str, Found]) -> None:
     with session_on(nodes[0]) as connection:
         connection.execute("begin")
         if not connection.execute(_HAS_ROUTE).fetchone()[0]:
-            connection.execute(_TRIAL)
+            # Citus gives the same shards to the same nodes each time.
+            connection.execute(_SCHEMA)
+            connection.execute(script(DISTRIBUTE))
         lost = {node.name: misplaced_as_seen(connection, nodes, node) for node in new}
         connection.execute("rollback")
     for node in new:

@@ -8,6 +8,7 @@ import pytest
 
 from rowq.postgres.citus.install import install
 from rowq.postgres.citus.nodes import Node, nodes_of
+from tests.engine_only.postgres.citus.helpers import place_of
 from tests.engines.base import TO_RUN, Connection, Unavailable
 from tests.engines.postgres.citus import Cluster, cluster, on_node
 
@@ -87,16 +88,10 @@ def pair(routed_url: str, queue_name: str) -> Iterator[dict[str, str]]:
 
 
 def _names_on_two_nodes(session: Connection, queue_name: str) -> dict[str, str]:
-    query = """
-        select n.nodename || ':' || n.nodeport
-        from pg_dist_placement p
-        join pg_dist_node n on n.groupid = p.groupid
-        where p.shardid = get_shard_id_for_distribution_column('rowq_citus.route', %s::text)
-        """
     found: dict[str, str] = {}
     for number in range(1000):
         name = f"{queue_name}_{number}"
-        found.setdefault(session.execute(query, [name]).fetchone()[0], name)
+        found.setdefault(place_of(session, name), name)
         if len(found) == 2:
             return found
     pytest.skip(f"only one node has queues{TO_RUN}a cluster of two workers")

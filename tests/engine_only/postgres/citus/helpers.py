@@ -57,6 +57,14 @@ def everything(url: str) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
+def move(session: Connection, shard: int, source: tuple[str, int], target: tuple[str, int]) -> None:
+    """Move a shard from the node at one address to the one at another."""
+    session.execute(
+        "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
+        [shard, *source, *target],
+    )
+
+
 def place_of(session: Connection, name: str) -> str:
     """Return the node that a name belongs to."""
     (place,) = session.execute(_PLACE, [name]).fetchone() or ("",)

@@ -13,12 +13,13 @@ from rowq.postgres.citus.nodes import nodes_of
 from rowq.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.helpers import (
     last,
+    move,
     on_each,
     on_last,
     place_of,
     refuses_and_changes_nothing,
 )
-from tests.engines.postgres.citus import Cluster, on_node
+from tests.engines.postgres.citus import Cluster, address, on_node
 from tests.helpers.calls import call_one
 
 CARRIERS = "select count(*) from pg_proc where pronamespace = 'rowq_citus'::regnamespace"
@@ -178,8 +179,7 @@ def test_a_node_that_was_added_answers_as_the_others(citus: Cluster) -> None:
         added = citus.nodes[-1]
         with psycopg.connect(url, autocommit=True) as session:
             session.execute("select rowq.create_queue('orders')")
-            host, _, port = added.name.rpartition(":")
-            session.execute("select citus_add_node(%s, %s)", [host, port])
+            session.execute("select citus_add_node(%s, %s)", address(added))
             install(url)
             assert all(not one.problems for one in cluster_status(url))
             moved = session.execute(
@@ -190,10 +190,7 @@ def test_a_node_that_was_added_answers_as_the_others(citus: Cluster) -> None:
                 " order by 1"
             ).fetchall()[::2]
             for shard, node_host, node_port in moved:
-                session.execute(
-                    "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
-                    [shard, node_host, node_port, host, port],
-                )
+                move(session, shard, (node_host, node_port), address(added))
             install(url)
             for number in range(100):
                 name = f"q{number}"

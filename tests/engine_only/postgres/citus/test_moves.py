@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node, nodes_of
+from rowq.postgres.citus.nodes import nodes_of
 from rowq.postgres.citus.status import cluster_status
+from tests.engine_only.postgres.citus.helpers import move
 from tests.engines.base import TO_RUN, Connection
-from tests.engines.postgres.citus import on_node
+from tests.engines.postgres.citus import address, on_node
 from tests.helpers.calls import call, call_one, refused
 
 SHARDS = """
@@ -31,12 +32,6 @@ def moving(empty_cluster: str) -> Iterator[Connection]:
         if len(workers) < 2:
             pytest.skip(f"only one node has queues{TO_RUN}a cluster of two workers")
         yield session
-
-
-def address(node: Node) -> list[str]:
-    """Return host and port of a node."""
-    host, _, port = node.name.rpartition(":")
-    return [host, port]
 
 
 def one_queue_on_each(session: Connection, groups: set[int]) -> dict[int, str]:
@@ -78,10 +73,7 @@ def test_a_shard_moves(moving: Connection, empty_cluster: str) -> None:
     for shard, group in moves.items():
         if shard not in kept:
             ends = (first, second) if group == first.group else (second, first)
-            moving.execute(
-                "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
-                [shard, *address(ends[0]), *address(ends[1])],
-            )
+            move(moving, shard, *map(address, ends))
             assert_each_is_asked_once(empty_cluster, set(queues.values()))
 
 
@@ -101,8 +93,7 @@ def test_a_queue_whose_shard_was_moved_fails_no_call_for_others(
             body="x",
         )
     ((_, _, shard),) = moving.execute(SHARDS, [[lost]]).fetchall()
-    move = "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')"
-    moving.execute(move, [shard, *address(first), *address(second)])
+    move(moving, shard, address(first), address(second))
 
     messages = [{"topic": "t", "body": "x"}]
     for routine, arguments in (
@@ -119,7 +110,7 @@ def test_a_queue_whose_shard_was_moved_fails_no_call_for_others(
         there.execute("set rowq.here = 'on'")
         refused(there, "RQ711", "enqueue", queue_name=lost, body="x")
 
-    moving.execute(move, [shard, *address(second), *address(first)])
+    move(moving, shard, address(second), address(first))
     assert call_one(moving, "queue_stats", queue_name=lost).ready == 3
 
 
@@ -143,10 +134,7 @@ def test_a_node_goes_and_comes_back(moving: Connection, empty_cluster: str) -> N
         [[shard for _, _, shard in moving.execute(SHARDS, [list(names)])]],
     ).fetchall()
     for (shard,) in moved:
-        moving.execute(
-            "select citus_move_shard_placement(%s, %s, %s, %s, %s, 'block_writes')",
-            [shard, *address(first), *address(second)],
-        )
+        move(moving, shard, address(first), address(second))
     (kept,) = names
     before = call_one(moving, "queue_stats", queue_name=kept).ready
     with pytest.raises(psycopg.Error, match="does not exist"):

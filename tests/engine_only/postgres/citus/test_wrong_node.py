@@ -14,7 +14,7 @@ from rowq.postgres.citus.nodes import Node, nodes_of, require_node
 from rowq.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engines.base import Connection
-from tests.engines.postgres.citus import on_node
+from tests.engines.postgres.citus import address, on_node
 from tests.helpers.calls import call, call_one, refused
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -201,7 +201,7 @@ def test_another_node_than_the_one_that_is_meant_is_refused(
     first, second = nodes[1], nodes[2]
     session = open_node(nodes[0])
     change = "update pg_dist_node set nodeport = %s where groupid = %s"
-    ports = {node.group: int(node.name.rpartition(":")[2]) for node in (first, second)}
+    ports = {node.group: address(node)[1] for node in (first, second)}
     try:
         # Two addresses cannot be the same, so they are exchanged by way of a third one.
         session.execute(change, [1, first.group])
