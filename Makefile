@@ -3,22 +3,27 @@ PYTHON ?= python3
 BIN := .venv/bin
 # More arguments for the tool behind a target, such as: make test ARGS="-k dequeue --engine postgres18"
 ARGS ?=
+# Everything that tests and tools may need. A step for which this machine lacks something says so once.
+ALL := $(addprefix .venv/.stamp-,dev tsql plsql npm mariadb mysql odbc)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint format generate verify docs dist release next bench clean
+.PHONY: help install demo check test test-all lint format generate verify docs dist release next bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Set up .venv with everything for the tests (the other targets do it by themselves)
+install: $(ALL) ## Set up .venv with everything (the other targets set up what they need)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
+check: .venv/.stamp-test ## Run the static and contract tests on one PostgreSQL, in minutes
+	@$(BIN)/python -m pytest --numprocesses auto --selection check $(ARGS)
+
+test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest PostgreSQL and MariaDB, without the long ones
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
-test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
+test-all: $(ALL) ## Run all tests, and on older versions those whose result may differ there
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
 # The examples in Python are programs of their own, two of them a package shop. Django has no types.
@@ -65,48 +70,42 @@ clean: ## Remove .venv, caches and built files
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: EXTRA = demo
+.venv/.stamp-test: EXTRA = test
 .venv/.stamp-dev: EXTRA = dev
 .venv/.stamp-release: EXTRA = release
 .venv/.stamp-bench: EXTRA = bench
 .venv/.stamp-bench-peers: EXTRA = bench-peers
-.venv/.stamp .venv/.stamp-dev .venv/.stamp-release .venv/.stamp-bench .venv/.stamp-bench-peers: pyproject.toml
+.venv/.stamp .venv/.stamp-test .venv/.stamp-dev .venv/.stamp-release .venv/.stamp-bench .venv/.stamp-bench-peers: pyproject.toml
 	@echo "Setting up .venv ($(EXTRA))"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
 	@touch $@
 
-# The programs that check T-SQL without a server, about 80 MB: without them that check is skipped.
+# Each of the steps below fetches one thing that some tests need. Where it cannot be had, those tests
+# are skipped and name the reason; the step is not tried again before its stamp is removed.
+define fetched
+	@echo "Setting up $(1)"
+	@if $(2); then touch $@; else echo "  left out; to try again: rm $@" | tee $@; fi
+endef
+
 .venv/.stamp-tsql: tests/static/tsql/requirements.txt | .venv/.stamp-dev
-	@echo "Setting up the check of T-SQL"
-	@if $(BIN)/python -m tests.static.tsql --fetch; then touch $@; fi
+	$(call fetched,the check of T-SQL (80 MB),$(BIN)/python -m tests.static.tsql --fetch)
 
-# The grammar that checks PL/SQL without a server, about 15 MB: without it that check is skipped.
 .venv/.stamp-plsql: tests/static/plsql/package.json | .venv/.stamp-dev
-	@echo "Setting up the check of PL/SQL"
-	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
+	$(call fetched,the check of PL/SQL (15 MB),command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch)
 
-# Drivers, a compiler and a lint of npm, about 40 MB: without them their tests are skipped.
 .venv/.stamp-npm: tests/npm/package.json | .venv/.stamp-dev
-	@echo "Setting up packages of npm"
-	@if command -v npm >/dev/null && mkdir -p .venv/npm && cp $< .venv/npm/ \
-		&& npm install --no-audit --no-fund --loglevel=error --prefix .venv/npm; then touch $@; fi
+	$(call fetched,packages of npm (40 MB),command -v npm >/dev/null && mkdir -p .venv/npm && cp $< .venv/npm/ \
+		&& npm install --no-audit --no-fund --loglevel=error --prefix .venv/npm)
 
-# MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
-.venv/.stamp-mariadb: tests/engines/mysql/debian.py | .venv/.stamp-dev
-	@echo "Setting up MariaDB of Debian 13"
-	@if $(BIN)/python -m tests.engines.mysql.debian mariadb --fetch; then touch $@; fi
+.venv/.stamp-mariadb: tests/engines/mysql/debian.py | .venv/.stamp-test
+	$(call fetched,MariaDB of Debian 13 (20 MB),$(BIN)/python -m tests.engines.mysql.debian mariadb --fetch)
 
-# MySQL of Debian's unstable suite, about 70 MB: without it MySQL is not tested here.
 .venv/.stamp-mysql: tests/engines/mysql/debian.py | .venv/.stamp-dev
-	@echo "Setting up MySQL of Debian's unstable suite"
-	@if $(BIN)/python -m tests.engines.mysql.debian mysql --fetch; then touch $@; fi
+	$(call fetched,MySQL of Debian's unstable suite (70 MB),$(BIN)/python -m tests.engines.mysql.debian mysql --fetch)
 
-# Microsoft's ODBC driver for the tests, about 3 MB: without it only FreeTDS talks to SQL Server.
 .venv/.stamp-odbc: tests/engines/sqlserver/odbc.py | .venv/.stamp-dev
-	@echo "Setting up Microsoft's ODBC driver"
-	@if $(BIN)/python -m tests.engines.sqlserver.odbc --fetch; then touch $@; fi
+	$(call fetched,Microsoft's ODBC driver (3 MB),$(BIN)/python -m tests.engines.sqlserver.odbc --fetch)
 
-# The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
 .venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers
-	@echo "Setting up the peers"
-	@if command -v npm >/dev/null && $(BIN)/python -m benchmarks.studies.peers.node; then touch $@; fi
+	$(call fetched,the queues of npm that rowq is measured against (150 MB),command -v npm >/dev/null && $(BIN)/python -m benchmarks.studies.peers.node)

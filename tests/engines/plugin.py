@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,8 +72,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [dice.AGAIN, *config.stash[SERVERS].outlook]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip files of which the run's selection takes no test, so that they are not even imported."""
+    path = collection_path
+    if path.suffix != ".py" or not path.is_relative_to(config.rootpath):
+        return None
+    nodeid = path.relative_to(config.rootpath).as_posix()
+    is_wanted = _wanted(config)
+    return None if any(is_wanted(nodeid, name) for name in [None, *chosen(config)]) else True
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that uses a server once on each chosen server that it is about."""
+    """Run each test that uses a server once on each server that its selection chooses for it."""
     if "server" in metafunc.fixturenames:
         names = chosen(metafunc.config)
         path = metafunc.definition.path.as_posix()
@@ -82,6 +93,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             names = [name for name in names if servers.engine_of(name) == only]
         if ONE_OF_EACH.search(path):
             names = sorted(newest(names))
+        is_wanted, nodeid = _wanted(metafunc.config), metafunc.definition.nodeid
+        # With the first one the test is deselected below, where none is wanted.
+        names = [name for name in names if is_wanted(nodeid, name)] or names[:1]
         values = [pytest.param(name, id=name) for name in names]
         if not values:
             reason = f"about {only or 'any server'}, of which none is chosen{TO_RUN}{_remedy(only)}"
@@ -92,14 +106,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that do not belong to the run's selection."""
+    is_wanted = _wanted(config)
+    wanted = [item for item in items if is_wanted(item.nodeid, server_of(item))]
+    if len(wanted) < len(items):
+        kept = set(wanted)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = wanted
+
+
+def _wanted(config: pytest.Config) -> Callable[[str, str | None], bool]:
+    """Return the run's selection: whether it takes a test, or a file of tests, on a server."""
     selection, given = config.getoption("--selection"), config.stash[SERVERS].given
     favoured = favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
-    left_out = [
-        item for item in items if not is_selected(selection, item.nodeid, server_of(item), favoured)
-    ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    return lambda nodeid, server: is_selected(selection, nodeid, server, favoured)
 
 
 def _only_engine(path: str) -> str | None:

@@ -3,11 +3,13 @@
 import gc
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engines.provide import SERVERS
+from tests.run.lacking import TestFile, remedy_for
 from tests.run.selection import SELECTIONS, selection_of
 from tests.run.summary import Summary
 from tests.run.workers import FIRST, FileAndServerScheduling, printable, processors, workers_for
@@ -48,6 +50,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileAndServe
     return FileAndServerScheduling(config, log, config.stash[SERVERS])
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    """Skip a file of tests whose imports this machine lacks, with the reason."""
+    return TestFile.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Skip a test that lacks a package at the point where it imports it."""
+    try:
+        yield
+    except ImportError as error:
+        if remedy := remedy_for(error):
+            pytest.skip(remedy)
+        raise
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put what takes long first, where workers share the tests."""
@@ -67,21 +85,15 @@ def pytest_report_to_serializable(config: pytest.Config) -> Generator[None, Any,
     return printable(data) if hasattr(config, "workeroutput") else data
 
 
-def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count what is left out."""
-    if items:
-        items[0].config.stash[SUMMARY].left_out += len(items)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Note how this process's servers ran, and tell the process that started it."""
     config = session.config
     servers, summary = config.stash[SERVERS], config.stash[SUMMARY]
     used = {name: server.how for name, server in servers.running.items()}
-    summary.note(used, servers.refused, summary.left_out)
+    summary.note(used, servers.refused)
     if hasattr(config, "workeroutput"):
-        config.workeroutput[HOW] = [used, servers.refused, summary.left_out]
+        config.workeroutput[HOW] = [used, servers.refused]
 
 
 @pytest.hookimpl(optionalhook=True)

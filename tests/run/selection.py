@@ -1,5 +1,6 @@
 """What a run executes: the one place that says which tests are long, and where versions matter.
 
+    check    CHECKED, on the newest PostgreSQL
     short    what a newcomer needs: all but LONG, on the newest PostgreSQL, the newest MariaDB, and
              servers that are given
     all      LONG too, on the newest version of each product, and VERSIONS on the older ones, and on
@@ -17,7 +18,10 @@ from collections.abc import Iterable
 
 import pytest
 
-SELECTIONS = ("short", "all", "ci", "named")
+SELECTIONS = ("check", "short", "all", "ci", "named")
+
+CHECKED = ("tests/static/", "tests/contract/")
+"""What `make check` runs: the files against the contract, and what each routine promises."""
 
 AT_FIRST = ("postgres", "mariadb")
 """The products of a short run: they need no container."""
@@ -172,6 +176,8 @@ def is_selected(selection: str, nodeid: str, server: str | None, favoured: set[s
     """
     is_favoured = server is None or server in favoured
     match selection:
+        case "check":
+            return is_favoured and nodeid.startswith(CHECKED) and not nodeid.startswith(LONG)
         case "short":
             return is_favoured and not nodeid.startswith(LONG)
         case "all":
@@ -201,9 +207,11 @@ def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked:
         given: those that have a URL in the environment.
         is_asked: whether the command line names the servers.
     """
-    if selection == "short" and is_asked:
+    if selection in {"check", "short"} and is_asked:
         return set(chosen)
     latest = newest(chosen)
+    if selection == "check":
+        return {name for name in latest if product_of(name) == "postgres"}
     if selection == "short":
         return {name for name in latest if name.startswith(AT_FIRST) or name in given}
     products = {product_of(name) for name in chosen}

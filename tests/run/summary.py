@@ -14,13 +14,11 @@ class Summary:
     """What the processes of a run have noted."""
 
     def __init__(self) -> None:
-        self.left_out = 0
         self._how: dict[str, str] = {}
 
-    def note(self, used: Mapping[str, str], refused: Mapping[str, str], left_out: int) -> None:
-        """Add what one process says: how servers ran, why others did not, what it left out."""
+    def note(self, used: Mapping[str, str], refused: Mapping[str, str]) -> None:
+        """Add how servers ran in one process, and why others did not."""
         self._how |= {**used, **{name: f"not run: {why}" for name, why in refused.items()}}
-        self.left_out = max(self.left_out, left_out)
 
     def lines(self, stats: Mapping[str, list[Any]], selection: str) -> Iterator[str]:
         """Yield the lines of the report; stats are the reports of tests by outcome."""
@@ -32,9 +30,9 @@ class Summary:
             )
             yield f"{name}{f' ({how})' if how else ''}: {tests}"
         yield from _skips(stats.get("skipped", []))
-        if self.left_out and selection != "named":
-            more = "make test-all runs more of them, " if selection == "short" else ""
-            yield f"left out: {self.left_out} tests; {more}see tests/run/selection.py"
+        if selection != "named":
+            more = "; make test-all runs more" if selection in {"short", "check"} else ""
+            yield f"selection: {selection}, see tests/run/selection.py{more}"
 
 
 def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:
