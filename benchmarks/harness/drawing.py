@@ -40,6 +40,7 @@ _NO_METADATA = dict.fromkeys(["Creator", "Date", "Format", "Type"])
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _SVG = "http://www.w3.org/2000/svg"
 _GROUP = f"{{{_SVG}}}g"
+_ID = re.compile(r"\b[pm][0-9a-f]{10}\b")
 _DECIMAL = re.compile(r"\d+\.\d+")
 
 
@@ -119,7 +120,16 @@ def _small(svg: str) -> str:
         for name, value in element.attrib.items():
             element.set(name, _DECIMAL.sub(_rounded, " ".join(value.split())))
     root.text = "\n"
-    return ET.tostring(root, "unicode")
+    return _numbered(ET.tostring(root, "unicode"))
+
+
+def _numbered(svg: str) -> str:
+    """Return a drawing with numbers for its ids.
+
+    matplotlib makes ids of coordinates, whose last digits differ between processors.
+    """
+    ids = {name: f"i{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(svg)))}
+    return _ID.sub(lambda found: ids[found[0]], svg)
 
 
 def _ungrouped(element: ET.Element) -> list[ET.Element]:
