@@ -7,6 +7,7 @@ install`. With ROWQ_REQUIRE_PACKAGES in the environment such a test fails.
 import os
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
@@ -33,31 +34,38 @@ PACKAGES = (
 )
 """Modules that come with the extra `dev` and not with `test`."""
 
-LIBRARIES = {"libodbc.so": "unixODBC, which pyodbc loads: apt-get install unixodbc"}
-"""By the beginning of its file's name, a library of the system, and how it is installed."""
+LIBRARIES = {"libodbc.so": "apt-get install unixodbc"}
+"""By the beginning of its file's name, how a library of the system is installed."""
 
 
-def remedy_for(error: BaseException | None) -> str | None:
-    """Return why a failed import is a skip, and how to run the test; None if it is a fault."""
+class Lack(NamedTuple):
+    """What a test needs and the machine lacks, and how it is installed."""
+
+    name: str
+    remedy: str
+
+
+def lack_of(error: BaseException | None) -> Lack | None:
+    """Return what an import lacked, if this is a reason for a skip; None if it is a fault."""
     if not isinstance(error, ImportError) or os.environ.get(REQUIRE_VARIABLE):
         return None
     package = (error.name or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in PACKAGES:
-        return f"{package} is not installed{TO_RUN}make install"
+        return Lack(package, "make install")
     library = re.match(r"lib\w+\.so", str(error))
     if library and library[0] in LIBRARIES:
-        return f"{library[0]} is not installed{TO_RUN}{LIBRARIES[library[0]]}"
+        return Lack(library[0], LIBRARIES[library[0]])
     return None
 
 
 class TestFile(pytest.Module):
     """A file of tests, which is skipped as a whole where its imports lack something."""
 
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:  # type: ignore[override]
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Return the tests of the file."""
         try:
             yield from super().collect()
         except self.CollectError as error:
-            if remedy := remedy_for(error.__cause__):
-                pytest.skip(remedy, allow_module_level=True)
+            if lack := lack_of(error.__cause__):
+                pytest.skip(f"no {lack.name}{TO_RUN}{lack.remedy}", allow_module_level=True)
             raise

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.engines.base import TO_RUN
 from tests.engines.provide import SERVERS
-from tests.run.lacking import TestFile, remedy_for
+from tests.run.lacking import TestFile, lack_of
 from tests.run.selection import SELECTIONS, selection_of
 from tests.run.summary import Summary
 from tests.run.workers import FIRST, FileAndServerScheduling, printable, processors, workers_for
@@ -61,8 +62,8 @@ def pytest_runtest_call() -> Generator[None, None, None]:
     try:
         yield
     except ImportError as error:
-        if remedy := remedy_for(error):
-            pytest.skip(remedy)
+        if lack := lack_of(error):
+            pytest.skip(f"no {lack.name}{TO_RUN}{lack.remedy}")
         raise
 
 

@@ -1,6 +1,8 @@
 """A file that a program writes is fresh, says so in its first line, and .gitattributes marks it."""
 
+import functools
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from generate.files import FILES, is_fresh
 from generate.parts import fresh
+from tests.engines.base import TO_RUN
 
 ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
@@ -15,8 +18,11 @@ SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python
 CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*|.*/SHA256SUMS")
 
 
+@functools.cache
 def files(*wanted: str) -> set[str]:
     """Return the files of the repository, or those that git's words about files choose."""
+    if not (shutil.which("git") and (ROOT / ".git").exists()):
+        pytest.skip(f"no git, or no clone{TO_RUN}apt-get install git, and git clone")
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *wanted]
     done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
     return {name for name in done.stdout.split("\0") if (ROOT / name).is_file()}
@@ -28,7 +34,9 @@ def says_so(name: str) -> bool:
         return SAYS_SO.search(file.readline().decode("utf-8", "replace")) is not None
 
 
-MARKED = files(":(attr:linguist-generated)")
+def marked() -> set[str]:
+    """Return the files that .gitattributes marks as generated."""
+    return files(":(attr:linguist-generated)")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -46,10 +54,10 @@ def test_a_part_is_written_between_its_marks_and_indented_like_them(tmp_path: Pa
 
 
 def test_every_file_that_is_marked_as_generated_says_so() -> None:
-    assert {"sql/CONTRACT.md", "python_client/rowq/queue.py", "benchmarks/RESULTS.md"} <= MARKED
-    able = {name for name in MARKED if not CANNOT_SAY_SO.fullmatch(name)}
+    assert {"sql/CONTRACT.md", "python_client/rowq/queue.py", "benchmarks/RESULTS.md"} <= marked()
+    able = {name for name in marked() if not CANNOT_SAY_SO.fullmatch(name)}
     assert [name for name in sorted(able) if not says_so(name)] == []
 
 
 def test_every_file_that_says_it_is_generated_is_marked() -> None:
-    assert [name for name in sorted(files() - MARKED) if says_so(name)] == []
+    assert [name for name in sorted(files() - marked()) if says_so(name)] == []

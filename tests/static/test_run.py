@@ -1,11 +1,17 @@
 """How tests are shared out to workers, and what the end of a run says."""
 
+import re
+import tomllib
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.engines.provide import Servers
+from tests.run.lacking import PACKAGES, REQUIRE_VARIABLE, lack_of
 from tests.run.summary import MOST_REASONS, Summary
 from tests.run.workers import FileAndServerScheduling, printable, workers_for
+from tests.static.sources import ROOT
 
 FILE = "tests/contract/test_enqueue.py"
 CONFIG: Any = SimpleNamespace(
@@ -49,7 +55,7 @@ def test_half_a_character_in_a_report_reaches_the_process_that_prints_it() -> No
 
 def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
     summary = Summary()
-    summary.note({"postgres18": "local binaries 18.6"}, {"oracle23": "no Docker daemon"}, 7)
+    summary.note({"postgres18": "local binaries 18.6"}, {"oracle23": "no Docker daemon"})
     stats = {
         "passed": [report("postgres18"), report("postgres18"), report()],
         "failed": [report("postgres18")],
@@ -62,12 +68,42 @@ def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
         "skipped: 3",
         "     2 no fork",
         "     1 none",
-        "left out: 7 tests; make test-all runs more of them, see tests/run/selection.py",
+        "selection: short, see tests/run/selection.py; make test-all runs more",
     ]
 
 
 def test_many_reasons_do_not_fill_more_than_a_screen() -> None:
     skipped = [report(reason=f"reason {number}") for number in range(MOST_REASONS + 5)]
     lines = list(Summary().lines({"skipped": skipped}, "all"))
-    assert len(lines) == MOST_REASONS + 3
-    assert "5 reasons more" in lines[-1]
+    assert len(lines) == MOST_REASONS + 4
+    assert "5 reasons more" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (ModuleNotFoundError("No module named 'django.db'", name="django.db"), "django"),
+        (ImportError("libodbc.so.2: cannot open shared object file: No such file"), "libodbc.so"),
+        (ModuleNotFoundError("No module named 'rowq.qeue'", name="rowq.qeue"), None),
+        (ImportError("cannot import name 'x' from 'django'", name="django"), None),
+        (ImportError("libssl.so.3: cannot open shared object file"), None),
+        (ValueError("django"), None),
+        (None, None),
+    ],
+)
+def test_import_that_lacks_a_package_of_make_install_is_a_skip(
+    error: BaseException | None, name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(REQUIRE_VARIABLE, raising=False)
+    lack = lack_of(error)
+    assert (lack and lack.name) == name
+    monkeypatch.setenv(REQUIRE_VARIABLE, "1")
+    assert lack_of(error) is None
+
+
+def test_packages_of_make_install_are_not_those_of_make_test() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    names = {re.split(r"[\[<>=; ]", words)[0].replace("-", "_") for words in extras["test"]}
+    assert names.isdisjoint(PACKAGES)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.run.selection import (
+    CHECKED,
     CI_ELSEWHERE,
     CI_LEAVES_OUT,
     CI_ON_MARIADB,
@@ -36,6 +37,11 @@ def test_a_short_run_is_on_the_newest_servers_that_need_no_container_and_on_give
     assert given == {"postgres18", "mariadb11.8", "sqlserver2022"}
 
 
+def test_check_is_on_the_newest_postgresql_or_on_the_servers_that_it_is_asked_for() -> None:
+    assert favoured_by("check", AT_HAND, set(), is_asked=False) == {"postgres18"}
+    assert favoured_by("check", ["mariadb11.8"], set(), is_asked=True) == {"mariadb11.8"}
+
+
 def test_a_short_run_is_on_the_servers_that_it_is_asked_for() -> None:
     assert favoured_by("short", ["postgres15"], set(), is_asked=True) == {"postgres15"}
 
@@ -55,6 +61,10 @@ def test_a_whole_run_has_of_mysql_what_may_differ_from_mariadb_if_that_is_there(
 @pytest.mark.parametrize(
     ("selection", "nodeid", "place", "expected"),
     [
+        ("check", STATIC, None, True),
+        ("check", CONTRACT, "postgres18", True),
+        ("check", CONTRACT, "postgres15", False),
+        ("check", CLIENT, "postgres18", False),
         ("short", STATIC, None, True),
         ("short", CONTRACT, "postgres18", True),
         ("short", CONTRACT, "postgres15", False),
@@ -103,6 +113,7 @@ def test_ci_has_the_most_on_postgresql_and_on_other_servers_what_may_differ(
 
 
 EVERY_LIST = [
+    *CHECKED,
     *LONG,
     *VERSIONS,
     *CI_LEAVES_OUT,
