@@ -7,9 +7,11 @@ from functools import cache
 import pytest
 
 from rowq.oracle.packages import packages
+from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source
+from tests.static.sources import migration_scripts
 
 OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
@@ -134,6 +136,71 @@ NAMES = (
 )
 """Names that stand for nothing, and calls that do not fit."""
 
+NUMBERS = (
+    (
+        "internal/peek_ready.sql",
+        "is_tokenless,\n               null as is_cancelled",
+        "is_tokenless",
+    ),
+    ("internal/claimed_messages.sql", "is_tokenless,\n           l.is_cancelled", "is_tokenless"),
+    (
+        "internal/first_lane.sql",
+        "fetch ready_rows into p_lane, p_seq",
+        "fetch ready_rows into p_lane",
+    ),
+    ("internal/pop_ready.sql", "fetch lane_head into v_probe", "fetch lane_heads into v_probe"),
+    ("internal/try_unblock.sql", "into p_lane, v_predecessor_id,", "into p_lane,"),
+    ("internal/pop_claimed.sql", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
+    (
+        "internal/await_predecessor.sql",
+        "select p_part_id, p_predecessor_id, p_message_id\n        from dual",
+        "select p_part_id, p_message_id\n        from dual",
+    ),
+    ("internal/note_fault.sql", "values (n.name, p_fault, sys", "values (n.name, sys"),
+    ("internal/add_part.sql", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
+    (
+        "routines/version.sql",
+        "max(e.engine) as engine",
+        "(select max(p.product) from product_component_version p) as engine",
+    ),
+    (
+        "internal/can_send.sql",
+        "select max(d.message_id) into",
+        "select max(d.message_id) + d.part_id into",
+    ),
+)
+"""Columns and their targets or values that differ in number, and a mixture of rows and groups."""
+
+KINDS = (
+    (
+        "internal/dequeue.sql",
+        "v_lanes, v_batch_size, v_messages",
+        "v_batch_size, v_lanes, v_messages",
+    ),
+    (
+        "internal/dequeue.sql",
+        "v_batch_size, v_messages);",
+        "v_batch_size, internal_claimed_messages(1, 1));",
+    ),
+    ("internal/let_go.sql", "p_again, v_failed);", "p_again, p_message_ids);"),
+    ("internal/free_successors.sql", "v_again, null, 0)", "v_again, null, 'x')"),
+    (
+        "internal/free_successors.sql",
+        "p_part_id, v_ids, p_predecessor_id",
+        "p_part_id, v_ids(1), p_predecessor_id",
+    ),
+    ("routines/complete.sql", "internal_begin_work(v_has_savepoint)", "internal_begin_work(true)"),
+    (
+        "internal/can_send.sql",
+        "v_is_free := internal_lock_door",
+        "v_dedup_key := internal_lock_door",
+    ),
+    ("internal/first_lane.sql", "p_lane := p_to + 1", "p_to := p_to + 1"),
+    ("internal/can_send.sql", "into p_owner_id", "into p_part_id"),
+    ("internal/try_unblock.sql", "p_state := 'free'", "p_state := v_ids"),
+)
+"""Arguments and values of another type, and what may not be written."""
+
 
 @cache
 def sources() -> dict[str, Source]:
@@ -143,6 +210,14 @@ def sources() -> dict[str, Source]:
         script.name.removeprefix("sql/oracle/"): source(script.name, script.text)
         for script in scripts
     }
+
+
+@cache
+def scripts() -> dict[str, Source]:
+    """Return the files whose blocks and statements the client sends as they are, by their names."""
+    beside = (source(path.name, path.read_text("utf-8")) for path in migration_scripts("oracle"))
+    files = [file for file in sources().values() if file.room in ("oracle", "tables")]
+    return {file.name: file for file in (*files, *beside)}
 
 
 @cache
@@ -203,9 +278,20 @@ def test_a_file_keeps_to_the_rules_and_names_what_is_there(relative: str) -> Non
     assert not findings(sources()[relative])
 
 
-@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES])
+@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES, *NUMBERS, *KINDS])
 def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
     assert findings(planted(relative, right, wrong))
+
+
+@for_each(scripts())
+def test_a_script_has_no_bind_and_its_numbers_agree(name: str) -> None:
+    file = scripts()[name]
+    assert not [*lint.binds(file), *known().problems(file)]
+
+
+def test_a_bind_in_a_script_is_found() -> None:
+    found = list(lint.binds(planted("compiled.sql", "into v_text", "into :text")))
+    assert found == [(9, "nothing gives :text a value")]
 
 
 def test_every_private_subprogram_and_type_is_used() -> None:

@@ -7,7 +7,8 @@ its reason.
 import re
 from collections.abc import Callable, Iterator
 
-from tests.static.plsql.source import Source, inside, split
+from tests.static.plsql.source import Source
+from tests.static.shapes import inside, split
 
 Finding = tuple[int, str]
 
@@ -210,6 +211,25 @@ def _deletes(source: Source) -> Iterator[Finding]:
             yield source.line_of(match.start()), "what a delete has hit is looked at one by one"
 
 
+def _forall(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bforall (\w+) in\b[^;]*;", source.code):
+        if f"({match[1]})" not in match.group():
+            yield source.line_of(match.start()), "forall without an element of a collection"
+
+
+def binds(source: Source) -> Iterator[Finding]:
+    """Yield each bind in a script's blocks and statements: nothing gives it a value.
+
+    The driver looks for none in a statement that creates something.
+    """
+    place = 0
+    for unit in re.split(r"^/$", source.code, flags=re.MULTILINE):
+        if not re.match(r"\s*(?:create|comment)\b", unit):
+            for match in re.finditer(r":\w+", unit):
+                yield source.line_of(place + match.start()), f"nothing gives {match[0]} a value"
+        place += len(unit) + 1
+
+
 def _ends(source: Source) -> Iterator[Finding]:
     named = re.match(r"(?:procedure|function) (\w+)", source.code)
     if named and not source.text.endswith(f"\nend {named[1]};\n"):
@@ -233,5 +253,5 @@ def _state(source: Source) -> Iterator[Finding]:
 
 _RULES: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     _locking, _transactions, _savepoints, _handlers, _dynamic, _conversions, _functions_in_sql,
-    _answers, _privileges, _selects, _refusals, _texts, _deletes, _ends, _cursors, _state,
+    _answers, _privileges, _selects, _refusals, _texts, _deletes, _forall, _ends, _cursors, _state,
 )  # fmt: skip
