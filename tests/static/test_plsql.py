@@ -11,6 +11,7 @@ from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source
+from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
 OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
@@ -22,6 +23,15 @@ BY_TEXT = re.compile(
 """Statements inside of statements."""
 NOT_IN_GRAMMAR = {"partition_archive"}
 """The grammar does not have the clause by which a table becomes a partitioned one, of 12.2."""
+SESSIONS_IN_A_BLOCK = {"ready": 64} | dict.fromkeys(
+    (
+        *("blocked", "claim", "dead", "dedup", "delayed", "expiry", "finished", "grouped"),
+        *("history", "leased", "message", "message_group", "recheck", "result", "started"),
+        "successor",
+    ),
+    32,
+)
+"""How many transactions a full block of a table, or of an index, has entries for."""
 SPECIFICATIONS = ("rowq", "rowq_wait", "rowq_produce", "rowq_consume", "rowq_look")
 
 SYNTAX = (
@@ -63,7 +73,7 @@ FORMS = (
     ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
     ("internal/refuse_queue.sql", "end internal_refuse_queue", "end refuse_queue"),
     (
-        "internal/note_fault.sql",
+        "internal/note_value.sql",
         "changed_at = sys_extract_utc(systimestamp)",
         "changed_at = sysdate",
     ),
@@ -156,7 +166,7 @@ NUMBERS = (
         "select p_part_id, p_predecessor_id, p_message_id\n        from dual",
         "select p_part_id, p_message_id\n        from dual",
     ),
-    ("internal/note_fault.sql", "values (n.name, p_fault, sys", "values (n.name, sys"),
+    ("internal/note_value.sql", "values (n.name, p_value, sys", "values (n.name, sys"),
     ("internal/add_part.sql", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
     (
         "routines/version.sql",
@@ -292,6 +302,24 @@ def test_a_script_has_no_bind_and_its_numbers_agree(name: str) -> None:
 def test_a_bind_in_a_script_is_found() -> None:
     found = list(lint.binds(planted("compiled.sql", "into v_text", "into :text")))
     assert found == [(9, "nothing gives :text a value")]
+
+
+@for_each(name for name, file in scripts().items() if "create table " in file.code)
+def test_a_table_has_its_segment_from_the_start(name: str) -> None:
+    """An index-organized table has it in any case, and takes no clause that says so."""
+    for body in scripts()[name].code.split("create table ")[1:]:
+        rest = body[len(inside(body, body.index("("))) + body.index("(") + 2 :].lstrip()
+        assert rest.startswith(("segment creation immediate\n", "organization index"))
+
+
+@for_each(sorted(SESSIONS_IN_A_BLOCK))
+def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
+    code = sources()[f"tables/{stem}.sql"].code
+    segments = re.findall(
+        r"segment creation immediate|(?:create (?:unique )?|organization )index", code
+    )
+    entries = [int(number) for number in re.findall(r"\binitrans (\d+)", code)]
+    assert entries == [SESSIONS_IN_A_BLOCK[stem]] * len(segments)
 
 
 def test_every_private_subprogram_and_type_is_used() -> None:

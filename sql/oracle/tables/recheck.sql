@@ -17,5 +17,5 @@ create table rowq_recheck (
     constraint rowq_recheck_pk primary key (part_id, due_at, recheck_id),
     constraint rowq_recheck_is_hint_ck check (is_hint in (0, 1))
 )
-organization index initrans 16
+organization index initrans 32
 /
