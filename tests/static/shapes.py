@@ -13,9 +13,9 @@ Fault = tuple[int, str]
 
 _NO_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|q'\[.*?\]'|'(?:[^']|'')*'", re.DOTALL)
 _WORD = re.compile(r"[\w.$]+|\S")
-_LIST_ENDS = {
-    "bulk", "except", "for", "from", "group", "having", "intersect", "into", "limit", "loop",
-    "minus", "order", "union", "where",
+_UNIONS = {"except", "intersect", "minus", "union"}
+_LIST_ENDS = _UNIONS | {
+    "bulk", "for", "from", "group", "having", "into", "limit", "loop", "order", "where",
 }  # fmt: skip
 _PARAMETER = re.compile(
     r"(?:(?P<before>inout|out|in)\s+)?(?P<name>\w+)\s+(?:(?P<after>in out|in|out)\b\s*)?"
@@ -161,6 +161,18 @@ def _compared(
     is_known = None not in widths and not any(column.endswith("*") for column in listed)
     if is_known and taken != len(listed):
         yield place, f"{len(listed)} columns go into targets for {taken}"
+
+
+def misunited(code: str) -> Iterator[Fault]:
+    """Yield each query that is united with one of another number of columns."""
+    for match in re.finditer(r"\bselect\b", code):
+        listed, end = columns_at(code, match.end())
+        union = end_of(code, end, _UNIONS)
+        other = re.compile(r"\w+\s+(?:all\s+)?select\b").match(code, union)
+        if other and not any(column.endswith("*") for column in listed):
+            count = len(columns_at(code, other.end())[0])
+            if count != len(listed):
+                yield union, f"{len(listed)} columns are united with {count}"
 
 
 def misfilled(code: str, tables: Mapping[str, Collection[str]]) -> Iterator[Fault]:

@@ -17,6 +17,7 @@ from tests.static.shapes import (
     misfilled,
     misfits,
     misread,
+    misunited,
     parameters,
     split,
     ungrouped,
@@ -80,6 +81,7 @@ def faults(engine: str, text: str) -> Iterator[Fault]:
 
     yield from misread(code, width)
     yield from misfilled(code, tables(engine))
+    yield from misunited(code)
     yield from ungrouped(code, allows_subqueries=True)
     for match in _CALL.finditer(code):
         given = split(inside(code, match.start(2)))
@@ -151,6 +153,7 @@ PLANTED = {
         ),
         ("routines/reap.sql", "v_queue.history_days, p_batch_size", "v_queue.history_days"),
         ("routines/reap.sql", "internal_require_queue(", "internal_require_a_queue("),
+        ("internal/health_server.sql", "format('prepared", "1, format('prepared"),
         (
             "internal/push_dead.sql",
             "p_part_id, null, p_message_ids, true)",

@@ -35,7 +35,7 @@ is
           and r.due_at <= v_now
           and r.group_key is not null
           and exists (
-              select null
+              select /*+ no_unnest index(g rowq_grouped_pk) */ null
               from rowq_grouped g
               where g.part_id = r.part_id
                 and g.group_key = r.group_key
@@ -75,10 +75,9 @@ begin
                   and r.due_at = v_due_at
                   and r.recheck_id = v_id;
                 v_is_ready := sql%rowcount = 1;
-                -- Then the first message that waited has left the group.
+                -- If a message is ready now, it was the first one that waited.
                 internal_read_group(p_part_id, v_notes(i).group_key, v_group);
-                v_is_ready := v_is_ready
-                    and (v_group.first_id is null or v_group.first_id <> v_first_id);
+                v_is_ready := v_is_ready and v_first_id <> coalesce(v_group.first_id, 0);
             end if;
         end if;
         if v_is_ready then

@@ -17,6 +17,7 @@ from tests.static.shapes import (
     misfilled,
     misfits,
     misread,
+    misunited,
     split,
     ungrouped,
 )
@@ -82,6 +83,7 @@ class Names:
         yield from kinds.faults()
         yield from misread(code, kinds.width)
         yield from misfilled(code, self.columns)
+        yield from misunited(code)
         # ORA-00937: a subquery beside an aggregate is no constant.
         yield from ungrouped(code, allows_subqueries=False)
 
