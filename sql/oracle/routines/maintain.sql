@@ -12,8 +12,8 @@ is
 --           reap and archive; with a fault a row of meta
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an error
---           in one of them is noted for health, and the call goes on with the next
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; health
+--           has an error in one of them, and the call goes on with the next
     v_has_savepoint boolean;
     type t_names is table of rowq_queue.queue_name%type index by pls_integer;
     -- A queue that was dropped meanwhile is an error only if the caller has named it.
