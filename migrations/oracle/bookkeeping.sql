@@ -6,6 +6,7 @@ create table rowq_migration (
     applied_at_utc timestamp(6) not null,
     constraint rowq_migration_pk primary key (migration_hash)
 )
+segment creation immediate
 /
 create table rowq_migration_log (
     id             varchar2(36 char) not null,
@@ -17,8 +18,10 @@ create table rowq_migration_log (
     created_at_utc timestamp(6) not null,
     constraint rowq_migration_log_pk primary key (id)
 )
+segment creation immediate
 /
 create table rowq_migration_lock (
     is_locked number(1) not null
 )
+segment creation immediate
 /

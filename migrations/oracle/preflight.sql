@@ -17,6 +17,7 @@ begin
 end;
 /
 -- RQ801: the server is older than 19c.
+-- RQ803: this is the root of a container database, where no account of an application belongs.
 -- RQ803: a package of SYS that rowq calls is out of the owner's reach. Everybody may call them,
 --        unless the server was hardened; roles do not count in stored code.
 -- RQ802: there are tables with rowq's names that rowq did not make (with nothing but bookkeeping it
@@ -34,6 +35,14 @@ declare
 begin
     if dbms_db_version.version < 19 then
         raise_application_error(-20801, 'RQ801 server_too_old: rowq needs Oracle 19c or newer');
+    end if;
+
+    if sys_context('userenv', 'con_name') = 'CDB$ROOT' then
+        raise_application_error(
+            -20803,
+            'RQ803 missing_privilege: this is the root container CDB$ROOT; connect to a pluggable'
+            || ' database'
+        );
     end if;
 
     select listagg('sys.' || lower(n.column_value), ', ') within group (order by n.column_value)

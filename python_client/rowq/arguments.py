@@ -1,6 +1,7 @@
 """Checks what a caller gives against the contract's types, before anything is sent."""
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from operator import index
@@ -103,9 +104,19 @@ def _integers(name: str, value: Any) -> list[int]:
 
 
 def _float(name: str, value: Any) -> float:
-    if isinstance(value, SupportsFloat) and not isinstance(value, bool):
-        return float(value)
-    raise InvalidArgument(f"{name} must be a number, got {value!r:.100}")
+    if not isinstance(value, SupportsFloat) or isinstance(value, bool):
+        raise InvalidArgument(f"{name} must be a number, got {value!r:.100}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{name} must be a finite number, got {number}")
+    if number and not _SMALLEST <= abs(number) <= _LARGEST:
+        raise InvalidArgument(
+            f"{name} must be 0 or between {_SMALLEST} and {_LARGEST} in size, got {number}"
+        )
+    return number
 
 
 def _text(name: str, value: Any) -> str:
@@ -127,6 +138,9 @@ def _timestamp(name: str, value: Any) -> datetime:
 
 
 _int64 = _integer(64)
+
+_SMALLEST, _LARGEST = 1e-100, 1e100
+"""Every engine has numbers of these sizes. Oracle's end at 1e126, and few have infinity or NaN."""
 
 _PLAIN: dict[str, Any] = {
     "boolean": False,

@@ -48,8 +48,10 @@ create or replace package body rowq_doorbell as
     return varchar2
     is
     begin
-        -- current_user is the account with whose rights this runs: the owner.
-        return sys_context('userenv', 'current_user') || '.ROWQ_DOORBELL_QUEUE';
+        -- current_user is the account with whose rights this runs: the owner. Its name may be in
+        -- lower case.
+        return dbms_assert.enquote_name(sys_context('userenv', 'current_user'), false)
+            || '.ROWQ_DOORBELL_QUEUE';
     end queue_name;
 
     procedure ring(p_part_id in number)

@@ -5,7 +5,9 @@
 --
 -- A job that is started every second would be started 86,400 times a day. This one runs for most of
 -- a minute and is started each minute, so that replacing the packages waits for it no longer than
--- that. Only failed runs are logged (user_scheduler_job_run_details); the next minute tries again.
+-- that. Each queue is maintained in a transaction of its own, which is short, and an error in one
+-- does not stop the others. The run fails with the first error at its end, and failed runs alone
+-- are logged (user_scheduler_job_run_details); the next minute tries again.
 declare
     c_seconds constant pls_integer := 1;
     v_count   pls_integer;
@@ -29,15 +31,43 @@ begin
             declare
                 v_until constant timestamp(6) :=
                     sys_extract_utc(systimestamp) + numtodsinterval(58 - {seconds}, 'second');
-                v_rows sys_refcursor;
+                type t_names is table of rowq_queue.queue_name%type index by pls_integer;
+                -- ORA-20701: the queue was dropped meanwhile. ORA-01013: the job is stopped.
+                e_gone exception;
+                e_cancelled exception;
+                pragma exception_init(e_gone, -20701);
+                pragma exception_init(e_cancelled, -1013);
+                v_names t_names;
+                v_rows  sys_refcursor;
+                v_fault varchar2(2000 char);
             begin
                 loop
-                    rowq.maintain(p_rows => v_rows);
-                    close v_rows;
-                    commit;
+                    select q.queue_name bulk collect into v_names
+                    from rowq_queue q
+                    order by q.part_id;
+                    for i in 1 .. v_names.count loop
+                        begin
+                            rowq.maintain(p_queue_name => v_names(i), p_rows => v_rows);
+                            close v_rows;
+                            commit;
+                        exception
+                            when e_gone then
+                                rollback;
+                            when e_cancelled then
+                                raise;
+                            when others then
+                                v_fault := coalesce(
+                                    v_fault, 'maintain of ' || v_names(i) || ': ' || sqlerrm
+                                );
+                                rollback;
+                        end;
+                    end loop;
                     exit when sys_extract_utc(systimestamp) >= v_until;
                     dbms_session.sleep({seconds});
                 end loop;
+                if v_fault is not null then
+                    raise_application_error(-20700, substr(v_fault, 1, 1000));
+                end if;
             end;
         ]', '{seconds}', to_char(c_seconds, 'fm90')),
         repeat_interval => 'freq=minutely',

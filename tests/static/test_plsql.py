@@ -7,9 +7,12 @@ from functools import cache
 import pytest
 
 from rowq.oracle.packages import packages
+from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source
+from tests.static.shapes import inside
+from tests.static.sources import migration_scripts
 
 OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
@@ -20,6 +23,15 @@ BY_TEXT = re.compile(
 """Statements inside of statements."""
 NOT_IN_GRAMMAR = {"partition_archive"}
 """The grammar does not have the clause by which a table becomes a partitioned one, of 12.2."""
+SESSIONS_IN_A_BLOCK = {"ready": 64} | dict.fromkeys(
+    (
+        *("blocked", "claim", "dead", "dedup", "delayed", "expiry", "finished", "grouped"),
+        *("history", "leased", "message", "message_group", "recheck", "result", "started"),
+        "successor",
+    ),
+    32,
+)
+"""How many transactions a full block of a table, or of an index, has entries for."""
 SPECIFICATIONS = ("rowq", "rowq_wait", "rowq_produce", "rowq_consume", "rowq_look")
 
 SYNTAX = (
@@ -29,7 +41,7 @@ SYNTAX = (
     ("internal/pop_ready.sql", "for update skip locked", "for update skip lock"),
     ("internal/store.sql", "forall i in indices of v_ready", "forall i in indices v_ready"),
     ("internal/reap.sql", "exit when expired%notfound;", "exit when expired%notfound"),
-    ("tables/ready.sql", "initrans 16 pctfree 20", "initrans 16 pctfree"),
+    ("tables/ready.sql", "initrans 64 pctfree 20", "initrans 64 pctfree"),
     ("tables/leased.sql", "organization index", "organisation index"),
     ("doorbell.sql", "end ring;", "end ring"),
     ("maintain_job.sql", "c_seconds constant", "c_seconds := constant"),
@@ -51,6 +63,11 @@ FORMS = (
     ("internal/pop_ready.sql", " into v_locked limit v_left;", " into v_locked;"),
     ("internal/pop_ready.sql", "close lane_rows;", "null;"),
     ("internal/delete_ready.sql", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/purge_grouped.sql", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/pop_grouped.sql", "continue when sql%rowcount = 0;", "null;"),
+    ("internal/reap.sql", "        continue when sql%rowcount = 0;\n", ""),
+    ("internal/recheck.sql", "if sql%rowcount = 0 then", "if false then"),
+    ("internal/lock_tokens.sql", " no_batch_table_access_by_rowid(t)", ""),
     (
         "internal/reap.sql",
         "while p_reaped + p_died + v_ended < p_limit loop",
@@ -61,7 +78,7 @@ FORMS = (
     ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
     ("internal/refuse_queue.sql", "end internal_refuse_queue", "end refuse_queue"),
     (
-        "internal/note_fault.sql",
+        "internal/note_value.sql",
         "changed_at = sys_extract_utc(systimestamp)",
         "changed_at = sysdate",
     ),
@@ -78,6 +95,8 @@ FORMS = (
     ("internal/lock_dead.sql", "v_limit := 10000;", "execute immediate 'x';"),
     ("internal/note_listener.sql", " skip locked", ""),
     ("internal/maintain_archive.sql", "    when e_cancelled then\n        raise;\n", ""),
+    ("routines/maintain.sql", "            when e_cancelled then\n                raise;\n", ""),
+    ("routines/maintain.sql", "        savepoint rowq_queue_part;\n", ""),
     ("internal/ring_doorbell.sql", "    when e_cancelled then\n        raise;\n", ""),
     ("internal/waiters_lock_number.sql", "return 0;", "execute immediate 'x';"),
     ("internal/random_fraction.sql", "dbms_utility.get_hash_value", "dbms_random.value"),
@@ -134,6 +153,72 @@ NAMES = (
 )
 """Names that stand for nothing, and calls that do not fit."""
 
+NUMBERS = (
+    (
+        "internal/peek_ready.sql",
+        "is_tokenless,\n               null as is_cancelled",
+        "is_tokenless",
+    ),
+    ("internal/claimed_messages.sql", "is_tokenless,\n           l.is_cancelled", "is_tokenless"),
+    (
+        "internal/first_lane.sql",
+        "fetch ready_rows into p_lane, p_seq",
+        "fetch ready_rows into p_lane",
+    ),
+    ("internal/pop_ready.sql", "fetch lane_head into v_probe", "fetch lane_heads into v_probe"),
+    ("internal/try_unblock.sql", "into p_lane, v_predecessor_id,", "into p_lane,"),
+    ("internal/pop_claimed.sql", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
+    (
+        "internal/await_predecessor.sql",
+        "select p_part_id, p_predecessor_id, p_message_id\n        from dual",
+        "select p_part_id, p_message_id\n        from dual",
+    ),
+    ("internal/note_value.sql", "values (n.name, p_value, sys", "values (n.name, sys"),
+    ("internal/refuse_not_empty.sql", "select a.message_id", "select a.part_id, a.message_id"),
+    ("internal/add_part.sql", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
+    (
+        "routines/version.sql",
+        "max(e.engine) as engine",
+        "(select max(p.product) from product_component_version p) as engine",
+    ),
+    (
+        "internal/can_send.sql",
+        "select max(d.message_id) into",
+        "select max(d.message_id) + d.part_id into",
+    ),
+)
+"""Columns and their targets or values that differ in number, and a mixture of rows and groups."""
+
+KINDS = (
+    (
+        "internal/dequeue.sql",
+        "v_lanes, v_batch_size, v_messages",
+        "v_batch_size, v_lanes, v_messages",
+    ),
+    (
+        "internal/dequeue.sql",
+        "v_batch_size, v_messages);",
+        "v_batch_size, internal_claimed_messages(1, 1));",
+    ),
+    ("internal/let_go.sql", "p_again, v_failed);", "p_again, p_message_ids);"),
+    ("internal/free_successors.sql", "v_again, null, 0)", "v_again, null, 'x')"),
+    (
+        "internal/free_successors.sql",
+        "p_part_id, v_ids, p_predecessor_id",
+        "p_part_id, v_ids(1), p_predecessor_id",
+    ),
+    ("routines/complete.sql", "internal_begin_work(v_has_savepoint)", "internal_begin_work(true)"),
+    (
+        "internal/can_send.sql",
+        "v_is_free := internal_lock_door",
+        "v_dedup_key := internal_lock_door",
+    ),
+    ("internal/first_lane.sql", "p_lane := p_to + 1", "p_to := p_to + 1"),
+    ("internal/can_send.sql", "into p_owner_id", "into p_part_id"),
+    ("internal/try_unblock.sql", "p_state := 'free'", "p_state := v_ids"),
+)
+"""Arguments and values of another type, and what may not be written."""
+
 
 @cache
 def sources() -> dict[str, Source]:
@@ -143,6 +228,14 @@ def sources() -> dict[str, Source]:
         script.name.removeprefix("sql/oracle/"): source(script.name, script.text)
         for script in scripts
     }
+
+
+@cache
+def scripts() -> dict[str, Source]:
+    """Return the files whose blocks and statements the client sends as they are, by their names."""
+    beside = (source(path.name, path.read_text("utf-8")) for path in migration_scripts("oracle"))
+    files = [file for file in sources().values() if file.room in ("oracle", "tables")]
+    return {file.name: file for file in (*files, *beside)}
 
 
 @cache
@@ -203,9 +296,38 @@ def test_a_file_keeps_to_the_rules_and_names_what_is_there(relative: str) -> Non
     assert not findings(sources()[relative])
 
 
-@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES])
+@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES, *NUMBERS, *KINDS])
 def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
     assert findings(planted(relative, right, wrong))
+
+
+@for_each(scripts())
+def test_a_script_has_no_bind_and_its_numbers_agree(name: str) -> None:
+    file = scripts()[name]
+    assert not [*lint.binds(file), *known().problems(file)]
+
+
+def test_a_bind_in_a_script_is_found() -> None:
+    found = list(lint.binds(planted("compiled.sql", "into v_text", "into :text")))
+    assert found == [(9, "nothing gives :text a value")]
+
+
+@for_each(name for name, file in scripts().items() if "create table " in file.code)
+def test_a_table_has_its_segment_from_the_start(name: str) -> None:
+    """An index-organized table has it in any case, and takes no clause that says so."""
+    for body in scripts()[name].code.split("create table ")[1:]:
+        rest = body[len(inside(body, body.index("("))) + body.index("(") + 2 :].lstrip()
+        assert rest.startswith(("segment creation immediate\n", "organization index"))
+
+
+@for_each(sorted(SESSIONS_IN_A_BLOCK))
+def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
+    code = sources()[f"tables/{stem}.sql"].code
+    segments = re.findall(
+        r"segment creation immediate|(?:create (?:unique )?|organization )index", code
+    )
+    entries = [int(number) for number in re.findall(r"\binitrans (\d+)", code)]
+    assert entries == [SESSIONS_IN_A_BLOCK[stem]] * len(segments)
 
 
 def test_every_private_subprogram_and_type_is_used() -> None:

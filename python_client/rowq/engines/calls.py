@@ -1,13 +1,11 @@
 """What a routine takes and returns, and how values of a driver are read: all engines share it."""
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rowq.arguments import check_argument
 from rowq.contract import Routine, load_contract
 from rowq.engines.base import Row
 from rowq.engines.json_columns import read_json
@@ -86,14 +84,6 @@ def readers_of(engine: str, routine: str, by_type: Mapping[str, Reader]) -> Read
 def read_rows(rows: list[Row], readers: Readers) -> list[Row]:
     """Return rows of a driver in the contract's columns and Python types."""
     return [_read(row, readers) for row in rows] if readers.by_place or readers.lacking else rows
-
-
-def check_finite(name: str, kind: str, value: Any) -> Any:
-    """As check_argument, for an engine that knows no infinite numbers and no NaN."""
-    checked = check_argument(name, kind, value)
-    if isinstance(checked, float) and not math.isfinite(checked):
-        raise InvalidArgument(f"{name} must be a finite number, got {checked}")
-    return checked
 
 
 def encoded(name: str, text: str, encoding: str = "utf-8") -> bytes:

@@ -8,12 +8,12 @@ from functools import cache
 from itertools import repeat
 from typing import Any
 
+from rowq.arguments import check_argument
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
     Inputs,
     Readers,
-    check_finite,
     encoded,
     given,
     inputs_of,
@@ -69,7 +69,7 @@ def named_call(routine: str, arguments: Mapping[str, Any]) -> tuple[str, dict[st
 
 def _spell(name: str, kind: str, value: Any) -> Any:
     """Return an argument as the driver quotes it; raises InvalidArgument if it cannot be sent."""
-    checked = check_finite(name, kind, value)
+    checked = check_argument(name, kind, value)
     match checked:
         case str():
             encoded(name, checked)

@@ -7,13 +7,13 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from rowq.arguments import check_argument
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
     Inputs,
     Reader,
     Readers,
-    check_finite,
     encoded,
     entry_of,
     given,
@@ -135,7 +135,7 @@ def sent(connection: Any, value: Any) -> Any:
 
 
 def _spell(name: str, kind: str, value: Any) -> Any:
-    checked = check_finite(name, kind, value)
+    checked = check_argument(name, kind, value)
     match checked:
         case bool():
             return int(checked)

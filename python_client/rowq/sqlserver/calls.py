@@ -7,12 +7,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from rowq.arguments import check_argument
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
     Inputs,
     Readers,
-    check_finite,
     encoded,
     given,
     inputs_of,
@@ -98,7 +98,7 @@ def procedure_name(routine: str) -> str:
 
 def _spell(name: str, kind: str, value: Any) -> Any:
     """Return an argument as the driver binds it; raises InvalidArgument if it cannot be sent."""
-    checked = check_finite(name, kind, value)
+    checked = check_argument(name, kind, value)
     match checked:
         case str():
             encoded(name, checked, "utf-16-le")

@@ -23,7 +23,7 @@ begin
 
     set p_next = null, p_is_left = false;
 
-    select q.group_limit, q.group_pause_seconds, min(t.token_no), max(t.token_no)
+    select max(q.group_limit), max(q.group_pause_seconds), min(t.token_no), max(t.token_no)
     into v_limit, v_pause, v_lowest_no, v_highest_no
     from rowq.queue q
     left join rowq.message_group t force index (primary)

@@ -24,7 +24,7 @@ is
     v_places  t_places;
     v_awaited rowq_ids;
     cursor finished_rows is
-        select /*+ index_rs_asc(f rowq_finished_pk) */
+        select /*+ index_rs_asc(f rowq_finished_pk) no_batch_table_access_by_rowid(f) */
                f.finish_id, f.message_id, f.lane, f.attempt, f.state, f.finished_at
         from rowq_finished f
         where f.part_id = p_part_id

@@ -40,7 +40,9 @@ begin
     end if;
 
     -- A row that is locked is deleted by a transaction that is ending its message, and an insert
-    -- would wait for that. Do not keep the lock, so that no worker waits for this transaction.
+    -- would wait for that. Give the lock back, so that no worker waits for this transaction; one
+    -- that began to wait in between waits all the same, because a rollback to a savepoint wakes
+    -- nobody.
     savepoint rowq_owner_part;
     open owner_row;
     fetch owner_row into v_held_id;

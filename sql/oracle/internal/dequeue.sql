@@ -46,11 +46,11 @@ begin
 
     internal_pop_ready(v_queue.part_id, v_lanes, v_batch_size, v_messages);
     -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain, nor
-    -- need what was left to be looked at again.
+    -- need a group whose token was left.
     if v_messages.count = 0 then
         v_found := internal_promote(v_queue.part_id, v_batch_size);
         if v_found = 0 and v_has_recheck then
-            v_found := internal_recheck(v_queue.part_id, 10);
+            v_found := internal_recheck_groups(v_queue.part_id, 10);
         end if;
         if v_found > 0 then
             v_lanes := internal_open_lanes_of(v_queue.part_id);

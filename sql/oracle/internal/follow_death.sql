@@ -14,7 +14,8 @@ is
     v_again rowq_ids;
     v_some  rowq_ids;
     cursor asking_rows is
-        select /*+ index_rs_asc(s rowq_successor_pk) */ s.message_id
+        select /*+ index_rs_asc(s rowq_successor_pk) no_batch_table_access_by_rowid(s) */
+               s.message_id
         from rowq_successor s
         where s.part_id = p_part_id
           and s.predecessor_id = p_dead_id

@@ -8,7 +8,8 @@ is
     v_ids   rowq_ids;
     v_again rowq_ids;
     cursor waiting_rows is
-        select /*+ index_rs_asc(s rowq_successor_pk) */ s.message_id
+        select /*+ index_rs_asc(s rowq_successor_pk) no_batch_table_access_by_rowid(s) */
+               s.message_id
         from rowq_successor s
         where s.part_id = p_part_id
           and s.predecessor_id = p_predecessor_id

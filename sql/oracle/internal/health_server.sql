@@ -1,7 +1,7 @@
 procedure internal_health_server(p_checks in out nocopy rowq_checks)
 is
 -- routine   internal_health_server
--- purpose   Append the checks that concern all queues: old transactions, the archive, the sequence.
+-- purpose   Append the checks that concern all queues: old transactions, errors in maintain, the sequence.
 -- differs   this engine's own
     -- ORA-00942 (no such table or view), ORA-01031 (no privilege) and ORA-41900 (the same of 23ai,
     -- which names the privilege) mean that it may not look.
@@ -46,12 +46,12 @@ begin
     select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
     into v_fault, v_fault_at
     from rowq_meta m
-    where m.name like 'archive_fault.%';
+    where m.name like 'maintain_fault.%';
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
-        'archive_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
+        'maintain_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
         case
-            when v_fault is null then 'the archive had no fault'
+            when v_fault is null then 'maintain had no error'
             else substr(
                 to_char(v_fault_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
                 || v_fault, 1, 500

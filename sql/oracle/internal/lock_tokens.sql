@@ -12,7 +12,8 @@ is
     c_most constant pls_integer := 100;
     v_locked t_numbers;
     cursor token_rows is
-        select /*+ index_rs_asc(t rowq_message_group_pk) */ t.token_no
+        select /*+ index_rs_asc(t rowq_message_group_pk) no_batch_table_access_by_rowid(t) */
+               t.token_no
         from rowq_message_group t
         where t.part_id = p_part_id
           and t.group_key = p_group_key

@@ -42,7 +42,7 @@ begin
 
     -- Drop partitions before this transaction has touched the archive, because its own locks would
     -- be in the way.
-    p_dropped := internal_drop_days;
+    p_dropped := internal_drop_days(false);
     p_archived := internal_archive(p_queue.part_id, p_limit);
     -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
     -- that keeps no archive any more is purged up to now.

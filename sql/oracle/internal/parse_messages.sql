@@ -23,8 +23,11 @@ begin
         internal_refuse(c_fault);
     end if;
     -- A JSON object would round a number of many digits or with an exponent, so cut the headers out
-    -- as text. The pattern lists the digits, because a range would follow the session's NLS_SORT.
-    if regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}') then
+    -- as text. That looks at each character, so do it only where there are headers. The pattern
+    -- lists the digits, because a range would follow the session's NLS_SORT, as instr does.
+    if dbms_lob.instr(p_messages, '"headers"') > 0
+       and regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}')
+    then
         internal_cut_headers(p_messages, v_headers, v_rest);
     end if;
     v_list := json_element_t.parse(v_rest);

@@ -11,7 +11,8 @@ is
     v_lines rowq_lines := rowq_lines();
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) */
-               r.message_id, r.lane, r.attempt, r.seq, null as group_key, 0 as is_tokenless
+               r.message_id, r.lane, r.attempt, r.seq, null as group_key, 0 as is_tokenless,
+               null as is_cancelled
         from rowq_ready r
         where r.part_id = p_part_id
           and r.lane = p_lane

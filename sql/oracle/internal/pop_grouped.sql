@@ -35,6 +35,8 @@ begin
             where g.part_id = p_part_id
               and g.group_key = v_key
               and g.message_id = v_id;
+            -- Another session may have taken the message after the cursor was opened.
+            continue when sql%rowcount = 0;
             v_next := v_next + 1;
             p_messages(v_next).message_id := v_id;
             p_messages(v_next).lane := v_lane;

@@ -24,7 +24,8 @@ is
     v_id       rowq_grouped.message_id%type;
     v_lane     rowq_grouped.lane%type;
     cursor next_rows is
-        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id, g.lane
+        select /*+ index_rs_asc(g rowq_grouped_pk) no_batch_table_access_by_rowid(g) */
+               g.message_id, g.lane
         from rowq_grouped g
         where g.part_id = p_part_id
           and g.group_key = p_group_key
@@ -48,6 +49,10 @@ begin
     where g.part_id = p_part_id
       and g.group_key = p_group_key
       and g.message_id = v_id;
+    -- Another session may have taken the message after the cursor was opened.
+    if sql%rowcount = 0 then
+        return v_next;
+    end if;
     v_next(1).message_id := v_id;
     v_next(1).lane := v_lane;
     v_next(1).attempt := 0;

@@ -17,7 +17,8 @@ is
     v_locked   t_grouped_rows;
     v_messages t_messages;
     cursor waiting_rows is
-        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.group_key, g.message_id
+        select /*+ index_rs_asc(g rowq_grouped_pk) no_batch_table_access_by_rowid(g) */
+               g.group_key, g.message_id
         from rowq_grouped g
         where g.part_id = p_queue.part_id
         order by g.part_id, g.group_key, g.message_id
@@ -34,9 +35,12 @@ begin
               and g.group_key = v_locked(i).group_key
               and g.message_id = v_locked(i).message_id;
         v_messages.delete;
+        -- Finish a message only if this statement has deleted its row.
         for i in 1 .. v_locked.count loop
-            v_messages(i).message_id := v_locked(i).message_id;
-            v_messages(i).is_tokenless := 1;
+            if sql%bulk_rowcount(i) = 1 then
+                v_messages(v_messages.count + 1).message_id := v_locked(i).message_id;
+                v_messages(v_messages.count).is_tokenless := 1;
+            end if;
         end loop;
         internal_finish(p_queue, v_messages, 'cancelled');
         v_removed := v_removed + v_messages.count;

@@ -18,7 +18,8 @@ is
         internal_from_microseconds(internal_read_floor(p_queue.part_id, -5));
     v_old     t_starts;
     cursor old_rows is
-        select /*+ index_rs_asc(s rowq_started_pk) */ s.started_at, s.claim_id
+        select /*+ index_rs_asc(s rowq_started_pk) no_batch_table_access_by_rowid(s) */
+               s.started_at, s.claim_id
         from rowq_started s
         where s.part_id = p_queue.part_id
           and s.started_at >= v_since

@@ -23,9 +23,7 @@ is
     v_alive       t_messages;
     v_dead        t_messages;
     v_error       varchar2(300 char);
-    -- Claims are fetched one by one, so that a claim is locked only when it is reaped. Pass over a
-    -- claim whose heartbeat or finish came first: its lease is longer by then, or its row is locked
-    -- or gone.
+    -- Claims are fetched one by one, so that a claim is locked only when it is reaped.
     cursor expired is
         select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
                c.rowid, c.claim_id, c.worker_name, c.leased_at
@@ -52,11 +50,16 @@ begin
             );
             continue when v_held.count > 0;
         end if;
+        -- The cursor may have been open for seconds. Pass over a claim whose heartbeat or finish
+        -- came first: its lease is longer by then, or its row is locked or gone.
+        delete from rowq_claim c
+        where c.rowid = v_row_id
+          and c.claim_id = v_claim.claim_id
+          and c.lease_until <= v_now;
+        continue when sql%rowcount = 0;
         delete from rowq_leased l
         where l.part_id = p_queue.part_id
           and l.claim_id = v_claim.claim_id;
-        delete from rowq_claim c
-        where c.rowid = v_row_id;
 
         internal_finish(p_queue, v_cancelled, 'cancelled');
         v_ended := v_ended + v_cancelled.count;

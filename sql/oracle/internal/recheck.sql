@@ -28,7 +28,7 @@ is
           and r.due_at <= v_now
         order by r.part_id, r.due_at, r.recheck_id;
     cursor due_rows is
-        select /*+ index_rs_asc(r rowq_recheck_pk) */
+        select /*+ index_rs_asc(r rowq_recheck_pk) no_batch_table_access_by_rowid(r) */
                r.due_at, r.recheck_id, r.group_key, r.is_hint, r.message_id, r.predecessor_id
         from rowq_recheck r
         where r.part_id = p_part_id
@@ -49,6 +49,7 @@ begin
     fetch due_rows bulk collect into v_notes limit p_limit;
     close due_rows;
     for i in 1 .. v_notes.count loop
+        savepoint rowq_note_part;
         v_is_solved := internal_try_recheck(
             p_part_id, v_notes(i).group_key, v_notes(i).message_id, v_notes(i).predecessor_id,
             v_notes(i).is_hint
@@ -60,7 +61,13 @@ begin
             where r.part_id = p_part_id
               and r.due_at = v_notes(i).due_at
               and r.recheck_id = v_notes(i).recheck_id;
-            v_solved := v_solved + 1;
+            -- Another session may have solved it after the cursor was opened. Once is enough: a
+            -- token must not be passed on twice.
+            if sql%rowcount = 0 then
+                rollback to savepoint rowq_note_part;
+            else
+                v_solved := v_solved + 1;
+            end if;
         end if;
     end loop;
     return v_solved;

@@ -9,15 +9,19 @@ is
 -- purpose   All housekeeping of one queue, or of every queue: schedules, promote, reap, expiry, floors, archive, results, history. Call it about once a second.
 -- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P34 P36 P37
 -- locks     a row of lane of each queue and its due schedules, passed over when locked; as promote,
---           reap and archive
+--           reap and archive; with a fault a row of meta
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; health
+--           has an error in one of them, and the call goes on with the next
     v_has_savepoint boolean;
     type t_names is table of rowq_queue.queue_name%type index by pls_integer;
     -- A queue that was dropped meanwhile is an error only if the caller has named it.
     e_gone exception;
     pragma exception_init(e_gone, -20701);
+    -- ORA-01013: the user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
     c_most constant pls_integer := 1000;
     -- More than a batch of results and history goes only till then, whatever the number of queues,
     -- because what was promoted and reaped waits for the end of the transaction.
@@ -25,6 +29,8 @@ is
         sys_extract_utc(systimestamp) + numtodsinterval(0.1, 'second');
     v_seed  pls_integer;
     v_names t_names;
+    v_queue t_queue;
+    v_fault rowq_meta.value%type;
     v_kept  rowq_kept;
     v_rows  rowq_kept_list := rowq_kept_list();
     cursor some_queues is
@@ -44,11 +50,10 @@ begin
     end if;
 
     for i in 1 .. v_names.count loop
+        savepoint rowq_queue_part;
         begin
-            internal_maintain_queue(
-                v_names(i), internal_require_queue(v_names(i)), p_batch_size, c_until,
-                v_kept
-            );
+            v_queue := internal_require_queue(v_names(i));
+            internal_maintain_queue(v_names(i), v_queue, p_batch_size, c_until, v_kept);
             v_rows.extend;
             v_rows(v_rows.last) := v_kept;
         exception
@@ -56,6 +61,16 @@ begin
                 if p_queue_name is not null then
                     raise;
                 end if;
+            when e_cancelled then
+                raise;
+            when others then
+                if p_queue_name is not null then
+                    raise;
+                end if;
+                -- A queue that cannot be maintained must not stop the others.
+                v_fault := substr('maintain of ' || v_names(i) || ': ' || sqlerrm, 1, 500);
+                rollback to savepoint rowq_queue_part;
+                internal_note_fault(v_queue.part_id, v_fault);
         end;
     end loop;
 

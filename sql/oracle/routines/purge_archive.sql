@@ -22,7 +22,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
     -- Drop partitions before this transaction has touched the archive, because its own locks would
     -- be in the way.
-    v_dropped := internal_drop_days;
+    v_dropped := internal_drop_days(true);
     v_purged := internal_purge_archive(
         v_queue.part_id,
         sys_extract_utc(systimestamp) - numtodsinterval(v_queue.archive_days, 'day'),

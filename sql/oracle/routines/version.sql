@@ -13,10 +13,12 @@ begin
         select max(case when m.name = 'rowq_version' then m.value end) as rowq_version,
                to_number(max(case when m.name = 'schema_version' then m.value end), '9999')
                    as schema_version,
-               (
-                   select max(p.product || ' ' || p.version_full)
-                   from product_component_version p
-                   where p.product like 'Oracle%'
-               ) as engine
-        from rowq_meta m;
+               max(e.engine) as engine
+        from rowq_meta m
+        -- A subquery beside an aggregate is ORA-00937.
+        cross join (
+            select max(p.product || ' ' || p.version_full) as engine
+            from product_component_version p
+            where p.product like 'Oracle%'
+        ) e;
 end version;

@@ -18,6 +18,7 @@ create table rowq_archive (
     group_key    varchar2(200 char),
     constraint rowq_archive_pk primary key (part_id, finished_at, message_id)
 )
+segment creation immediate
 lob (headers) store as securefile rowq_archive_headers (enable storage in row)
 lob (body) store as securefile rowq_archive_body (enable storage in row)
 lob (body_binary) store as securefile rowq_archive_binary (enable storage in row)

@@ -14,9 +14,10 @@ create table rowq_blocked (
     rest_ids       clob,
     constraint rowq_blocked_pk primary key (part_id, message_id)
         using index (
-            create unique index rowq_blocked_pk on rowq_blocked (part_id, message_id) initrans 16
+            create unique index rowq_blocked_pk on rowq_blocked (part_id, message_id) initrans 32
         )
 )
-initrans 16 pctfree 20
+segment creation immediate
+initrans 32 pctfree 20
 lob (rest_ids) store as securefile rowq_blocked_rest (enable storage in row cache)
 /

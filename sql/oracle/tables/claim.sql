@@ -14,10 +14,11 @@ create table rowq_claim (
     progress    clob,
     constraint rowq_claim_pk primary key (part_id, claim_id)
         using index (
-            create unique index rowq_claim_pk on rowq_claim (part_id, claim_id) initrans 16
+            create unique index rowq_claim_pk on rowq_claim (part_id, claim_id) initrans 32
         )
 )
-initrans 16 pctfree 20
+segment creation immediate
+initrans 32 pctfree 20
 lob (progress) store as securefile rowq_claim_progress (enable storage in row cache)
 /
 create sequence rowq_claim_seq start with 1 increment by 1 cache 1000 noorder

@@ -9,6 +9,10 @@ create table rowq_dead (
     died_at     timestamp(6) not null,
     holds_group number(1),
     constraint rowq_dead_pk primary key (part_id, message_id)
+        using index (
+            create unique index rowq_dead_pk on rowq_dead (part_id, message_id) initrans 32
+        )
 )
-initrans 8
+segment creation immediate
+initrans 32
 /

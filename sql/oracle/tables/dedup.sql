@@ -7,5 +7,5 @@ create table rowq_dedup (
     message_id number(19) not null,
     constraint rowq_dedup_pk primary key (part_id, dedup_key)
 )
-organization index initrans 8
+organization index initrans 32
 /

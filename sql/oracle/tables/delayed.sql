@@ -11,8 +11,9 @@ create table rowq_delayed (
     constraint rowq_delayed_pk primary key (part_id, due_at, message_id)
         using index (
             create unique index rowq_delayed_pk on rowq_delayed (part_id, due_at, message_id)
-            initrans 16 pctfree 10
+            initrans 32 pctfree 10
         )
 )
-initrans 16 pctfree 20
+segment creation immediate
+initrans 32 pctfree 20
 /

@@ -11,5 +11,5 @@ create table rowq_expiry (
     seq        number(19),
     constraint rowq_expiry_pk primary key (part_id, expires_at, expiry_id)
 )
-organization index initrans 16
+organization index initrans 32
 /

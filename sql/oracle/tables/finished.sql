@@ -10,5 +10,5 @@ create table rowq_finished (
     finished_at timestamp(6) not null,
     constraint rowq_finished_pk primary key (part_id, finish_id, message_id)
 )
-organization index initrans 8
+organization index initrans 32
 /

@@ -7,5 +7,5 @@ create table rowq_grouped (
     lane       number(2) not null,
     constraint rowq_grouped_pk primary key (part_id, group_key, message_id)
 )
-organization index initrans 16
+organization index initrans 32
 /

@@ -14,14 +14,15 @@ create table rowq_history (
     constraint rowq_history_pk primary key (part_id, ended_at, message_id, claim_id)
         using index (
             create unique index rowq_history_pk
-                on rowq_history (part_id, ended_at, message_id, claim_id) initrans 16
+                on rowq_history (part_id, ended_at, message_id, claim_id) initrans 32
         ),
     constraint rowq_history_outcome_ck check (
         outcome in ('completed', 'retrying', 'dead', 'released', 'lease_expired', 'cancelled')
     )
 )
-initrans 16 pctfree 5
+segment creation immediate
+initrans 32 pctfree 5
 lob (error) store as securefile rowq_history_error (enable storage in row cache)
 /
-create index rowq_history_message_ix on rowq_history (part_id, message_id) initrans 16
+create index rowq_history_message_ix on rowq_history (part_id, message_id) initrans 32
 /

@@ -18,5 +18,6 @@ create table rowq_lane (
     constraint rowq_lane_pk primary key (part_id, lane),
     constraint rowq_lane_is_open_ck check (is_open in (0, 1))
 )
+segment creation immediate
 initrans 16 pctfree 40
 /

@@ -12,5 +12,5 @@ create table rowq_leased (
     is_cancelled number(1),
     constraint rowq_leased_pk primary key (part_id, claim_id, place)
 )
-organization index initrans 16
+organization index initrans 32
 /

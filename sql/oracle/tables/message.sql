@@ -26,12 +26,13 @@ create table rowq_message (
     expires_at     timestamp(6),
     constraint rowq_message_pk primary key (part_id, message_id)
         using index (
-            create unique index rowq_message_pk on rowq_message (part_id, message_id) initrans 16
+            create unique index rowq_message_pk on rowq_message (part_id, message_id) initrans 32
         ),
     constraint rowq_message_queue_fk foreign key (part_id) references rowq_queue (part_id),
     constraint rowq_message_headers_ck check (headers is json strict)
 )
-initrans 16 pctfree 10
+segment creation immediate
+initrans 32 pctfree 10
 lob (headers) store as securefile rowq_message_headers (enable storage in row cache)
 lob (body) store as securefile rowq_message_body (enable storage in row cache)
 lob (body_binary) store as securefile rowq_message_binary (enable storage in row cache)

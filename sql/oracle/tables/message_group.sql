@@ -11,5 +11,5 @@ create table rowq_message_group (
     joined_at timestamp(6),
     constraint rowq_message_group_pk primary key (part_id, group_key, token_no)
 )
-organization index initrans 16
+organization index initrans 32
 /

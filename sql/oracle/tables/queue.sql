@@ -46,6 +46,7 @@ create table rowq_queue (
     constraint rowq_queue_result_ck check (result_seconds between 0 and 31536000),
     constraint rowq_queue_history_ck check (history_days between 0 and 36500)
 )
+segment creation immediate
 initrans 16 pctfree 40
 /
 create sequence rowq_part_seq start with 1 increment by 1 cache 20 noorder

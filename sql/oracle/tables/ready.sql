@@ -15,9 +15,10 @@ create table rowq_ready (
     constraint rowq_ready_pk primary key (part_id, lane, seq, message_id)
         using index (
             create unique index rowq_ready_pk on rowq_ready (part_id, lane, seq, message_id)
-            initrans 16 pctfree 10
+            initrans 64 pctfree 10
         ),
     constraint rowq_ready_lane_ck check (lane between 0 and 19)
 )
-initrans 16 pctfree 20
+segment creation immediate
+initrans 64 pctfree 20
 /

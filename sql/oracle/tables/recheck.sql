@@ -4,8 +4,8 @@
 -- waits whose producer could lock no token of the group, or the group's limit was raised. With a
 -- message_id it is a blocked message that waits for nothing any more, perhaps. With a
 -- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
--- says that it is dead. maintain looks at what is due, and so does a dequeue that finds nothing,
--- once lane -4 is open.
+-- says that it is dead. maintain looks at what is due, and a dequeue that finds nothing looks at
+-- the groups among it, once lane -4 is open.
 create table rowq_recheck (
     part_id        number(10) not null,
     due_at         timestamp(6) not null,
@@ -17,5 +17,5 @@ create table rowq_recheck (
     constraint rowq_recheck_pk primary key (part_id, due_at, recheck_id),
     constraint rowq_recheck_is_hint_ck check (is_hint in (0, 1))
 )
-organization index initrans 16
+organization index initrans 32
 /

@@ -11,13 +11,14 @@ create table rowq_result (
     last_error  clob,
     constraint rowq_result_pk primary key (part_id, message_id)
         using index (
-            create unique index rowq_result_pk on rowq_result (part_id, message_id) initrans 16
+            create unique index rowq_result_pk on rowq_result (part_id, message_id) initrans 32
         ),
     constraint rowq_result_state_ck check (state in ('completed', 'cancelled', 'expired', 'dead'))
 )
-initrans 16 pctfree 10
+segment creation immediate
+initrans 32 pctfree 10
 lob (result) store as securefile rowq_result_result (enable storage in row cache)
 lob (last_error) store as securefile rowq_result_error (enable storage in row cache)
 /
-create index rowq_result_finished_ix on rowq_result (part_id, finished_at) initrans 16
+create index rowq_result_finished_ix on rowq_result (part_id, finished_at) initrans 32
 /

@@ -37,6 +37,7 @@ create table rowq_schedule (
     constraint rowq_schedule_is_paused_ck check (is_paused in (0, 1)),
     constraint rowq_schedule_headers_ck check (headers is json strict)
 )
+segment creation immediate
 initrans 16 pctfree 40
 lob (headers) store as securefile rowq_schedule_headers (enable storage in row cache)
 lob (body) store as securefile rowq_schedule_body (enable storage in row cache)

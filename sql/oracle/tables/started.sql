@@ -7,5 +7,5 @@ create table rowq_started (
     messages   number(5) not null,
     constraint rowq_started_pk primary key (part_id, started_at, claim_id)
 )
-organization index initrans 16
+organization index initrans 32
 /

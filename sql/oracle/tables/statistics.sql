@@ -2,7 +2,9 @@
 -- change with that. So they and their indexes are given the statistics of a queue at work, and keep
 -- them. An index without its own would have those of the empty table that it was made on.
 declare
-    v_owner constant varchar2(128 char) := sys_context('userenv', 'current_schema');
+    -- Without quotes the server would change a name in lower case to upper case.
+    v_owner constant varchar2(130 char) :=
+        dbms_assert.enquote_name(sys_context('userenv', 'current_schema'), false);
 
     procedure pin_index(p_index_name in varchar2, p_rows in number, p_row_length in number) is
     begin

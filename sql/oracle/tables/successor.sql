@@ -6,5 +6,5 @@ create table rowq_successor (
     message_id     number(19) not null,
     constraint rowq_successor_pk primary key (part_id, predecessor_id, message_id)
 )
-organization index initrans 16
+organization index initrans 32
 /

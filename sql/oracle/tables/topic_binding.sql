@@ -13,6 +13,7 @@ create table rowq_topic_binding (
     constraint rowq_topic_binding_pk primary key (part_id, pattern_key),
     constraint rowq_topic_binding_queue_fk foreign key (part_id) references rowq_queue (part_id)
 )
+segment creation immediate
 /
 create index rowq_topic_binding_head_ix on rowq_topic_binding (head_key, shape)
 /

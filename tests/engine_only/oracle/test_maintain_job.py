@@ -39,6 +39,27 @@ def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
     assert rows(session, JOBS) == [("ROWQ_MAINTAIN", "TRUE", 0)]
 
 
+@pytest.mark.promise("P19")
+def test_a_queue_that_cannot_be_maintained_does_not_stop_the_job(session: Connection) -> None:
+    """Its run fails when it ends, so that its error is logged."""
+    for name in ("broken", "fine"):
+        call(session, "create_queue", queue_name=name)
+        enqueue(session, name, "late", delay_seconds=1)
+    ((part,),) = rows(session, "select q.part_id from rowq_queue q where q.queue_name = 'broken'")
+    session.execute(f"alter table rowq_ready add constraint broken_ck check (part_id <> {part})")
+    wait_until(
+        lambda: call_one(session, "queue_stats", queue_name="fine").ready == 1,
+        "the other queue's message is promoted",
+        seconds=120,
+    )
+    logged = (
+        "select d.additional_info from user_scheduler_job_run_details d"
+        " where d.job_name = 'ROWQ_MAINTAIN' and d.status = 'FAILED'"
+    )
+    wait_until(lambda: rows(session, logged) != [], "the run has failed", seconds=120)
+    assert "maintain of broken: ORA-02290" in rows(session, logged)[0][0]
+
+
 def test_the_packages_are_replaced_while_it_runs(empty_database: str, session: Connection) -> None:
     session.execute("alter package rowq compile")
     session.execute("alter package rowq compile body")

@@ -5,6 +5,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
@@ -121,6 +122,12 @@ class OracleServer(ControlledServer):
         session = open_session(url, autocommit=autocommit)
         session.server = self
         return session
+
+    def open_root(self) -> Session:
+        """Open a session of the given account in the root container; raises CannotConnect."""
+        ((service,),) = self.ask("select d.db_unique_name from v$database d")
+        parts = urlsplit(self._url)._replace(path=f"/{service}")
+        return open_session(urlunsplit(parts), autocommit=True)
 
     def session_id(self, connection: Any) -> int:
         """Return a session's number; the driver knows it without asking."""

@@ -21,7 +21,7 @@ def house(calls: Calls) -> None:
     )
     calls.want("maintain", {"reaped": "1", "died": "0"}, queue_name="'a'")
     checks = [
-        "archive_fault", "clean_up_horizon", "dead_messages", "expired_leases", "oldest_ready",
+        "clean_up_horizon", "dead_messages", "expired_leases", "maintain_fault", "oldest_ready",
         "overdue_delayed", "overdue_groups", "sequence_behind", "waits_for_dead",
     ]  # fmt: skip
     calls.want("health", *({"check_name": name, "status": "ok"} for name in checks))

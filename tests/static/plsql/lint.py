@@ -7,7 +7,8 @@ its reason.
 import re
 from collections.abc import Callable, Iterator
 
-from tests.static.plsql.source import Source, inside, split
+from tests.static.plsql.source import Source
+from tests.static.shapes import inside, split
 
 Finding = tuple[int, str]
 
@@ -20,10 +21,10 @@ WAITS |= {"require_schedule"}
 """Sessions that change the same schedule take turns, too."""
 
 SWALLOWS = {
-    *("maintain_archive", "maintain_kept"),
+    *("maintain", "maintain_archive", "maintain_kept", "maintain_job"),
     *("ring_doorbell", "wait_for_ring"),
 }
-"""The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
+"""An error in maintain is noted, and the rest goes on; a message needs no doorbell."""
 SWALLOWS |= {"run_due"}
 """A schedule's fault is noted, or tried again, and the other schedules go on."""
 
@@ -42,13 +43,6 @@ AUTONOMOUS = {"drop_days"}
 
 OPENS, ROLLS_BACK = "begin_work", "roll_back"
 """The helpers that set a savepoint and go back to it."""
-
-WITHOUT_ROWIDS = {
-    "rowq_finished", "rowq_leased",
-    "rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door", "rowq_started",
-    "rowq_successor", "rowq_expiry",
-}  # fmt: skip
-"""Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
 LISTED = {"32767", "2000", "4000"}
 """The longest text of PL/SQL, and of an index of a collection, are counted in bytes."""
@@ -112,8 +106,8 @@ def _locking_faults(source: Source, statement: str) -> Iterator[str]:
     if re.search(r"\border by\b", statement) and "table(" not in statement:
         if not re.search(r"index_rs_asc\(\w rowq_\w+_pk\)", statement):
             yield "without its hint the order may come from a sort, which locks all"
-        is_index = any(table in statement for table in WITHOUT_ROWIDS)
-        if not is_index and "no_batch_table_access_by_rowid(" not in statement:
+        # An index-organized table has no such access, but is a heap in an autonomous database.
+        if "no_batch_table_access_by_rowid(" not in statement:
             yield "batched table access locks in another order"
 
 
@@ -204,10 +198,34 @@ def _texts(source: Source) -> Iterator[Finding]:
 
 
 def _deletes(source: Source) -> Iterator[Finding]:
-    pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead)\b"
+    pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead|grouped)\b"
     for match in re.finditer(pattern, source.code):
         if "sql%bulk_rowcount(" not in source.code:
             yield source.line_of(match.start()), "what a delete has hit is looked at one by one"
+    locked = re.findall(r"\bfrom (rowq_\w+)[^;]*\bfor update skip locked", source.code)
+    for match in re.finditer(r"(forall [^;]*?)?\bdelete from (rowq_\w+)[^;]*;", source.code):
+        looks = re.match(r"\s*[^;]*\bsql%rowcount\b", source.code[match.end() :])
+        if match[2] in locked and not match[1] and not looks:
+            yield source.line_of(match.start()), "another session may have deleted the row before"
+
+
+def _forall(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bforall (\w+) in\b[^;]*;", source.code):
+        if f"({match[1]})" not in match.group():
+            yield source.line_of(match.start()), "forall without an element of a collection"
+
+
+def binds(source: Source) -> Iterator[Finding]:
+    """Yield each bind in a script's blocks and statements: nothing gives it a value.
+
+    The driver looks for none in a statement that creates something.
+    """
+    place = 0
+    for unit in re.split(r"^/$", source.code, flags=re.MULTILINE):
+        if not re.match(r"\s*(?:create|comment)\b", unit):
+            for match in re.finditer(r":\w+", unit):
+                yield source.line_of(place + match.start()), f"nothing gives {match[0]} a value"
+        place += len(unit) + 1
 
 
 def _ends(source: Source) -> Iterator[Finding]:
@@ -233,5 +251,5 @@ def _state(source: Source) -> Iterator[Finding]:
 
 _RULES: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     _locking, _transactions, _savepoints, _handlers, _dynamic, _conversions, _functions_in_sql,
-    _answers, _privileges, _selects, _refusals, _texts, _deletes, _ends, _cursors, _state,
+    _answers, _privileges, _selects, _refusals, _texts, _deletes, _forall, _ends, _cursors, _state,
 )  # fmt: skip

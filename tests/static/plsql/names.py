@@ -7,14 +7,26 @@ p_ parameter, v_ variable, c_ constant, e_ exception, t_ type, each_ row of a lo
 import re
 from collections.abc import Iterator
 
+from tests.static.plsql.kinds import Kinds
 from tests.static.plsql.lint import Finding
-from tests.static.plsql.source import Signature, Source, inside, signatures, split
+from tests.static.plsql.source import Source, signatures
+from tests.static.shapes import (
+    Fault,
+    Signature,
+    inside,
+    misfilled,
+    misfits,
+    misread,
+    misunited,
+    split,
+    ungrouped,
+)
 
 _TABLE = re.compile(r"create table (\w+) \((.*?)\n\)", re.DOTALL)
 _OBJECT = re.compile(r"create or replace type (\w+) force as object \((.*?)\n\)", re.DOTALL)
 _LIST_OF = re.compile(r"create or replace type (\w+) force as table of (\w+)")
 _RECORD = re.compile(r"\btype (t_\w+) is record \((.*?)\n\s*\);", re.DOTALL)
-_TABLE_OF = re.compile(r"\btype (t_\w+) is table of (\w+)")
+_TABLE_OF = re.compile(r"\btype (t_\w+) is table of ([\w.%]+)")
 _DECLARED = re.compile(
     r"(?:^|[(,;]|\bis)\s*((?:[vcpe]_)\w+)\s+(?:constant\s+|in out\s+|in\s+|out\s+)?(?:nocopy\s+)?"
     r"(\w+)",
@@ -24,7 +36,6 @@ _NAME = re.compile(r"(?<![\w.%])([vcpe]_\w+)")
 _TYPE = re.compile(r"(?<![\w.%])(t_\w+)")
 _FIELD = re.compile(r"(?<![\w.])([vp]_\w+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))?)\.(\w+)")
 _FROM = re.compile(r"\b(?:from|join|update|into|using)\s+(rowq_\w+)\s+(?!set\b|values\b)(\w+)\b")
-_INSERT = re.compile(r"\binsert into (rowq_\w+)\s*\(")
 _METHODS = {"count", "delete", "exists", "extend", "first", "last", "next"}
 
 
@@ -34,28 +45,28 @@ class Names:
     def __init__(self, sources: list[Source]) -> None:
         """Read the declarations of all files of sql/oracle."""
         self.signatures = signatures(sources)
-        self.columns: dict[str, set[str]] = {}
-        self.fields: dict[str, set[str]] = {}
+        self.columns: dict[str, dict[str, str]] = {}
+        self.fields: dict[str, dict[str, str]] = {}
         self.items: dict[str, str] = {}
         for source in sources:
             for name, body in _TABLE.findall(source.code):
-                listed = (part.split()[0] for part in split(body))
-                self.columns[name] = {word for word in listed if word != "constraint"}
+                self.columns[name] = _typed(body)
             for name, body in _OBJECT.findall(source.code):
-                self.fields[name] = {part.split()[0] for part in split(body)}
+                self.fields[name] = _typed(body)
             self.items.update(_LIST_OF.findall(source.code))
             if source.stem == "types" and source.room == "internal":
                 self._read_types(source.code, self.fields, self.items)
 
     @staticmethod
-    def _read_types(code: str, fields: dict[str, set[str]], items: dict[str, str]) -> None:
+    def _read_types(code: str, fields: dict[str, dict[str, str]], items: dict[str, str]) -> None:
         for name, body in _RECORD.findall(code):
-            fields[name] = {part.split()[0] for part in split(body)}
+            fields[name] = _typed(body)
         items.update(_TABLE_OF.findall(code))
 
     def problems(self, source: Source) -> Iterator[Finding]:
         """Yield line and words of every name in a file that stands for nothing, or too little."""
         yield from self._columns(source)
+        yield from ((source.line_of(place), words) for place, words in self._faults(source.code))
         if re.match(r"(?:procedure|function)\b", source.code):
             fields, items = dict(self.fields), dict(self.items)
             self._read_types(source.code, fields, items)
@@ -64,11 +75,23 @@ class Names:
             yield from self._calls(source)
             yield from _record_fields(source, declared, fields, items)
 
+    def _faults(self, code: str) -> Iterator[Fault]:
+        """Yield what does not agree in number or in type."""
+        fields, items = dict(self.fields), dict(self.items)
+        self._read_types(code, fields, items)
+        kinds = Kinds(code, self.columns, fields, items, self.signatures)
+        yield from kinds.faults()
+        yield from misread(code, kinds.width)
+        yield from misfilled(code, self.columns)
+        yield from misunited(code)
+        # ORA-00937: a subquery beside an aggregate is no constant.
+        yield from ungrouped(code, allows_subqueries=False)
+
     def _variables(
         self,
         source: Source,
         declared: dict[str, str],
-        fields: dict[str, set[str]],
+        fields: dict[str, dict[str, str]],
         items: dict[str, str],
     ) -> Iterator[Finding]:
         known = {name for entry in self.signatures.values() for name in _names(entry)}
@@ -95,7 +118,7 @@ class Names:
                 yield line, f"{name} does not exist"
             elif own is None or own[1] != name:
                 given = split(inside(source.code, match.end() - 1)) if match[2] else []
-                yield from ((line, words) for words in _misfits(entry, given))
+                yield from ((line, words) for words in misfits(entry, given))
                 if _is_statement(source.code, match) == entry.is_function:
                     yield line, f"{name} is a {'function' if entry.is_function else 'procedure'}"
 
@@ -112,19 +135,6 @@ class Names:
                 if columns and match[2] not in columns | {"rowid"}:
                     line = source.line_of(place + match.start())
                     yield line, f"{' and '.join(tables)} has no column {match[2]}"
-            yield from ((source.line_of(place), words) for words in self._inserts(statement))
-
-    def _inserts(self, statement: str) -> Iterator[str]:
-        for match in _INSERT.finditer(statement):
-            listed = inside(statement, match.end() - 1)
-            named = split(listed)
-            for name in named:
-                if name not in self.columns.get(match[1], set()):
-                    yield f"{match[1]} has no column {name}"
-            rest = statement[match.end() + len(listed) :]
-            values = re.search(r"\bvalues\s*\(", rest)
-            if values and len(split(inside(rest, values.end() - 1))) != len(named):
-                yield f"{match[1]}: columns and values differ in number"
 
 
 def _is_statement(code: str, call: re.Match[str]) -> bool:
@@ -135,24 +145,21 @@ def _is_statement(code: str, call: re.Match[str]) -> bool:
     return is_first and code[end:].lstrip().startswith(";")
 
 
+def _typed(body: str) -> dict[str, str]:
+    """Return the names and types in a list of columns or fields."""
+    named = (part.split(maxsplit=1) for part in split(body))
+    return {name: kind for name, kind in named if name != "constraint"}
+
+
 def _names(entry: Signature) -> list[str]:
     return [parameter.name for parameter in entry.parameters]
 
 
-def _misfits(entry: Signature, given: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the arguments of a call."""
-    names = _names(entry)
-    named = [match[1] for argument in given if (match := re.match(r"(p_\w+)\s*=>", argument))]
-    reached = set(names[: len(given) - len(named)]) | set(named)
-    if len(given) > len(names) or not set(named) <= set(names):
-        yield f"{entry.name} has no such parameters"
-    for parameter in entry.parameters:
-        if not parameter.is_optional and parameter.name not in reached:
-            yield f"{entry.name} needs {parameter.name}"
-
-
 def _record_fields(
-    source: Source, declared: dict[str, str], fields: dict[str, set[str]], items: dict[str, str]
+    source: Source,
+    declared: dict[str, str],
+    fields: dict[str, dict[str, str]],
+    items: dict[str, str],
 ) -> Iterator[Finding]:
     for match in _FIELD.finditer(source.code):
         kind = declared.get(match[1], "")

@@ -5,33 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_NO_CODE = re.compile(r"--[^\n]*|q'\[.*?\]'|'(?:[^']|'')*'", re.DOTALL)
+from tests.static.shapes import Signature, blanked, parameters
+
 _SIGNATURE = re.compile(
-    r"(procedure|function) (\w+)(?:\((.*?)\))?(?:\nreturn \w+)?\nis\n", re.DOTALL
+    r"(procedure|function) (\w+)(?:\((.*?)\))?(?:\nreturn (\w+))?\nis\n", re.DOTALL
 )
 _SQL = re.compile(
     r"(?<!for )\b(?:select|insert into|update|delete from|merge into|lock table)\b"
     r".*?(?:;|\) loop\b)",
     re.DOTALL,
 )
-_PARAMETER = re.compile(r"(p_\w+)\s+(?:in out|in|out)\b(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter: its name, and whether a call may leave it out."""
-
-    name: str
-    is_optional: bool
-
-
-@dataclass(frozen=True)
-class Signature:
-    """A subprogram's signature, which a call must fit."""
-
-    name: str
-    is_function: bool
-    parameters: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True)
@@ -63,50 +46,17 @@ class Source:
 
 
 def source(name: str, text: str) -> Source:
-    """Return a text as the lint reads it: comments blank, literals empty of all but blanks."""
-    return Source(name, text, _NO_CODE.sub(_blank, text))
-
-
-def _blank(found: re.Match[str]) -> str:
-    text = found.group()
-    hidden = re.sub(r"[^\n]", " ", text)
-    return hidden if text.startswith("--") else f"'{hidden[1:-1]}'"
+    """Return a text as the lint reads it."""
+    return Source(name, text, blanked(text))
 
 
 def signatures(sources: list[Source]) -> dict[str, Signature]:
     """Return the signatures of all files that hold a subprogram, by its name."""
     found = (_SIGNATURE.match(source.code) for source in sources)
     return {
-        match[2]: Signature(match[2], match[1] == "function", tuple(_parameters(match[3] or "")))
+        match[2]: Signature(
+            match[2], parameters(match[3] or ""), match[1] == "function", match[4] or ""
+        )
         for match in found
         if match
     }
-
-
-def _parameters(text: str) -> Iterator[Parameter]:
-    for part in split(text):
-        match = _PARAMETER.match(part)
-        if match:
-            yield Parameter(match[1], " default " in match[2])
-
-
-def split(text: str) -> list[str]:
-    """Return the parts between the commas of a list, parentheses respected."""
-    parts, depth, start = [], 0, 0
-    for place, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    last = text[start:].strip()
-    return [*parts, last] if last or parts else []
-
-
-def inside(code: str, opening: int) -> str:
-    """Return what stands between the parenthesis at `opening` and its partner."""
-    depth = 0
-    for place in range(opening, len(code)):
-        depth += (code[place] == "(") - (code[place] == ")")
-        if depth == 0:
-            return code[opening + 1 : place]
-    return code[opening + 1 :]

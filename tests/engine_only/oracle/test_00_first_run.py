@@ -1,6 +1,10 @@
-"""What reading could not decide: the first run on an Oracle Database answers each with a test."""
+"""What reading could not decide: the first run on an Oracle Database answers each with a test.
+
+None of it has been run on one yet. What needs no rowq is in test_00_first_forms.py.
+"""
 
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,23 +24,34 @@ from tests.helpers.calls import (
     call,
     call_one,
     dequeue,
+    dequeue_one,
     enqueue,
     make_dead,
     refused,
     rolled_back,
+    transaction,
 )
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.helpers.waiter import Waiter
+from tests.stored_times import pass_seconds, tick
 
 LONG = "x" * 40_000
 """Longer than any varchar2."""
 CANNOT_SERIALIZE = 8177
+PATIENCE_MS = 5000
+"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
 MAINTAINS = 20
 EXECUTIONS_OF_IDLE_MAINTAIN = 20
-"""By its text it is 16 statements and two savepoints."""
+"""By its text it is 16 statements and three savepoints."""
 OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
 _EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
+_LOCKS = "select l.type from v$lock l where l.sid = :place and l.type in ('TM', 'TX')"
+_READS_OF_CATALOG = """
+    select coalesce(sum(s.executions), 0)
+    from v$sql s
+    where s.parsing_schema_name = :owner and s.sql_text like '%USER_TAB_PARTITIONS%'
+    """
 _CHANGES = """
     select v.value
     from v$sesstat v
@@ -329,3 +344,178 @@ def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
     assert row.state == "blocked"
     groups = f"select distinct t.group_key from rowq_message_group t where {OF_QUEUE}"
     assert dialect_of(connection).execute(connection, groups, [queue]).fetchall() == [(b"b",)]
+
+
+@pytest.mark.promise("P06", "P26")
+def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, poller, worker = connect(), connect(), connect()
+    worker.call_timeout = PATIENCE_MS
+    [named] = enqueue(connection, queue, "named")
+    claim = dequeue_one(worker, queue).claim_id
+    with transaction(producer):
+        enqueue(producer, queue, "a", predecessor_ids=[named])
+        enqueue(connection, queue, "b", predecessor_ids=[named])
+    with rolled_back(poller):
+        assert dequeue(poller, queue) == []
+        call(worker, "complete", queue_name=queue, claim_id=claim)
+    tick(connection, queue)
+    call_one(connection, "maintain", queue_name=queue)
+    assert sorted(row.body for row in dequeue(connection, queue, 10)) == ["a", "b"]
+
+
+@pytest.mark.promise("P24")
+def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, poller = connect(), connect()
+    enqueue(connection, queue, "1", group_key="a")
+    claim = dequeue_one(connection, queue).claim_id
+    with rolled_back(poller):
+        with transaction(producer):
+            enqueue(producer, queue, "2", group_key="a")
+            call(connection, "complete", queue_name=queue, claim_id=claim)
+            tick(connection, queue)
+            call_one(connection, "maintain", queue_name=queue)
+            assert dequeue(poller, queue) == [], "the producer has the token"
+        tick(connection, queue)
+        call_one(connection, "maintain", queue_name=queue)
+        assert call_one(connection, "queue_stats", queue_name=queue).ready == 1
+
+
+@pytest.mark.promise("P19")
+def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_table(
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
+) -> None:
+    """A lock of kind TX would mean that it has begun a transaction."""
+    other = connect(autocommit=False)
+    enqueue(connection, queue, "held")
+    with rolled_back(connection):
+        assert len(dequeue(connection, queue)) == 1
+        assert dequeue(other, queue) == []
+        assert {kind for (kind,) in server.ask(_LOCKS, place=other.session_id)} <= {"TM"}
+    other.rollback()
+
+
+@pytest.mark.promise("P19")
+def test_a_queue_that_cannot_be_maintained_does_not_stop_the_others(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        for name in ("broken", "fine"):
+            call(session, "create_queue", queue_name=name)
+            enqueue(session, name, "late", delay_seconds=60)
+            pass_seconds(session, name, 90)
+        ((part,),) = rows(
+            session, "select q.part_id from rowq_queue q where q.queue_name = 'broken'"
+        )
+        session.execute(
+            f"alter table rowq_ready add constraint broken_ck check (part_id <> {part})"
+        )
+        done = call(session, "maintain")
+        assert [(row.queue_name, row.promoted) for row in done] == [("fine", 1)]
+        with pytest.raises(oracledb.DatabaseError, match="BROKEN_CK"):
+            call(session, "maintain", queue_name="broken")
+
+        def fault() -> tuple[str, str]:
+            [found] = [row for row in call(session, "health") if row.check_name == "maintain_fault"]
+            return found.status, found.detail
+
+        assert fault()[0] == "critical"
+        assert "maintain of broken: ORA-02290" in fault()[1]
+        session.execute("alter table rowq_ready drop constraint broken_ck")
+        assert {row.promoted for row in call(session, "maintain")} == {0, 1}
+        assert fault()[0] == "ok"
+
+
+def test_every_table_has_its_segment_from_the_start(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        for kind in ("tables", "indexes", "lobs"):
+            late = f"select * from user_{kind} s where s.segment_created = 'NO'"
+            late += " and s.iot_type is null" if kind == "tables" else ""
+            assert rows(session, late) == [], kind
+
+
+@pytest.mark.promise("P02", "P19")
+def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
+) -> None:
+    call(connection, "create_queue", queue_name=f"{queue} other")
+    deadlocks, busy = server.deadlocks(), 0
+    sessions = [connect() for _ in range(4)]
+
+    def longest_of_many(session: Connection) -> float:
+        longest = 0.0
+        for _ in range(200):
+            began = time.monotonic()
+            enqueue(session, queue, "x")
+            rows = dequeue(session, queue)
+            if rows:
+                call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+            longest = max(longest, time.monotonic() - began)
+        return longest
+
+    with ThreadPoolExecutor(len(sessions)) as threads:
+        running = [threads.submit(longest_of_many, session) for session in sessions]
+        while not all(one.done() for one in running):
+            try:
+                call(connection, "drop_queue", queue_name=f"{queue} other")
+                call(connection, "create_queue", queue_name=f"{queue} other")
+            except oracledb.DatabaseError as error:
+                assert number_of(error) == 20705  # noqa: PT017 - it is dropped or refused
+                busy += 1
+            time.sleep(0.2)
+        # It waits for one second at most for each of three tables.
+        assert max(one.result() for one in running) < 4
+    assert server.deadlocks() == deadlocks, f"after {busy} refusals"
+    call(connection, "drop_queue", queue_name=f"{queue} other")
+
+
+@pytest.mark.promise("P19")
+def test_maintain_reads_the_catalog_of_partitions_once_a_day(
+    server: OracleServer, empty_database: str
+) -> None:
+    def reads() -> int:
+        return int(server.ask(_READS_OF_CATALOG, owner=owner_in(empty_database))[0][0])
+
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        call(session, "create_queue", queue_name="q", archive_days=2)
+        call_one(session, "maintain", queue_name="q")
+        before = reads()
+        assert before > 0
+        for _ in range(3):
+            call_one(session, "maintain", queue_name="q")
+        assert reads() == before
+        call(session, "alter_queue", queue_name="q", archive_days=3)
+        call_one(session, "maintain", queue_name="q")
+        assert reads() == before + 1
+
+
+@pytest.mark.promise("P20")
+def test_a_body_of_16_megabytes_comes_out_of_a_wait(connection: Connection, queue: str) -> None:
+    """ORA-04036 here would mean that the JSON of an answer takes more memory than there is."""
+    text = "0123456789abcdef" * (1 << 20)
+    call(connection, "alter_queue", queue_name=queue, max_body_length=len(text))
+    enqueue(connection, queue, text)
+    (message,) = call_one(connection, "dequeue_wait", queue_name=queue).messages
+    assert message["body"] == text
+
+
+def test_a_batch_that_only_looks_like_numbers_is_read_as_fast_as_another(
+    connection: Connection, queue: str
+) -> None:
+    def seconds(body: str) -> float:
+        messages = [{"body": body * 100}] * 500
+        began = time.monotonic()
+        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+        return time.monotonic() - began
+
+    seconds("warm it up")
+    plain = seconds("00-xe-67-a0")
+    assert seconds("00:1e:67:a0") < 3 * plain + 0.5

@@ -1,0 +1,329 @@
+"""Forms of SQL and PL/SQL that rowq rests on and reading could not decide, without rowq.
+
+Nothing here needs an installed rowq: when its packages do not compile, these tests show why. They
+run first, and have not been run on an Oracle Database yet.
+"""
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+
+import oracledb
+import pytest
+
+from rowq import migrate
+from rowq.errors import CannotConnect
+from rowq.oracle.statements import units
+from rowq.resources import migrations_directory
+from tests.engine_only.oracle.installed import grant, rows
+from tests.engines.base import wait_until_blocked
+from tests.engines.oracle.server import RIGHTS, OracleServer
+from tests.engines.oracle.session import Session, as_account, number_of, open_session
+
+NO_GROUP_FUNCTION, NO_SPACE, REFUSED = 937, 1950, 20803
+
+HOLDS = {
+    "RAW values of more than 16383 bytes are compared": """
+        declare
+            v_long  raw(32767) := utl_raw.copies(hextoraw('00'), 20000);
+            v_other raw(32767) := v_long;
+        begin
+            if v_long <> v_other or v_long in (hextoraw('01'), hextoraw('02')) then
+                raise_application_error(-20999, 'they differ');
+            end if;
+        end;
+        """,
+    "an element found by another collection is bound in SQL": """
+        declare
+            type t_pair is record (message_id number);
+            type t_pairs is table of t_pair index by pls_integer;
+            type t_numbers is table of number index by pls_integer;
+            type t_places is table of pls_integer index by varchar2(4000);
+            v_pairs   t_pairs;
+            v_numbers t_numbers;
+            v_order   t_places;
+            v_at      varchar2(4000) := 'k';
+            v_sum     number;
+        begin
+            v_order(v_at) := 1;
+            v_pairs(1).message_id := 7;
+            v_numbers(1) := 8;
+            select v_pairs(v_order(v_at)).message_id + v_numbers(v_order(v_at))
+            into v_sum
+            from dual;
+            if v_sum <> 15 then
+                raise_application_error(-20999, 'it is ' || v_sum);
+            end if;
+        end;
+        """,
+    "a moment is converted to a time zone of a variable": """
+        declare
+            v_moment timestamp(6) := timestamp '2026-07-01 12:00:00';
+            v_zone   varchar2(64) := 'Europe/Berlin';
+            v_local  timestamp(6);
+        begin
+            v_local := cast(from_tz(v_moment, '+00:00') at time zone v_zone as timestamp);
+            if v_local <> timestamp '2026-07-01 14:00:00' then
+                raise_application_error(-20999, to_char(v_local, 'hh24:mi'));
+            end if;
+        end;
+        """,
+    "a calendar is named where a moment is read or written": """
+        declare
+            v_moment timestamp(6);
+        begin
+            v_moment := to_timestamp('2026-01-01', 'yyyy-mm-dd', 'nls_calendar=gregorian');
+            if to_char(v_moment, 'yyyy-mm-dd"T"hh24:mi:ss.ff6', 'nls_calendar=gregorian')
+                <> '2026-01-01T00:00:00.000000'
+            then
+                raise_application_error(-20999, 'it is another moment');
+            end if;
+        end;
+        """,
+    "JSON holds texts beyond 32767 bytes and numbers beyond 1e126": """
+        declare
+            v_long   clob := 'x';
+            v_object json_object_t := json_object_t('{"a": null, "n": 1e400}');
+            v_again  json_object_t;
+        begin
+            dbms_lob.append(v_long, rpad('y', 32767, 'y'));
+            dbms_lob.append(v_long, rpad('z', 32767, 'z'));
+            v_object.put('long', v_long);
+            v_again := json_object_t.parse(v_object.to_clob());
+            if not v_again.get('a').is_null()
+               or dbms_lob.compare(v_again.get_clob('long'), v_long) <> 0
+            then
+                raise_application_error(-20999, 'they differ');
+            end if;
+        end;
+        """,
+    "an array of JSON is aggregated in a case of a subquery": """
+        declare
+            v_rows sys_refcursor;
+            v_ids  clob;
+        begin
+            open v_rows for
+                select case
+                           when d.dummy = 'X'
+                               then (
+                                   select case
+                                              when count(*) > 0
+                                                  then json_arrayagg(a.column_value returning clob)
+                                          end
+                                   from table(sys.odcinumberlist(1, 2)) a
+                               )
+                       end as ids
+                from dual d;
+            fetch v_rows into v_ids;
+            close v_rows;
+            if v_ids <> '[1,2]' then
+                raise_application_error(-20999, v_ids);
+            end if;
+        end;
+        """,
+    "an aggregate stands beside one of a joined query": """
+        declare
+            v_engine varchar2(200);
+        begin
+            select max(d.dummy) || max(e.engine) into v_engine
+            from dual d
+            cross join (select max(p.product) as engine from product_component_version p) e;
+            if v_engine is null then
+                raise_application_error(-20999, 'it is null');
+            end if;
+        end;
+        """,
+}
+"""Blocks that raise an error where a form does not do what rowq expects of it."""
+
+
+@pytest.fixture
+def session(server: OracleServer, empty_database: str) -> Iterator[Session]:
+    """Return a session in a schema with nothing in it."""
+    with closing(server.connect(empty_database)) as opened:
+        yield opened
+
+
+def run(session: Session, statement: str) -> None:
+    """Run a statement as it stands."""
+    with closing(session.cursor()) as cursor:
+        cursor.execute(statement)
+
+
+@pytest.mark.parametrize("block", HOLDS.values(), ids=HOLDS)
+def test_a_form_does_what_is_expected_of_it(session: Session, block: str) -> None:
+    run(session, block)
+
+
+def test_tables_are_locked_together_in_a_block(session: Session) -> None:
+    for name in ("one", "two"):
+        run(session, f"create table {name} (a number)")
+    run(
+        session,
+        """
+        begin
+            savepoint before_all;
+            lock table one in share row exclusive mode wait 1;
+            rollback to savepoint before_all;
+            lock table one, two in share row exclusive mode nowait;
+            rollback;
+        end;
+        """,
+    )
+
+
+def test_columns_that_a_record_has_no_fields_for_are_an_error(session: Session) -> None:
+    """The lint takes it for one, too: tests/static/shapes.py."""
+    run(
+        session,
+        """create or replace procedure too_few is
+            type t_pair is record (a number, b number);
+            type t_pairs is table of t_pair index by pls_integer;
+            v_pairs t_pairs;
+            cursor singles is select 1 as a from dual;
+        begin
+            open singles;
+            fetch singles bulk collect into v_pairs limit 5;
+            close singles;
+        end;""",
+    )
+    assert rows(session, "select e.line from user_errors e where e.name = 'TOO_FEW'")
+
+
+def test_a_subquery_beside_an_aggregate_is_an_error(session: Session) -> None:
+    """The lint takes it for one, too: tests/static/shapes.py."""
+    with pytest.raises(oracledb.DatabaseError) as caught:
+        rows(session, "select max(d.dummy), (select max(e.dummy) from dual e) from dual d")
+    assert number_of(caught.value) == NO_GROUP_FUNCTION
+
+
+def test_the_statistics_of_a_table_that_is_an_index_are_set(session: Session) -> None:
+    run(
+        session,
+        "create table held (a number, constraint held_pk primary key (a)) organization index",
+    )
+    run(
+        session,
+        """
+        begin
+            dbms_stats.set_table_stats(
+                ownname => dbms_assert.enquote_name(
+                    sys_context('userenv', 'current_schema'), false
+                ),
+                tabname => 'HELD', numrows => 1000, numblks => 10, avgrlen => 30,
+                no_invalidate => false, force => true
+            );
+            dbms_stats.lock_table_stats(ownname => user, tabname => 'HELD');
+        end;
+        """,
+    )
+    query = "select s.num_rows, s.stattype_locked from user_tab_statistics s"
+    assert rows(session, query) == [(1000, "ALL")]
+
+
+def test_a_savepoint_alone_leaves_the_driver_outside_of_a_transaction(session: Session) -> None:
+    session.autocommit = False
+    run(session, "begin savepoint rowq_call; end;")
+    assert not session.transaction_in_progress
+
+
+def test_a_row_of_an_index_that_was_deleted_after_a_locking_cursor_was_opened_is_passed_over(
+    server: OracleServer, empty_database: str, session: Session
+) -> None:
+    """If not, rowq passes it over all the same: it looks whether its delete has hit the row."""
+    run(
+        session,
+        "create table held (a number, constraint held_pk primary key (a)) organization index",
+    )
+    run(session, "insert into held select level from dual connect by level <= 3")
+    session.autocommit = False
+    opened = """
+        begin
+            open :found for select h.a from held h order by h.a for update skip locked;
+        end;
+        """
+    with (
+        closing(server.connect(empty_database)) as other,
+        closing(session.cursor()) as cursor,
+        closing(session.cursor()) as found,
+    ):
+        found.arraysize = found.prefetchrows = 1
+        cursor.execute(opened, {"found": found})
+        run(other, "delete from held where a = 2")
+        assert found.fetchall() == [(1,), (3,)]
+    session.rollback()
+
+
+def test_a_rollback_to_a_savepoint_frees_a_row_and_wakes_nobody_who_waits_for_it(
+    server: OracleServer, empty_database: str, session: Session
+) -> None:
+    """So internal_can_send gives a row back for those who come, and not for those who wait."""
+    run(session, "create table held (a number)")
+    run(session, "insert into held select level from dual connect by level <= 2")
+    session.autocommit = False
+    with ExitStack() as stack, ThreadPoolExecutor(1) as thread:
+        waiter, late = (
+            stack.enter_context(closing(server.connect(empty_database))) for _ in range(2)
+        )
+        late.call_timeout = 5000
+        run(session, "savepoint before_it")
+        run(session, "update held set a = 1 where a = 1")
+        waiting = thread.submit(run, waiter, "update held set a = 1 where a = 1")
+        wait_until_blocked(server, server.session_id(waiter))
+        run(session, "update held set a = 2 where a = 2")
+        run(session, "rollback to savepoint before_it")
+        run(late, "update held set a = 2 where a = 2")
+        assert server.session_id(session) in server.waiting_sessions()[server.session_id(waiter)]
+        session.rollback()
+        waiting.result(20)
+
+
+def test_a_table_gets_its_segment_at_once_or_an_error(server: OracleServer) -> None:
+    url = server.make_account()
+    try:
+        grant(server, url, "create table")
+        with closing(server.connect(url)) as session:
+            with pytest.raises(oracledb.DatabaseError) as caught:
+                run(session, "create table held (a number) segment creation immediate")
+            assert number_of(caught.value) == NO_SPACE
+            with pytest.raises(oracledb.DatabaseError) as caught:
+                run(session, "create table held (a number primary key) organization index")
+            assert number_of(caught.value) == NO_SPACE
+    finally:
+        server.drop_database(url)
+
+
+def test_an_owner_whose_name_is_in_lower_case_can_install(server: OracleServer) -> None:
+    name, password = f"rowq_test_{uuid.uuid4().hex[:12]}", f"Aa1_{uuid.uuid4().hex[:20]}"
+    other = server.fresh_database()
+    url = as_account(other, f"%22{name}%22", password)
+    ((space,),) = server.ask(
+        "select d.property_value from database_properties d"
+        " where d.property_name = 'DEFAULT_PERMANENT_TABLESPACE'"
+    )
+    server.tell(f'create user "{name}" identified by "{password}" quota unlimited on "{space}"')
+    try:
+        server.tell(f'grant {", ".join(RIGHTS)} to "{name}"')
+        migrate.migrate(url)
+        with closing(open_session(url, autocommit=True)) as session:
+            locked = "select count(*) from user_tab_statistics s where s.stattype_locked = 'ALL'"
+            assert rows(session, locked) == [(17,)]
+    finally:
+        server.tell(f'drop user "{name}" cascade')
+        server.drop_database(other)
+
+
+def test_the_root_of_a_container_database_is_refused(server: OracleServer) -> None:
+    """Only what comes before the first change is run there."""
+    text = (migrations_directory() / "oracle" / "preflight.sql").read_text(encoding="utf-8")
+    schema, refusal = units(text)
+    try:
+        root = server.open_root()
+    except CannotConnect as error:
+        pytest.skip(f"no session in the root: {error}; to run it: an account such as SYSTEM")
+    with closing(root):
+        run(root, schema)
+        with pytest.raises(oracledb.DatabaseError, match=r"CDB\$ROOT") as caught:
+            run(root, refusal)
+    assert number_of(caught.value) == REFUSED

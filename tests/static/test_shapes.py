@@ -1,0 +1,171 @@
+"""Numbers that must agree in the SQL of PostgreSQL, MariaDB and MySQL, without a server.
+
+Oracle's are looked at in test_plsql.py, and SQL Server's in test_tsql.py.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.static.each import for_each
+from tests.static.shapes import (
+    Fault,
+    Signature,
+    blanked,
+    inside,
+    misfilled,
+    misfits,
+    misread,
+    misunited,
+    parameters,
+    split,
+    ungrouped,
+)
+from tests.static.sources import SQL, migration_scripts
+
+ENGINES = ("mysql", "postgres")
+FILES = [
+    (engine, path)
+    for engine in ENGINES
+    for path in [*sorted((SQL / engine).rglob("*.sql")), *migration_scripts(engine)]
+]
+_TABLE = re.compile(r"\bcreate table (?:if not exists )?(rowq\.\w+) (\()")
+_NO_COLUMN = {"check", "constraint", "foreign", "key", "primary", "unique"}
+_ROUTINE = re.compile(r"\bcreate (?:or replace )?(?:function|procedure) rowq\.(\w+)\s*(\()")
+_CALL = re.compile(
+    r"(?<!into )(?<!exists )(?<!on )(?<!function )(?<!procedure )\browq\.(\w+)\s*(\()"
+)
+_DECLARED = re.compile(
+    r"^\s+(?:out |inout )?([vpo]_\w+)\s+(?:constant )?([\w.]+(?:\[\])?)", re.MULTILINE
+)
+_VARIABLE = re.compile(r"(?:@|[vp]_)\w+")
+
+
+@cache
+def tables(engine: str) -> dict[str, list[str]]:
+    """Return the columns of an engine's tables by their names."""
+    codes = (blanked(path.read_text("utf-8")) for known, path in FILES if known == engine)
+    return {
+        match[1]: [
+            part.split()[0]
+            for part in split(inside(code, match.start(2)))
+            if part.split()[0] not in _NO_COLUMN
+        ]
+        for code in codes
+        for match in _TABLE.finditer(code)
+    }
+
+
+@cache
+def signatures(engine: str) -> dict[str, list[Signature]]:
+    """Return what calls of each routine may look like; a function returns what is `out`."""
+    found: dict[str, list[Signature]] = {}
+    for code in (blanked(path.read_text("utf-8")) for known, path in FILES if known == engine):
+        for match in _ROUTINE.finditer(code):
+            given = parameters(inside(code, match.start(2)))
+            if engine == "postgres":
+                given = tuple(parameter for parameter in given if parameter.direction != "out")
+            found.setdefault(match[1], []).append(Signature(match[1], given))
+    return found
+
+
+def faults(engine: str, text: str) -> Iterator[Fault]:
+    """Yield place and words of everything in a file that does not agree in number."""
+    code = blanked(text)
+    kinds = dict(_DECLARED.findall(code))
+
+    def width(target: str) -> int | None:
+        kind = kinds.get(target, "")
+        return len(tables(engine).get(kind, ["a scalar"])) if kind != "record" else None
+
+    yield from misread(code, width)
+    yield from misfilled(code, tables(engine))
+    yield from misunited(code)
+    yield from ungrouped(code, allows_subqueries=True)
+    for match in _CALL.finditer(code):
+        given = split(inside(code, match.start(2)))
+        known = signatures(engine).get(match[1])
+        if known is None:
+            yield match.start(), f"there is no routine {match[1]}"
+            continue
+        wrong = [[*misfits(entry, given), *misdirected(entry, given)] for entry in known]
+        yield from ((match.start(), words) for words in min(wrong, key=len))
+
+
+def misdirected(entry: Signature, given: list[str]) -> Iterator[str]:
+    """Yield the arguments that a procedure writes to and that are no variables."""
+    for parameter, value in zip(entry.parameters, given, strict=False):
+        if parameter.direction != "in" and not _VARIABLE.fullmatch(value):
+            yield f"{parameter.name} of {entry.name} needs a variable, not {value}"
+
+
+@for_each(FILES)
+def test_columns_targets_values_and_arguments_agree_in_number(engine: str, path: Path) -> None:
+    text = path.read_text("utf-8")
+    found = [
+        f"line {text.count(chr(10), 0, at) + 1}: {words}" for at, words in faults(engine, text)
+    ]
+    assert not found
+
+
+PLANTED = {
+    "mysql": (
+        ("internal/pass_group.sql", "select max(q.group_limit), max", "select max"),
+        ("internal/pass_group.sql", "select max(q.group_limit)", "select q.group_limit"),
+        ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
+        ("routines/dequeue_fast.sql", "into v_seq, v_message_id,", "into v_seq,"),
+        ("routines/dequeue_fast.sql", "fetch each_ready into", "fetch each_message into"),
+        ("routines/enqueue.sql", "values (v_part_id, v_now, p_body)", "values (v_part_id, p_body)"),
+        ("routines/enqueue.sql", "(part_id, enqueued_at, body)", "(part_id, enqueued, body)"),
+        ("internal/store.sql", "(p_part_id, v_lane);", "(p_part_id);"),
+        ("internal/store.sql", "(p_part_id, v_lane);", "(p_part_id, v_lane, 1);"),
+        ("internal/store.sql", "call rowq.internal_open_lane(", "call rowq.internal_open_one("),
+        ("routines/complete.sql", "begin_work(v_owns_transaction)", "begin_work(true)"),
+    ),
+    "postgres": (
+        ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
+        ("internal/pop_claimed.sql", "o_cancel_ids, o_worker_name, o_leased_at;", "o_cancel_ids;"),
+        (
+            "routines/enqueue.sql",
+            "select max(d.message_id) into",
+            "select max(d.message_id), 1 into",
+        ),
+        (
+            "routines/enqueue.sql",
+            "select max(d.message_id) into",
+            "select max(d.message_id) + d.part_id into",
+        ),
+        (
+            "routines/enqueue.sql",
+            "values (v_part_id, v_message_id, p_dedup",
+            "values (v_part_id, p_dedup",
+        ),
+        (
+            "routines/enqueue.sql",
+            "select f.part_id, f.lane, v_message_id,",
+            "select f.part_id, f.lane,",
+        ),
+        (
+            "routines/enqueue.sql",
+            "(part_id, lane, seq, message_id)",
+            "(part_id, lane, sequence, message_id)",
+        ),
+        ("routines/reap.sql", "v_queue.history_days, p_batch_size", "v_queue.history_days"),
+        ("routines/reap.sql", "internal_require_queue(", "internal_require_a_queue("),
+        ("internal/health_server.sql", "format('prepared", "1, format('prepared"),
+        (
+            "internal/push_dead.sql",
+            "p_part_id, null, p_message_ids, true)",
+            "p_part_id, null, p_message_ids, true, 1)",
+        ),
+    ),
+}
+"""By engine: a file, what is right and what is wrong."""
+
+
+@for_each([(engine, *planted) for engine in ENGINES for planted in PLANTED[engine]])
+def test_a_planted_fault_is_found(engine: str, relative: str, right: str, wrong: str) -> None:
+    text = (SQL / engine / relative).read_text("utf-8")
+    assert right in text, "nothing to plant the fault in"
+    assert list(faults(engine, text.replace(right, wrong, 1)))
