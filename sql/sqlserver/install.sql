@@ -249,15 +249,15 @@ set value = v.value,
 from rowq.meta m
 join (
     values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
-) v (name, value) on v.name = m.name
-where m.value <> v.value;
+) v (name, value) on v.name collate Latin1_General_100_BIN2 = m.name
+where m.value <> v.value collate Latin1_General_100_BIN2;
 
 insert into rowq.meta (name, value, changed_at)
 select v.name, v.value, sysutcdatetime()
 from (
     values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
 ) v (name, value)
-where not exists (select 1 from rowq.meta m where m.name = v.name);
+where not exists (select 1 from rowq.meta m where m.name = v.name collate Latin1_General_100_BIN2);
 go
 -- end of bookkeeping
 :r grants.sql

@@ -4,12 +4,21 @@ from typing import Any, NamedTuple
 
 from tests.static.tsql.dotnet import DOM, is_a, kind
 
+DATABASE = "database_default"
+"""The collation of a text for which none is named."""
+
+_TEXT_TYPES = frozenset({"char", "nchar", "ntext", "nvarchar", "sysname", "text", "varchar"})
+
 
 class Column(NamedTuple):
-    """A table's column: whether an insert must name it, and whether it may."""
+    """A table's column: whether an insert must name it, and whether it may.
+
+    collation: of a text, DATABASE unless the column names another one; None for other types.
+    """
 
     is_needed: bool
     is_writable: bool
+    collation: str | None = None
 
 
 class Parameter(NamedTuple):
@@ -113,7 +122,20 @@ def _column(definition: Any, *, is_key: bool) -> Column:
         if kind(constraint) == "NullableConstraintDefinition"
     ]
     is_nullable = nulls[0] if nulls else not is_key
-    return Column(definition.DefaultConstraint is None and not is_nullable, is_writable=True)
+    is_needed = definition.DefaultConstraint is None and not is_nullable
+    return Column(is_needed, is_writable=True, collation=collation_of(definition))
+
+
+def collation_of(definition: Any) -> str | None:
+    """Return the collation of a column that a table or openjson defines, None if it is no text."""
+    if not is_text(definition.DataType):
+        return None
+    return DATABASE if definition.Collation is None else str(definition.Collation.Value)
+
+
+def is_text(data_type: Any) -> bool:
+    """Return whether a type is one of text."""
+    return data_type is not None and object_name(data_type.Name).lower() in _TEXT_TYPES
 
 
 def _parameter(parameter: Any) -> Parameter:

@@ -88,6 +88,18 @@ COUNTS_AND_ARGUMENTS = [
     ("dateadd(second, ", "dateadd(secnd, "),
 ]
 
+COLLATIONS = [
+    ("p.permission_name collate database_default", "p.permission_name"),
+    ("then s.name collate database_default", "then s.name"),
+    ("o.type_desc + N'.' collate database_default in", "o.type_desc + N'.' in"),
+    ("coalesce(x.name collate Latin1_General_100_BIN2, N'')", "coalesce(x.name, N'')"),
+    ("v.name collate Latin1_General_100_BIN2 = s.name", "v.name = s.name"),
+    (
+        "select case when s.is_closed = 1 then s.name collate database_default",
+        "select o.type_desc + case when s.is_closed = 1 then o.name",
+    ),
+]
+
 HINTS_AND_NUMBERS = [
     ("(rowlock, xlock, readpast,", "(rowlock, updlock, readpast, readuncommitted,"),
     ("readpast, readcommittedlock, forceseek", "readpast, forceseek"),

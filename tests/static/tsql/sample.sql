@@ -170,4 +170,21 @@ insert into depot.shelf (name)
 select N'first'
 where not exists (select 1 from depot.shelf s where s.name = N'first');
 go
+select concat(
+           user_name(p.grantee_principal_id), N' has ',
+           p.permission_name collate database_default, N' on ', u.name
+       ) as words
+from sys.database_permissions p
+inner join sys.database_principals u on u.principal_id = p.major_id
+where p.class_desc = N'DATABASE_PRINCIPAL'
+union all
+select case when s.is_closed = 1 then s.name collate database_default else o.name end
+from depot.shelf s
+cross join sys.objects o
+where o.type_desc + N'.' collate database_default in (o.name, N'a.')
+  and s.name in (select coalesce(x.name collate Latin1_General_100_BIN2, N'') from sys.types x);
+select s.shelf_id
+from depot.shelf s
+inner join (values (N'first')) v (name) on v.name collate Latin1_General_100_BIN2 = s.name;
+go
 grant execute on depot.Take to depot_clerk;
