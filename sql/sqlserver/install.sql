@@ -110,6 +110,7 @@ go
 :r internal/maintain_archive.sql
 :r internal/maintain_delivery.sql
 :r internal/maintain_kept.sql
+:r internal/maintain_queue.sql
 :r internal/moment_of_local.sql
 :r internal/move_floor.sql
 :r internal/next_cron.sql
@@ -126,6 +127,7 @@ go
 :r internal/parse_cron_field.sql
 :r internal/parse_cron_value.sql
 :r internal/pass_group.sql
+:r internal/pause_before_retry.sql
 :r internal/poll_result.sql
 :r internal/pop_expired.sql
 :r internal/pop_ready.sql

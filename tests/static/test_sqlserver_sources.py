@@ -81,6 +81,33 @@ def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path)
     assert not first or 0 <= level < first.start()
 
 
+@for_each(ROUTINES)
+def test_a_routine_makes_null_of_what_is_added_to_null(path: Path) -> None:
+    """A session's concat_null_yields_null would let null + N'.' be a key, and a text of null []."""
+    assert "set rowcount 0; set concat_null_yields_null on;" in code(path)
+
+
+@each_file
+def test_no_statement_is_compiled_again_for_fresh_statistics(path: Path) -> None:
+    """The server makes statistics of single columns by itself, and keeps them up to date."""
+    for statement in code(path).split(";"):
+        for option in re.findall(r"\boption \(((?:[^()]|\([^()]*\))*)\)", statement):
+            assert "keepfixed plan" in option or "recompile" in option, option
+        is_joined = re.search(r"\b(from|join|into) rowq\.", statement) and re.search(
+            r"\b(join (rowq\.|@)|apply \()", statement
+        )
+        # Such a statement in a condition cannot have an option.
+        if is_joined and not re.search(r"\bif (not )?exists \(", statement):
+            assert "option (" in statement, statement
+
+
+@for_each(FRAMES)
+def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(path: Path) -> None:
+    retries = re.findall(r"set @tries_left = iif\([^;]*@tries_left - 1, 0 \);([^;]*;)", code(path))
+    for then in retries:
+        assert then == " if @tries_left > 0 exec rowq.InternalPauseBeforeRetry;"
+
+
 @each_file
 def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) -> None:
     text = code(path)

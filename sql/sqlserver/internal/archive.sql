@@ -61,7 +61,7 @@ begin
         where x.part_id = @part_id
           and x.predecessor_id = m.message_id
     ) s
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount < @archived
     begin
         delete j
@@ -70,7 +70,7 @@ begin
             on m.part_id = @part_id
            and m.message_id = j.message_id
         where not exists (select 1 from @held h where h.message_id = j.message_id)
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         select @archived = count(*) from @moved;
         if @archived = 0
             return;
@@ -105,20 +105,20 @@ begin
     inner join rowq.message m with (forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete m
     from @moved j
     inner join rowq.message m with (rowlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete f
     from @moved j
     inner join rowq.finished f with (rowlock, forceseek)
         on f.part_id = @part_id
        and f.finished_at = j.finished_at
        and f.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- The end of a message did not see what its producer had not committed then.
     while 1 = 1

@@ -227,7 +227,7 @@ begin
                 select cast(q.[key] as int), cast(p.value as int)
                 from openjson(@queues) q
                 cross apply openjson(q.value, N'$.places') p
-                option (maxdop 1);
+                option (maxdop 1, keepfixed plan);
                 exec rowq.InternalCheckBodies @given, @queues;
             end;
 
@@ -242,7 +242,7 @@ begin
                     on g.position = p.position
                    and g.name = N'topic'
                 where p.message_type is null
-                option (hash join, maxdop 1);
+                option (hash join, maxdop 1, keepfixed plan);
             set @turn = 0;
             while 1 = 1
             begin
@@ -297,7 +297,7 @@ begin
                         from @new k
                         where k.key_bytes is not null
                     ) f on f.position = n.position
-                    option (hash join, maxdop 1);
+                    option (hash join, maxdop 1, keepfixed plan);
 
                 -- Insert all keys at once, in key order, so that two batches with the same keys
                 -- cannot wait for each other. A key whose owner was finished in between is free
@@ -319,7 +319,7 @@ begin
                             and d.dedup_key = n.key_bytes
                       )
                     order by n.key_bytes
-                    option (loop join, maxdop 1);
+                    option (loop join, maxdop 1, keepfixed plan);
                     update n
                     set holder = d.message_id
                     from @new n
@@ -327,7 +327,7 @@ begin
                         on d.part_id = @part_id
                        and d.dedup_key = n.key_bytes
                     where n.holder is null
-                    option (loop join, force order, maxdop 1);
+                    option (loop join, force order, maxdop 1, keepfixed plan);
                 end;
                 update @new set holder = message_id where key_bytes is null;
 
@@ -357,6 +357,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @given;
@@ -379,6 +381,6 @@ begin
         from openjson(@queues) q
         inner join @stored s on s.turn = cast(q.[key] as int)
         order by s.turn, s.position
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

@@ -22,7 +22,7 @@ begin
             (part_id, finished_at, message_id, lane, attempt, state)
         select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         -- What waits for one of them and is not committed yet is left to InternalArchive.
         insert into @ties (message_id, dedup_key, group_key, is_awaited)
         select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key),
@@ -40,7 +40,7 @@ begin
         where m.dedup_key is not null
            or m.group_key is not null
            or s.predecessor_id is not null
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
             exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
@@ -63,7 +63,7 @@ begin
             where x.part_id = @part_id
               and x.predecessor_id = m.message_id
         ) s
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 
         -- Most messages have no tie: then the rest is not worth its price.
         if exists (

@@ -50,7 +50,7 @@ begin
             set @archive_days = 0;
             set @is_open = 0;
             select @archive_days = q.archive_days
-            from rowq.queue q
+            from rowq.queue q with (forceseek)
             where q.part_id = @part_id;
             -- To look into the archive itself would cost a seek a day that any queue keeps.
             select @is_open = l.is_open
@@ -115,7 +115,7 @@ begin
                       from rowq.archived a with (readcommittedlock)
                       where a.part_id = @part_id
                   )
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
             break;
         end try
         begin catch
@@ -139,6 +139,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             -- An error in the archive, such as a full disk, is only printed, because promoting and
             -- reaping must go on.
             if @tries_left = 0

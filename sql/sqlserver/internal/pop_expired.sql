@@ -71,7 +71,7 @@ begin
           and x.message_id = j.message_id
     ) g
     where coalesce(r.message_id, d.message_id, b.message_id, g.message_id) is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
 
@@ -83,7 +83,7 @@ begin
     inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = f.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     delete b
     output deleted.message_id, deleted.lane, 0, 0, 1
@@ -92,7 +92,7 @@ begin
     inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         on b.part_id = @part_id
        and b.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
            iif(deleted.group_key is null, 0, 1)
@@ -102,7 +102,7 @@ begin
         on d.part_id = @part_id
        and d.due_at = h.due_at
        and d.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete r
     output deleted.message_id, deleted.lane, 0, deleted.attempt
     into @taken (message_id, lane, place, attempt)
@@ -112,7 +112,7 @@ begin
        and r.lane = h.lane
        and r.seq = h.seq
        and r.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- Before a message is taken out of its group, hold a token, so that nobody passes over it
     -- meanwhile: exclusively where that can be had, because below the group may have to be closed,
@@ -126,7 +126,7 @@ begin
        and x.group_key = h.group_key
        and x.message_id = h.message_id
     where h.group_key is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount > 0
     begin
         update g
@@ -139,7 +139,7 @@ begin
               and t.group_key = g.group_key
             order by t.token_no
         ) t
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         update g
         set is_exclusive = 0
         from @groups g
@@ -152,7 +152,7 @@ begin
             order by t.token_no
         ) t
         where g.is_exclusive is null
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
             set @may_close = 0;
         delete x
@@ -166,7 +166,7 @@ begin
             on x.part_id = @part_id
            and x.group_key = h.group_key
            and x.message_id = h.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
     end;
 
     if not exists (select 1 from @taken)

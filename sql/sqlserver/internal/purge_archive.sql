@@ -24,7 +24,7 @@ begin
         order by a.finished_at, a.message_id
     )
     delete from head
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     set @purged = @@rowcount;
 end
 go

@@ -42,11 +42,11 @@ begin
     where m.dedup_key is not null
        or m.group_key is not null
        or s.predecessor_id is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     set @has_ties = iif(@@rowcount > 0, 1, 0);
     if @has_ties = 1
         select @holds = iif(q.group_after_dead = N'hold', 1, 0)
-        from rowq.queue q
+        from rowq.queue q with (forceseek)
         where q.part_id = @part_id;
 
     insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at, holds_group)
@@ -54,7 +54,7 @@ begin
            iif(@holds = 1 and t.group_key is not null, 1, null)
     from @messages j
     left join @ties t on t.message_id = j.message_id
-    option (loop join, maxdop 1);
+    option (loop join, maxdop 1, keepfixed plan);
     exec rowq.InternalPushResult @part_id, @messages, N'dead', @error;
 
     if @has_ties = 1

@@ -120,7 +120,7 @@ begin
             on m.part_id = @part_id
            and m.message_id = j.message_id
            and j.attempt < coalesce(m.max_attempts, @max_attempts)
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @worn (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt
         from @taken j

@@ -58,27 +58,27 @@ begin
             inner join rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
                 on m.part_id = @part_id
                and m.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
             inner join rowq.blocked b with (rowlock, readcommittedlock, nowait, forceseek)
                 on b.part_id = @part_id
                and b.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
             inner join rowq.delayed d with (rowlock, readcommittedlock, nowait, forceseek)
                 on d.part_id = @part_id
                and d.due_at = s.due_at
                and d.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
             inner join rowq.grouped g with (rowlock, readcommittedlock, nowait, forceseek)
                 on g.part_id = @part_id
                and g.group_key = s.group_key
                and g.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
             inner join rowq.ready r with (rowlock, readcommittedlock, nowait, forceseek)
@@ -86,7 +86,7 @@ begin
                and r.lane = s.lane
                and r.seq = s.seq
                and r.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             insert into @unplaced (message_id)
             select s.message_id from @some s;
         end try

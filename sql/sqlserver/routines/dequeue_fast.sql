@@ -19,6 +19,7 @@ begin
 -- differs   the messages of a claim are rows of leased
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @part_id int;

@@ -19,6 +19,7 @@ begin
 -- differs   rows come as one JSON array, in a result set of one column
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @until datetime2(6);

@@ -19,6 +19,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -78,7 +79,7 @@ begin
                       )
                   )
                 order by d.message_id
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
             else
                 insert into @wanted (message_id)
                 select distinct cast(j.value as bigint) from openjson(@message_ids) j;
@@ -91,7 +92,7 @@ begin
             inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 on d.part_id = @part_id
                and d.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             set @removed = @@rowcount;
             if @removed > 0
                 exec rowq.InternalFinish @part_id, 0, @dead, N'cancelled', @owns_transaction;
@@ -117,6 +118,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @wanted;

@@ -14,6 +14,7 @@ begin
 -- differs   the check of the horizon is this engine's; sequences cannot fall behind the data
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @seconds float;
@@ -118,9 +119,12 @@ begin
             ) s
             outer apply (
                 select count_big(*) as schedules
-                from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
-                where f.part_id = q.part_id
-                  and f.last_error is not null
+                from (
+                    select top (10000) 1 as one
+                    from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
+                    where f.part_id = q.part_id
+                      and f.last_error is not null
+                ) h
             ) f
             outer apply (
                 select top (1) x.expires_at
@@ -141,7 +145,7 @@ begin
             -- Begin at the floor, beyond what was purged; it becomes a moment as in
             -- InternalFromMicroseconds.
             outer apply (
-                select a.ended_at
+                select top (1) a.ended_at
                 from rowq.lane l with (readuncommitted, forceseek)
                 cross apply (
                     select top (1) h.ended_at

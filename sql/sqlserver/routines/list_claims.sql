@@ -18,6 +18,7 @@ begin
 --           that another session has locked at this moment is left out
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;

@@ -16,6 +16,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
@@ -78,6 +79,6 @@ begin
         on m.part_id = @part_id
        and m.message_id = j.message_id
     order by j.lane, j.seq, j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

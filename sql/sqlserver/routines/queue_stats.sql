@@ -16,6 +16,7 @@ begin
 -- differs   messages that another session has locked at this moment are not counted
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;

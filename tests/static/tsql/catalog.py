@@ -36,6 +36,7 @@ class Catalog:
     """Definitions by name in lower case, such as rowq.queue.
 
     types: those of tables. first_columns: what each key and index of a table begins with.
+    clustered: what its clustered key begins with.
     ambiguous: tables of which two begin with the same column.
     constrained: tables with a check or a foreign key.
     """
@@ -45,6 +46,7 @@ class Catalog:
         self.types: dict[str, Table] = {}
         self.routines: dict[str, list[Parameter]] = {}
         self.first_columns: dict[str, set[str]] = {}
+        self.clustered: dict[str, str] = {}
         self.ambiguous: set[str] = set()
         self.constrained: set[str] = set()
 
@@ -67,23 +69,32 @@ class Catalog:
 
     def _add_table(self, name: str, definition: Any) -> None:
         self.tables[name] = table_of(definition)
-        constraints = list(definition.TableConstraints)
         for column in definition.ColumnDefinitions:
-            constraints += column.Constraints
-            if any(
-                is_a(constraint, DOM.UniqueConstraintDefinition)
-                for constraint in column.Constraints
-            ):
-                self.first_columns.setdefault(name, set()).add(
-                    column.ColumnIdentifier.Value.lower()
-                )
-        for constraint in [*constraints, *definition.Indexes]:
-            if is_a(
-                constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)
-            ):
-                self.constrained.add(name)
-            elif is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
-                self._add_key(name, constraint.Columns)
+            for constraint in column.Constraints:
+                self._add_constraint(name, constraint, column.ColumnIdentifier.Value.lower())
+        for constraint in [*definition.TableConstraints, *definition.Indexes]:
+            self._add_constraint(name, constraint)
+
+    def _add_constraint(self, name: str, constraint: Any, column: str | None = None) -> None:
+        """Note a constraint or an index, of a column if one is given."""
+        if is_a(constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)):
+            self.constrained.add(name)
+            return
+        if not is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
+            return
+        if constraint.Columns.Count:
+            column = object_name(constraint.Columns[0].Column.MultiPartIdentifier)
+            self._add_key(name, constraint.Columns)
+        elif column is not None:
+            self.first_columns.setdefault(name, set()).add(column)
+        if column is not None and is_a(constraint, DOM.UniqueConstraintDefinition):
+            self._add_clustered(name, constraint, column)
+
+    def _add_clustered(self, table: str, constraint: Any, first: str) -> None:
+        """Note the clustered key: a primary key is one unless it says otherwise."""
+        says = constraint.Clustered
+        if constraint.IsPrimaryKey if says is None else says:
+            self.clustered[table] = first
 
     def _add_key(self, table: str, columns: Any) -> None:
         if columns.Count:

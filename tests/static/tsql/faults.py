@@ -109,6 +109,24 @@ HINTS_AND_NUMBERS = [
         "from depot.taken t\n        where t.shelf_id",
         "from depot.taken t with (forceseek)\n        where t.shelf_id",
     ),
+    ("s with (forceseek)\n    where s.name_key", "s\n    where s.name_key"),
+    ("from depot.shelf s with (rowlock, forceseek)", "from depot.shelf s with (rowlock)"),
+    (
+        "delete s\n    from depot.shelf s with (rowlock, forceseek)\n    where s.name_key",
+        "delete from depot.shelf with (rowlock, forceseek)\n    where name_key",
+    ),
+    ("o with (forceseek) on o.name_key", "o on o.name_key"),
+    ("select top (1) p.seq", "select p.seq"),
+    (
+        "        from depot.parcel p with (forceseek)\n        where p.shelf_id = s.shelf_id\n",
+        "        from depot.parcel p with (forceseek)\n"
+        "        inner join depot.taken t on t.parcel_id = p.parcel_id\n"
+        "        where p.shelf_id = s.shelf_id\n",
+    ),
+    (
+        "depot.parcel j with (rowlock, forceseek)",
+        "depot.parcel j with (rowlock, forceseek (pk_parcel (shelf_id, seq)))",
+    ),
     ("insert into depot.parcel (", "insert into depot.parcel with (readpast, readcommittedlock) ("),
     ("into depot.taken (shelf_id,", "into depot.counted (shelf_id,"),
     (

@@ -73,7 +73,7 @@ begin
     set nocount on;
     set @shelf_id = null;
     select @shelf_id = s.shelf_id
-    from depot.shelf s
+    from depot.shelf s with (forceseek)
     where s.name_key = cast(@name as varbinary(200));
     if @shelf_id is null
     begin
@@ -159,6 +159,28 @@ begin
     insert into depot.parcel (shelf_id, seq, parcel_id, attempt)
     values (@shelf_id, depot.Microseconds(sysutcdatetime()), next value for depot.parcel_number, 0);
     truncate table depot.gone with (partitions (1));
+    delete s
+    from depot.shelf s with (rowlock, forceseek)
+    where s.name_key = cast(@name as varbinary(200))
+      and is_closed = 1;
+    update j
+    set attempt = 0
+    from depot.parcel j with (rowlock, forceseek)
+    where j.shelf_id = @shelf_id
+      and j.seq = 0;
+    select s.name, f.seq
+    from depot.shelf s
+    outer apply (
+        select top (1) p.seq
+        from depot.parcel p with (forceseek (pk_parcel (shelf_id)))
+        inner join depot.shelf o with (forceseek) on o.name_key = s.name_key
+        where p.shelf_id = s.shelf_id
+    ) f
+    where exists (
+        select 1
+        from depot.parcel p with (forceseek)
+        where p.shelf_id = s.shelf_id
+    );
     select @@rowcount as stored, string_agg(s.name, N',') as names, @contents as contents
     from depot.shelf s;
 end;
