@@ -65,10 +65,21 @@ begin
                     where f.part_id = @part_id
                 )
                 break;
+            -- The days are in the catalog, which takes long to read: look at them once a minute.
+            -- Whoever holds the row is elected, too, and looks at them.
             if @owns_transaction = 1
             begin
-                exec rowq.InternalDropDays @partitions_dropped output;
-                exec rowq.InternalOpenDays @part_id;
+                update l
+                set check_after = dateadd(minute, 1, sysutcdatetime())
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -5
+                  and l.check_after <= sysutcdatetime();
+                if @@rowcount = 1
+                begin
+                    exec rowq.InternalDropDays @partitions_dropped output;
+                    exec rowq.InternalOpenDays @part_id;
+                end;
             end;
             else
             begin

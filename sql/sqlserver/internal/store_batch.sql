@@ -37,23 +37,17 @@ begin
                cast(round((p.expire_seconds - floor(p.expire_seconds)) * 1e6, 0) as int),
                dateadd(second, cast(floor(p.expire_seconds) as int), @now)
            ),
-           p.message_type, p.dedup_key, h.headers, t.body, b.body_binary, p.group_key
+           p.message_type, p.dedup_key, b.headers, coalesce(b.body, b.body_json),
+           b.body_binary, p.group_key
     from openjson(@messages) e
     inner join @new n on n.position = cast(e.[key] as int) + 1
     inner join @parsed p on p.position = n.position
-    outer apply (
-        select top (1) j.value as headers
-        from openjson(e.value) j
-        where j.[key] = N'headers'
-          and j.[type] <> 0
-    ) h
-    outer apply (
-        select top (1) j.value as body
-        from openjson(e.value) j
-        where j.[key] = N'body'
-          and j.[type] <> 0
-    ) t
-    outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
+    outer apply openjson(e.value) with (
+        headers     nvarchar(max) '$.headers' as json,
+        body        nvarchar(max) '$.body',
+        body_json   nvarchar(max) '$.body' as json,
+        body_binary varbinary(max) '$.body_base64'
+    ) b
     where n.holder = n.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 

@@ -64,7 +64,10 @@ begin
                 exec @turn = sys.sp_getapplock
                     @Resource = @lock, @LockMode = N'Exclusive', @LockOwner = N'Session',
                     @LockTimeout = @left_ms;
-                continue;
+                -- -1 is a wait that has ended without the lock. What is lower comes at once, so it
+                -- pauses as one that has the lock.
+                if @turn >= -1
+                    continue;
             end;
 
             set @left_ms = iif(@left_ms > @pause_ms, @pause_ms, @left_ms);

@@ -3,8 +3,9 @@
 -- * 2, plus 1 for the tail: a message that is released or reaped goes to the front lane. seq is the
 -- moment of entry, in microseconds since 1970 UTC: no sequence orders the producers, and a row that
 -- is committed late is at most as old as its transaction. message_id decides between equal ones, of
--- which there are many: the clock of a server moves in steps of up to 16 milliseconds. Rows are locked one by one, because a reader would wait for a page
--- lock or an escalated one instead of passing over it.
+-- which there are many: the clock of a server moves in steps of up to 16 milliseconds. Rows are
+-- locked one by one, because a reader would wait for a page lock or an escalated one instead of
+-- passing over it.
 set quoted_identifier on;
 set ansi_nulls on;
 go
