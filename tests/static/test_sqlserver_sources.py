@@ -47,6 +47,7 @@ each_table = for_each(TABLES)
 
 def hints(text: str) -> Iterator[set[str]]:
     """Yield the hints of each table that has some."""
+    text = re.sub(r"\bforceseek \(\w+ \([^)]*\)\)", "forceseek", text)
     for words in re.findall(r"\bwith \( ?((?:index \(\w+\), )?[a-z]+(?:, [a-z]+)*) ?\)", text):
         yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
 

@@ -52,12 +52,17 @@ begin
     insert into @held (message_id, is_awaited)
     select m.message_id, iif(s.predecessor_id is null, 0, 1)
     from @moved j
-    inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (
+            rowlock, xlock, readpast, readcommittedlock,
+            forceseek (message_pk (part_id, message_id))
+        )
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
-        from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+        from rowq.successor x
+            with (rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id)))
         where x.part_id = @part_id
           and x.predecessor_id = m.message_id
     ) s
@@ -66,7 +71,7 @@ begin
     begin
         delete j
         from @moved j
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = j.message_id
         where not exists (select 1 from @held h where h.message_id = j.message_id)
@@ -102,7 +107,7 @@ begin
     select @part_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
            m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
     from @moved j
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);

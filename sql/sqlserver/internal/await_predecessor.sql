@@ -48,7 +48,8 @@ begin
             set @has_ended = 0;
             select top (1) @predecessor_id = m.message_id
             from @ids j
-            inner join rowq.message m with (rowlock, repeatableread, nowait, forceseek)
+            inner join rowq.message m
+                with (rowlock, repeatableread, nowait, forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             where j.message_id < @before

@@ -329,7 +329,11 @@ begin
                       and n.holder is null
                       and not exists (
                           select 1
-                          from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                          from rowq.dedup d
+                              with (
+                                  rowlock, readcommittedlock,
+                                  forceseek (dedup_pk (part_id, dedup_key))
+                              )
                           where d.part_id = @part_id
                             and d.dedup_key = n.key_bytes
                       )
@@ -338,7 +342,8 @@ begin
                     update n
                     set holder = d.message_id
                     from @new n
-                    inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                    inner join rowq.dedup d
+                        with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
                         on d.part_id = @part_id
                        and d.dedup_key = n.key_bytes
                     where n.holder is null

@@ -62,7 +62,7 @@ begin
             insert into @ties (message_id, dedup_key)
             select m.message_id, m.dedup_key
             from @lost f
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = f.message_id
                and m.dedup_key is not null
@@ -81,12 +81,19 @@ begin
         insert into @held (message_id, is_awaited)
         select m.message_id, iif(s.predecessor_id is null, 0, 1)
         from @dead j
-        inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, xlock, readpast, readcommittedlock,
+                forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
-            from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+            from rowq.successor x
+                with (
+                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                )
             where x.part_id = @part_id
               and x.predecessor_id = m.message_id
         ) s

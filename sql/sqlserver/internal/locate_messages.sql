@@ -71,7 +71,8 @@ begin
                @claim_id = c.claim_id, @worker_name = c.worker_name, @lease_until = c.lease_until,
                @progress = c.progress, @leased_at = c.leased_at
         from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
-        inner join rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.claim c
+            with (rowlock, readpast, readcommittedlock, forceseek (claim_pk (part_id, claim_id)))
             on c.part_id = @part_id
            and c.claim_id = l.claim_id
         where l.part_id = @part_id

@@ -43,7 +43,7 @@ begin
            next value for rowq.message_seq, j.message_id,
            iif(@is_ready = 1, j.lane, null), iif(@is_ready = 1, j.place, null)
     from @messages j
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     where m.expires_at is not null

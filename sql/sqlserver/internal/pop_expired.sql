@@ -39,12 +39,17 @@ begin
     insert into @found (message_id, lane, seq)
     select j.message_id, j.lane, j.place
     from @due j
-    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.message_id
-        from rowq.ready x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.ready x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (ready_pk (part_id, lane, seq, message_id))
+            )
         where x.part_id = @part_id
           and x.lane = j.lane
           and x.seq = j.place
@@ -52,20 +57,31 @@ begin
     ) r
     outer apply (
         select top (1) x.message_id
-        from rowq.delayed x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.delayed x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (delayed_pk (part_id, due_at, message_id))
+            )
         where x.part_id = @part_id
           and x.due_at = m.due_at
           and x.message_id = j.message_id
     ) d
     outer apply (
         select top (1) x.message_id
-        from rowq.blocked x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.blocked x
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (blocked_pk (part_id, message_id))
+            )
         where x.part_id = @part_id
           and x.message_id = j.message_id
     ) b
     outer apply (
         select top (1) x.message_id
-        from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.grouped x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (grouped_pk (part_id, group_key, message_id))
+            )
         where x.part_id = @part_id
           and x.group_key = convert(varbinary(802), m.group_key + N'.')
           and x.message_id = j.message_id
@@ -80,7 +96,11 @@ begin
     insert into @held (message_id, lane, seq, due_at, group_key)
     select f.message_id, f.lane, f.seq, m.due_at, convert(varbinary(802), m.group_key + N'.')
     from @found f
-    inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (
+            rowlock, xlock, readpast, readcommittedlock,
+            forceseek (message_pk (part_id, message_id))
+        )
         on m.part_id = @part_id
        and m.message_id = f.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -121,7 +141,11 @@ begin
     insert into @groups (group_key)
     select distinct h.group_key
     from @held h
-    inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.grouped x
+        with (
+            rowlock, readpast, readcommittedlock,
+            forceseek (grouped_pk (part_id, group_key, message_id))
+        )
         on x.part_id = @part_id
        and x.group_key = h.group_key
        and x.message_id = h.message_id
@@ -134,7 +158,11 @@ begin
         from @groups g
         cross apply (
             select top (1) t.token_no
-            from rowq.message_group t with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            from rowq.message_group t
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = g.group_key
             order by t.token_no
@@ -146,7 +174,10 @@ begin
         cross apply (
             select top (1) t.token_no
             from rowq.message_group t
-                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                with (
+                    rowlock, updlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = g.group_key
             order by t.token_no

@@ -45,7 +45,10 @@ begin
               l.lane % 2 = 1
               or exists (
                   select 1
-                  from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                  from rowq.ready r
+                      with (
+                          rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                      )
                   where r.part_id = @part_id
                     and r.lane = l.lane
                     and r.seq >= l.floor

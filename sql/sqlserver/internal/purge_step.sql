@@ -56,7 +56,7 @@ begin
         select @locked = count(m.message_id)
         from @found f
         inner join rowq.message m
-            with (forceseek (message_pk (part_id, message_id)), rowlock, xlock)
+            with (rowlock, xlock, forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = f.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -68,7 +68,10 @@ begin
         cross apply (
             select top (1) t.token_no
             from rowq.message_group t
-                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                with (
+                    rowlock, updlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = k.group_key
             order by t.token_no

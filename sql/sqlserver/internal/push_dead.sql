@@ -30,12 +30,16 @@ begin
     insert into @ties (message_id, dedup_key, group_key, is_awaited)
     select m.message_id, m.dedup_key, m.group_key, iif(s.predecessor_id is null, null, 1)
     from @messages j
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
-        from rowq.successor x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.successor x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (successor_pk (part_id, predecessor_id))
+            )
         where x.part_id = @part_id
           and x.predecessor_id = m.message_id
     ) s

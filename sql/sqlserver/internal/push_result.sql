@@ -62,14 +62,14 @@ begin
     insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, last_error)
     select @part_id, j.message_id, @now, @state, coalesce(@text, m.last_error)
     from @messages j
-    left join rowq.message m with (forceseek)
+    left join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
        and @state = N'dead'
        and @text is null
     where not exists (
         select 1
-        from rowq.result r with (index (result_pk), forceseek)
+        from rowq.result r with (forceseek (result_pk (part_id, message_id)))
         where r.part_id = @part_id
           and r.message_id = j.message_id
     )

@@ -40,7 +40,8 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     outer apply (
         select top (1) r.seq
-        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.ready r
+            with (rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane)))
         where r.part_id = @part_id
           and r.lane = l.lane
         order by r.seq, r.message_id

@@ -55,7 +55,7 @@ begin
     begin
         select @lane = min(n.lane)
         from @new n
-        inner join rowq.lane l with (readuncommitted, forceseek)
+        inner join rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
             on l.part_id = @part_id
            and l.lane = n.lane
            and l.is_open = 0
@@ -75,13 +75,13 @@ begin
           and (
               exists (
                   select 1
-                  from rowq.blocked b with (forceseek)
+                  from rowq.blocked b with (forceseek (blocked_pk (part_id, message_id)))
                   where b.part_id = @part_id
                     and b.message_id = n.message_id
               )
               or exists (
                   select 1
-                  from rowq.dead d with (forceseek)
+                  from rowq.dead d with (forceseek (dead_pk (part_id, message_id)))
                   where d.part_id = @part_id
                     and d.message_id = n.message_id
               )
@@ -122,7 +122,7 @@ begin
             (part_id, expires_at, expiry_id, message_id, lane, seq)
         select @part_id, m.expires_at, n.message_id, n.message_id, n.lane, @seq
         from @new n
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = n.message_id
         where n.holder = n.message_id

@@ -35,7 +35,7 @@ begin
     from @ids j
     where not exists (
             select 1
-            from rowq.message m with (readuncommitted, forceseek)
+            from rowq.message m with (readuncommitted, forceseek (message_pk (part_id, message_id)))
             where m.part_id = @part_id
               and m.message_id = j.message_id
         )
@@ -60,7 +60,11 @@ begin
             where n.message_id <= @last_id
               and not exists (
                   select 1
-                  from rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
+                  from rowq.message m
+                      with (
+                          rowlock, readcommittedlock, nowait,
+                          forceseek (message_pk (part_id, message_id))
+                      )
                   where m.part_id = @part_id
                     and m.message_id = n.message_id
               )

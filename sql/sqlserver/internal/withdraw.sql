@@ -66,7 +66,8 @@ begin
            iif(deleted.group_key is null, 0, 1)
     into @taken (message_id, lane, place, attempt, is_tokenless)
     from @ids j
-    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     inner join rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
@@ -81,7 +82,8 @@ begin
     insert into @ready (lane, seq, message_id)
     select r.lane, r.seq, r.message_id
     from @ids j
-    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     inner join rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
@@ -100,7 +102,7 @@ begin
         select 1
         from rowq.message m
             with (
-                forceseek (message_pk (part_id, message_id)), rowlock, readpast, readcommittedlock
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
             )
         where m.part_id = @part_id
           and m.message_id = j.message_id
@@ -114,11 +116,18 @@ begin
         insert into @waiting (message_id, group_key)
         select j.message_id, x.group_key
         from @ids j
-        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = j.message_id
            and m.group_key is not null
-        inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.grouped x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (grouped_pk (part_id, group_key, message_id))
+            )
             on x.part_id = @part_id
            and x.group_key = convert(varbinary(802), m.group_key + N'.')
            and x.message_id = j.message_id
@@ -175,7 +184,7 @@ begin
                 select w.message_id from @waiting w
             ) j
             inner join rowq.message m
-                with (forceseek (message_pk (part_id, message_id)), rowlock, xlock)
+                with (rowlock, xlock, forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
@@ -193,7 +202,10 @@ begin
             cross apply (
                 select top (1) t.token_no
                 from rowq.message_group t
-                    with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                    with (
+                        rowlock, xlock, readpast, readcommittedlock,
+                        forceseek (message_group_pk (part_id, group_key))
+                    )
                 where t.part_id = @part_id
                   and t.group_key = g.group_key
                 order by t.token_no
@@ -205,7 +217,10 @@ begin
         cross apply (
             select top (1) t.token_no
             from rowq.message_group t
-                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                with (
+                    rowlock, updlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = g.group_key
             order by t.token_no

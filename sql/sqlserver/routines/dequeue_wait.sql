@@ -92,7 +92,7 @@ begin
                concat(convert(nvarchar(30), @lease_until, 126), N'+00:00') as lease_until,
                m.last_error
         from rowq.leased l with (forceseek)
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = l.message_id
         where l.part_id = @part_id

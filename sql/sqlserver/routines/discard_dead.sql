@@ -71,7 +71,11 @@ begin
                       @message_type is null
                       or exists (
                           select 1
-                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          from rowq.message m
+                              with (
+                                  rowlock, readpast, readcommittedlock,
+                                  forceseek (message_pk (part_id, message_id))
+                              )
                           where m.part_id = @part_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type

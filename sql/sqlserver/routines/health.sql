@@ -49,13 +49,21 @@ begin
                 from rowq.lane l with (readuncommitted, forceseek)
                 cross apply (
                     select top (1) r.message_id
-                    from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                    from rowq.ready r
+                        with (
+                            rowlock, readpast, readcommittedlock,
+                            forceseek (ready_pk (part_id, lane))
+                        )
                     where r.part_id = l.part_id
                       and r.lane = l.lane
                       and r.seq >= l.floor
                     order by r.seq, r.message_id
                 ) h
-                inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join rowq.message m
+                    with (
+                        rowlock, readpast, readcommittedlock,
+                        forceseek (message_pk (part_id, message_id))
+                    )
                     on m.part_id = l.part_id
                    and m.message_id = h.message_id
                 where l.part_id = q.part_id
@@ -146,7 +154,7 @@ begin
             -- InternalFromMicroseconds.
             outer apply (
                 select top (1) a.ended_at
-                from rowq.lane l with (readuncommitted, forceseek)
+                from rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
                 cross apply (
                     select top (1) h.ended_at
                     from rowq.history h

@@ -40,7 +40,11 @@ begin
                    cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
                    m.last_error
             from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = d.message_id
             where d.part_id = @part_id
@@ -57,7 +61,11 @@ begin
                    cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
                    m.last_error
             from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = d.message_id
             where d.part_id = @part_id

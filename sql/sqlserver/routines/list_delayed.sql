@@ -79,7 +79,10 @@ begin
         select d.message_id, cast(d.lane / 2 as int) as priority,
                cast(d.attempt as int) as attempt, m.message_type, d.due_at, m.last_error
         from @page d
-        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = d.message_id
         order by d.due_at, d.message_id

@@ -89,7 +89,11 @@ begin
                       @message_type is null
                       or exists (
                           select 1
-                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          from rowq.message m
+                              with (
+                                  rowlock, readpast, readcommittedlock,
+                                  forceseek (message_pk (part_id, message_id))
+                              )
                           where m.part_id = @part_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type
@@ -109,10 +113,15 @@ begin
             select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
                    iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
             from @wanted j
-            inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.dead d
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (dead_pk (part_id, message_id))
+                )
                 on d.part_id = @part_id
                and d.message_id = j.message_id
-            inner join rowq.message m with (rowlock, repeatableread, forceseek)
+            inner join rowq.message m
+                with (rowlock, repeatableread, forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
@@ -128,7 +137,7 @@ begin
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             where m.dedup_key is not null
@@ -148,7 +157,10 @@ begin
                 where h.place = 1
                   and not exists (
                       select 1
-                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                      from rowq.dedup d
+                          with (
+                              rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key))
+                          )
                       where d.part_id = @part_id
                         and d.dedup_key = h.key_bytes
                   )
@@ -157,7 +169,8 @@ begin
                 update k
                 set holder = d.message_id
                 from @keys k
-                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                inner join rowq.dedup d
+                    with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
                     on d.part_id = @part_id
                    and d.dedup_key = k.key_bytes
                 where k.holder is null

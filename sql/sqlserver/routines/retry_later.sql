@@ -120,7 +120,7 @@ begin
                        dateadd(second, cast(floor(h.delay) as int), @now)
                    )
             from @taken j
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
                and j.attempt < coalesce(m.max_attempts, @max_attempts)

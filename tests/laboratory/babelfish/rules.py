@@ -38,6 +38,16 @@ _TRY = "cast(pg_try_advisory_lock(hashtext(cast(@lock as text))) as int)"
 _TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@part_id as text))))"
 
 
+_OPENED = (
+    "(select g.headers, cast(null as nvarchar(max)) as body_json,"
+    " cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body,"
+    " cast(decode(cast(g.text as varchar(max)), 'base64') as varbinary(max)) as body_binary"
+    " from openjson(e.value) with (headers nvarchar(max) '$.headers' as json,"
+    " text nvarchar(max) '$.body_base64') g) b"
+)
+"""A message of a batch: PostgreSQL's own functions undo base64, and escapes in a text."""
+
+
 def _joined(found: re.Match[str]) -> str:
     """Return a delete from an ordered CTE as a delete from the table, joined with that query."""
     alias = found["alias"]
@@ -178,18 +188,17 @@ RULES = (
     ),
     rule(
         "OPENJSON of binary values",
-        r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b",
-        "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
-        " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
-    ),
-    rule(
-        "OPENJSON of escapes in a text",
-        r"j\.value as body(?=\n)",
-        "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
+        r"(?s)openjson\(e\.value\) with \(\s+headers .*?'\$\.body_base64'\s+\) b",
+        _OPENED,
     ),
     rule(
         "NEXT VALUE FOR in an order of its own",
-        r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)",
+        r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)([^;]*);",
+        r"\1\norder by p.position;",
+    ),
+    rule(
+        "an index of a table variable",
+        r",\n    index given_list_ix clustered \(position\)",
         "",
     ),
     rule(

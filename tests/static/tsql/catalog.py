@@ -36,7 +36,7 @@ class Catalog:
     """Definitions by name in lower case, such as rowq.queue.
 
     types: those of tables. first_columns: what each key and index of a table begins with.
-    clustered: what its clustered key begins with.
+    clustered: the columns of its clustered key.
     ambiguous: tables of which two begin with the same column.
     constrained: tables with a check or a foreign key.
     """
@@ -46,7 +46,7 @@ class Catalog:
         self.types: dict[str, Table] = {}
         self.routines: dict[str, list[Parameter]] = {}
         self.first_columns: dict[str, set[str]] = {}
-        self.clustered: dict[str, str] = {}
+        self.clustered: dict[str, list[str]] = {}
         self.ambiguous: set[str] = set()
         self.constrained: set[str] = set()
 
@@ -82,19 +82,20 @@ class Catalog:
             return
         if not is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
             return
-        if constraint.Columns.Count:
-            column = object_name(constraint.Columns[0].Column.MultiPartIdentifier)
+        columns = [object_name(each.Column.MultiPartIdentifier) for each in constraint.Columns]
+        if columns:
             self._add_key(name, constraint.Columns)
         elif column is not None:
+            columns = [column]
             self.first_columns.setdefault(name, set()).add(column)
-        if column is not None and is_a(constraint, DOM.UniqueConstraintDefinition):
-            self._add_clustered(name, constraint, column)
+        if is_a(constraint, DOM.UniqueConstraintDefinition):
+            self._add_clustered(name, constraint, columns)
 
-    def _add_clustered(self, table: str, constraint: Any, first: str) -> None:
+    def _add_clustered(self, table: str, constraint: Any, columns: list[str]) -> None:
         """Note the clustered key: a primary key is one unless it says otherwise."""
         says = constraint.Clustered
         if constraint.IsPrimaryKey if says is None else says:
-            self.clustered[table] = first
+            self.clustered[table] = columns
 
     def _add_key(self, table: str, columns: Any) -> None:
         if columns.Count:

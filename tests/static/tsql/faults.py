@@ -116,6 +116,7 @@ HINTS_AND_NUMBERS = [
         "delete from depot.shelf with (rowlock, forceseek)\n    where name_key",
     ),
     ("o with (forceseek) on o.name_key", "o on o.name_key"),
+    ("p with (forceseek (pk_parcel (shelf_id, seq)))", "p with (forceseek)"),
     ("select top (1) p.seq", "select p.seq"),
     (
         "        from depot.parcel p with (forceseek)\n        where p.shelf_id = s.shelf_id\n",

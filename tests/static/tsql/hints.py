@@ -4,6 +4,7 @@ Neither the parser nor the model knows these rules, and Babelfish ignores every 
 """
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from tests.static.tsql.catalog import Catalog, object_name
@@ -78,28 +79,65 @@ def _second_key(query: Any, fragments: list[Any], catalog: Catalog) -> Iterator[
     server scans it, and waits for rows that the statement does not want.
     """
     del fragments
+    for source, given in _given(query):
+        yield from _found_by(source, set(given), catalog)
+
+
+def _given(query: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the tables of a query with the columns that are equal to what is known before them."""
     pairs = [pair for condition in _conditions(query) for pair in _equal_pairs(condition)]
     before: set[str] = set()
     for source in _own_sources(query):
         alias = _alias(source)
         if is_a(source, DOM.NamedTableReference):
-            given = {
-                column.removeprefix(f"{alias}.")
-                for column, other in pairs
-                if column.startswith(f"{alias}.") or _is_target(source, query)
-                if not _is_of(other, _aliases(query) - before)
-            }
-            yield from _found_by(source, given, catalog)
+            yield (
+                source,
+                {
+                    column.removeprefix(f"{alias}."): other
+                    for column, other in pairs
+                    if column.startswith(f"{alias}.") or _is_target(source, query)
+                    if not _is_of(other, _aliases(query) - before)
+                },
+            )
         before.add(alias)
+
+
+def _joined_seeks(statement: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
+    """Complain of a table that is joined by its key and whose forced seek names no columns.
+
+    A seek by the first column alone satisfies the hint, too: it would read, or lock, a whole queue.
+    The target of a delete or an update cannot name the columns.
+    """
+    del fragments
+    if any("HashJoin" in str(hint.HintKind) for hint in statement.OptimizerHints):
+        return
+    for query in walk(statement):
+        if not is_a(query, _QUERIES):
+            continue
+        target = getattr(query, "Target", None)
+        for source, given in _given(query):
+            is_target = target is not None and _alias(source) == _alias(target)
+            if not is_target and _lacks_columns(source, given, catalog):
+                yield source, "forceseek of a table that is joined by its key: name the columns"
+
+
+def _lacks_columns(source: Any, given: dict[str, Any], catalog: Catalog) -> bool:
+    seeks = [hint for hint in source.TableHints if is_a(hint, DOM.ForceSeekTableHint)]
+    key = catalog.clustered.get(object_name(source.SchemaObject), [])
+    found = list(takewhile(given.__contains__, key))
+    is_joined = any(is_a(given[column], DOM.ColumnReferenceExpression) for column in found)
+    if not seeks or not is_joined or len(found) == 1:
+        return False
+    return bool(seeks[0].ColumnValues.Count < min(2, len(found)))
 
 
 def _found_by(source: Any, given: set[str], catalog: Catalog) -> Iterator[Complaint]:
     """Complain if the columns that a table is found by begin another key than its clustered one."""
     name = object_name(source.SchemaObject)
-    clustered = catalog.clustered.get(name)
-    if clustered is None or clustered in given or hints_of(source) & {"ForceSeek", "Index"}:
+    key = catalog.clustered.get(name)
+    if key is None or key[0] in given or hints_of(source) & {"ForceSeek", "Index"}:
         return
-    for column in sorted((catalog.first_columns[name] - {clustered}) & given):
+    for column in sorted((catalog.first_columns[name] - {key[0]}) & given):
         yield source, f"{name} is found by {column}, beside its clustered key: say forceseek"
 
 
@@ -216,7 +254,7 @@ def _alias(source: Any) -> str:
 
 
 def _is_target(source: Any, query: Any) -> bool:
-    return getattr(query, "FromClause", None) is None and source is getattr(query, "Target", None)
+    return getattr(query, "FromClause", None) is None and source == getattr(query, "Target", None)
 
 
 def _target(change: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
@@ -312,25 +350,22 @@ def _message(throw: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Com
 
 def hints_of(source: Any) -> set[str]:
     """Return the hints of a table, as the parser's names of them."""
-    return {
-        "ForceSeek" if is_a(hint, DOM.ForceSeekTableHint) else str(hint.HintKind)
-        for hint in source.TableHints
-    }
+    found = set()
+    for hint in source.TableHints:
+        is_seek = is_a(hint, DOM.ForceSeekTableHint)
+        found.add("ForceSeek" if is_seek else str(hint.HintKind))
+        if is_seek and hint.IndexValue is not None:
+            found.add("Index")
+    return found
 
 
+_QUERIES = (DOM.QuerySpecification, DOM.UpdateSpecification, DOM.DeleteSpecification)
 _Check = Callable[[Any, list[Any], Catalog], Iterator[Complaint]]
 _CHECKS: list[tuple[type, _Check]] = [
     (DOM.NamedTableReference, _hints),
     (DOM.InsertSpecification, _target_of_insert),
-    *(
-        (kind_of_query, check)
-        for kind_of_query in (
-            DOM.QuerySpecification,
-            DOM.UpdateSpecification,
-            DOM.DeleteSpecification,
-        )
-        for check in (_seeks, _second_key)
-    ),
+    *((kind_of_query, check) for kind_of_query in _QUERIES for check in (_seeks, _second_key)),
+    (DOM.StatementWithCtesAndXmlNamespaces, _joined_seeks),
     (DOM.UpdateSpecification, _target),
     (DOM.DeleteSpecification, _target),
     (DOM.UnqualifiedJoin, _below_apply),

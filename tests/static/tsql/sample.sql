@@ -172,9 +172,10 @@ begin
     from depot.shelf s
     outer apply (
         select top (1) p.seq
-        from depot.parcel p with (forceseek (pk_parcel (shelf_id)))
+        from depot.parcel p with (forceseek (pk_parcel (shelf_id, seq)))
         inner join depot.shelf o with (forceseek) on o.name_key = s.name_key
         where p.shelf_id = s.shelf_id
+          and p.seq = 0
     ) f
     where exists (
         select 1
