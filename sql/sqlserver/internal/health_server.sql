@@ -18,16 +18,16 @@ begin
         cast(serverproperty('EngineEdition') as int) = 5,
         coalesce(
             nullif(has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE STATE'), 0),
-            has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE PERFORMANCE STATE')
+            has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE PERFORMANCE STATE'), 0
         ),
         coalesce(
             nullif(has_perms_by_name(null, null, N'VIEW SERVER STATE'), 0),
-            has_perms_by_name(null, null, N'VIEW SERVER PERFORMANCE STATE')
+            has_perms_by_name(null, null, N'VIEW SERVER PERFORMANCE STATE'), 0
         )
     );
     set @seconds = 0;
     set @detail = N'unknown: the caller may not see other sessions (VIEW SERVER STATE)';
-    if coalesce(@may_look, 0) = 0
+    if @may_look = 0
         return;
 
     begin try

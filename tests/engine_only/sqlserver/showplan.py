@@ -53,6 +53,8 @@ class Access:
 class Plan:
     """One statement: its text, operators, accesses to rowq's tables, memory that it was given.
 
+    is_spilt: whether that was too little, so that rows went to tempdb.
+
     conversions: expressions that keep an index from being sought, as a column is converted to the
     type of what it is compared with.
     """
@@ -63,6 +65,7 @@ class Plan:
     conversions: tuple[str, ...]
     granted_kb: int
     is_parallel: bool
+    is_spilt: bool
 
 
 def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row], list[Plan]]:
@@ -158,6 +161,7 @@ def _plans(xml: str) -> Iterator[Plan]:
             ),
             granted_kb=sum(int(grant.get("GrantedMemory", "0")) for grant in grants),
             is_parallel=any(operator.get("Parallel") == "1" for operator in operators),
+            is_spilt=next(statement.iter(f"{_SPACE}SpillToTempDb"), None) is not None,
         )
 
 
