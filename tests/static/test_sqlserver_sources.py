@@ -82,31 +82,58 @@ def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path)
     assert not first or 0 <= level < first.start()
 
 
+def nulls(text: str) -> list[str]:
+    """Return what lets null + N'.' be a key, and a text of null []: a setting of the session."""
+    both = "set rowcount 0; set concat_null_yields_null on;"
+    return [] if both in text else ["concat_null_yields_null is the caller's"]
+
+
+def recompiled(text: str) -> list[str]:
+    """Return the statements that are compiled again once the server has fresh statistics.
+
+    It makes those of single columns by itself. A statement in a condition cannot have an option.
+    """
+    found = []
+    for statement in text.split(";"):
+        options = re.findall(r"\boption \(((?:[^()]|\([^()]*\))*)\)", statement)
+        found += [each for each in options if not re.search(r"keepfixed plan|recompile", each)]
+        is_stored = re.search(r"\b(from|join|into) rowq\.", statement)
+        is_joined = re.search(r"\b(join (rowq\.|@)|apply \()", statement)
+        is_condition = re.search(r"\bif (not )?exists \(", statement)
+        if is_stored and is_joined and not is_condition and not options:
+            found.append(statement)
+    return found
+
+
+def hasty(text: str) -> list[str]:
+    """Return what follows where a transaction begins again without a pause."""
+    retries = re.findall(r"set @tries_left = iif\([^;]*@tries_left - 1, 0 \);([^;]*;)", text)
+    pause = " if @tries_left > 0 exec rowq.InternalPauseBeforeRetry;"
+    return [then for then in retries if then != pause]
+
+
 @for_each(ROUTINES)
 def test_a_routine_makes_null_of_what_is_added_to_null(path: Path) -> None:
-    """A session's concat_null_yields_null would let null + N'.' be a key, and a text of null []."""
-    assert "set rowcount 0; set concat_null_yields_null on;" in code(path)
+    assert not nulls(code(path))
 
 
 @each_file
 def test_no_statement_is_compiled_again_for_fresh_statistics(path: Path) -> None:
-    """The server makes statistics of single columns by itself, and keeps them up to date."""
-    for statement in code(path).split(";"):
-        for option in re.findall(r"\boption \(((?:[^()]|\([^()]*\))*)\)", statement):
-            assert "keepfixed plan" in option or "recompile" in option, option
-        is_joined = re.search(r"\b(from|join|into) rowq\.", statement) and re.search(
-            r"\b(join (rowq\.|@)|apply \()", statement
-        )
-        # Such a statement in a condition cannot have an option.
-        if is_joined and not re.search(r"\bif (not )?exists \(", statement):
-            assert "option (" in statement, statement
+    assert not recompiled(code(path))
 
 
 @for_each(FRAMES)
 def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(path: Path) -> None:
-    retries = re.findall(r"set @tries_left = iif\([^;]*@tries_left - 1, 0 \);([^;]*;)", code(path))
-    for then in retries:
-        assert then == " if @tries_left > 0 exec rowq.InternalPauseBeforeRetry;"
+    assert not hasty(code(path))
+
+
+def test_planted_faults_of_these_rules_are_found() -> None:
+    text = code(next(path for path in ROUTINES if path.stem == "retry_later"))
+    assert not nulls(text) + recompiled(text) + hasty(text)
+    assert nulls(text.replace("set concat_null_yields_null on;", ""))
+    assert recompiled(text.replace(", keepfixed plan)", ")", 1))
+    assert recompiled(re.sub(r"option \([^)]*\)", "", text))
+    assert hasty(text.replace("exec rowq.InternalPauseBeforeRetry;", "print 1;"))
 
 
 @each_file

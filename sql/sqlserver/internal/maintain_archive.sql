@@ -114,6 +114,13 @@ begin
                 if @done < @step
                     break;
             end;
+            -- The days of what was purged may be gone by now: look at them in the next call.
+            if @purged > 0 and @owns_transaction = 1
+                update l
+                set check_after = '19700101'
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -5;
             if @archive_days = 0 and @purged < @limit
                 update l
                 set is_open = 0
