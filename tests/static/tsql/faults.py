@@ -36,7 +36,10 @@ SYNTAX = [
 NAMES = [
     ("p.seq >= 0", "p.sequ >= 0"),
     ("from depot.taken t\n        where", "from depot.takn t\n        where"),
-    ("from depot.shelf s\n    where", "from depot.shelves s\n    where"),
+    (
+        "from depot.shelf s with (forceseek)\n    where",
+        "from depot.shelves s with (forceseek)\n    where",
+    ),
     ("exec depot.InternalFindShelf @name = @name", "exec depot.InternalFindShelve @name = @name"),
     ("@name = @name, @shelf_id", "@nam = @name, @shelf_id"),
     ("deleted.parcel_id, deleted.attempt", "deleted.parcel_id, deleted.attempts"),
