@@ -13,7 +13,7 @@ from tests.laboratory.rules import Rule, applied, rule
 _PROCEDURE = re.compile(r"^create (?:or alter )?procedure rowq\.(\w+)", re.MULTILINE)
 _CTE = (
     r"(?s)with head as \(\s*select top \((?P<limit>@\w+)\) (?P<columns>[\w., ]+)\s+"
-    r"from (?P<table>rowq\.\w+) (?P<alias>\w+) (?P<rest>.*?)\n\s*\)\n"
+    r"from (?P<table>rowq\.\w+) (?P<alias>\w+)\s+(?P<rest>.*?)\n\s*\)\n"
     r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
 _NO_KEYS = {"attempt", "group_key", "holds_group"}
