@@ -139,7 +139,8 @@ from (
       and (u.type <> 'S' or u.authentication_type <> 0)
     union all
     select 5, concat(
-        user_name(p.grantee_principal_id), N' has ', p.permission_name, N' on ', u.name
+        user_name(p.grantee_principal_id), N' has ',
+        p.permission_name collate database_default, N' on ', u.name
     )
     from sys.database_permissions p
     join sys.database_principals u on u.principal_id = p.major_id

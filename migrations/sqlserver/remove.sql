@@ -9,12 +9,14 @@ declare @text nvarchar(max);
 select @text = string_agg(concat(N'drop partition scheme ', quotename(s.name), N';'), N' ')
 from sys.partition_schemes s
 where s.name = N'rowq_day';
-exec (@text);
+if @text is not null
+    exec (@text);
 
 select @text = string_agg(concat(N'drop partition function ', quotename(f.name), N';'), N' ')
 from sys.partition_functions f
 where f.name = N'rowq_day';
-exec (@text);
+if @text is not null
+    exec (@text);
 go
 drop schema if exists rowq;
 go

@@ -5,9 +5,10 @@
 -- second run makes the jobs anew. Azure SQL Database has no Agent: use elastic jobs there.
 --
 -- A job that is started every few seconds would push all others out of the Agent's history. So this
--- one runs for an hour, and its schedule starts it again within a minute. On a secondary replica it
--- does nothing. A job of a member of sysadmin has all rights on the server. So it calls rowq as
--- rowq_owner, and what the database's owner may have put into rowq runs with these rights only.
+-- one runs for an hour, and its schedule starts it again within a minute. An error in a queue does
+-- not end it before: the job fails at the end of the hour. On a secondary replica it does nothing.
+-- A job of a member of sysadmin has all rights on the server. So it calls rowq as rowq_owner, and
+-- what the database's owner may have put into rowq runs with these rights only.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -20,12 +21,20 @@ declare @house_step nvarchar(max) = replace(replace(N'
 declare @until datetime2(0) = dateadd(hour, 1, sysutcdatetime());
 declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
     + N'' exec rowq.InternalMaintain @queue_name = null, @batch_size = 1000, @is_quiet = 1;'';
+declare @error nvarchar(2048);
 while sysutcdatetime() < @until
 begin
-    if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
-        exec {database}.sys.sp_executesql @call;
+    begin try
+        if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
+            exec {database}.sys.sp_executesql @call;
+    end try
+    begin catch
+        set @error = replace(error_message(), N''%'', N''%%'');
+    end catch;
     waitfor delay ''00:00:01'';
 end;
+if @error is not null
+    throw 50000, @error, 1;
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));
 declare @indexes_step nvarchar(max) = replace(replace(N'
 declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''

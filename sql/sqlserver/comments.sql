@@ -271,11 +271,11 @@ from (
 ) w (kind, name, column_name, description)
 inner join sys.objects o
     on o.schema_id = schema_id(N'rowq')
-    and o.name = w.name
+    and o.name collate database_default = w.name
     and o.type = iif(w.kind = N'table', 'U', 'P')
 left join sys.columns c
     on c.object_id = o.object_id
-    and c.name = w.column_name
+    and c.name collate database_default = w.column_name
 left join sys.extended_properties p
     on p.class = 1
     and p.major_id = o.object_id

@@ -110,6 +110,7 @@ go
 :r internal/maintain_archive.sql
 :r internal/maintain_delivery.sql
 :r internal/maintain_kept.sql
+:r internal/maintain_queue.sql
 :r internal/moment_of_local.sql
 :r internal/move_floor.sql
 :r internal/next_cron.sql
@@ -126,6 +127,7 @@ go
 :r internal/parse_cron_field.sql
 :r internal/parse_cron_value.sql
 :r internal/pass_group.sql
+:r internal/pause_before_retry.sql
 :r internal/poll_result.sql
 :r internal/pop_expired.sql
 :r internal/pop_ready.sql
@@ -249,15 +251,15 @@ set value = v.value,
 from rowq.meta m
 join (
     values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
-) v (name, value) on v.name = m.name
-where m.value <> v.value;
+) v (name, value) on v.name collate Latin1_General_100_BIN2 = m.name
+where m.value <> v.value collate Latin1_General_100_BIN2;
 
 insert into rowq.meta (name, value, changed_at)
 select v.name, v.value, sysutcdatetime()
 from (
     values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
 ) v (name, value)
-where not exists (select 1 from rowq.meta m where m.name = v.name);
+where not exists (select 1 from rowq.meta m where m.name = v.name collate Latin1_General_100_BIN2);
 go
 -- end of bookkeeping
 :r grants.sql

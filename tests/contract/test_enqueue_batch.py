@@ -274,6 +274,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
     (BEYOND_DOUBLE, "delay_seconds"),
     ({"run_at": "not a time"}, "run_at"),
     ({"run_at": "2030-13-01T00:00:00Z"}, "run_at"),
+    ({"run_at": "9999-12-31T23:59:59-01:00"}, "run_at"),
     ({"run_at": "infinity"}, "run_at"),
     ({"run_at": 5}, "run_at"),
     ({"run_at": []}, "run_at"),

@@ -36,6 +36,32 @@ def is_settled(session: Session, queue: str) -> bool:
     return not any(stored[table] for table in ("blocked", "successor", "recheck"))
 
 
+@pytest.mark.promise("P15", "P22", "P25")
+@pytest.mark.requires("groups")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("routine", ["cancel", "purge_queue"])
+def test_a_producer_enters_the_group_of_a_message_that_is_withdrawn(
+    sessions: Open, queue: str, routine: str, ending: str
+) -> None:
+    """The producer has named the message: who withdraws it must not hold the group meanwhile."""
+    producer, other = sessions(2)
+    ids = [other.queue.enqueue(queue, text, group_key="g").message_id for text in "123"]
+    withdraw = {
+        "cancel": lambda own: own.cancel(queue, ids[1:]),
+        "purge_queue": lambda own: own.purge_queue(queue),
+    }
+    steps = [
+        Step("begin", producer, lambda _: producer.begin()),
+        Step("name", producer, lambda _: send(producer, queue, "4", ids[1])),
+        Step("withdraw", other, withdraw[routine]),
+        Step("enter", producer, lambda own: own.enqueue(queue, "5", group_key="g")),
+        Step("end", producer, lambda _: producer.end(ending)),
+    ]
+    done = play(steps)
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    settle(other, queue)
+
+
 @pytest.mark.promise("P25", "P26", "P27")
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))

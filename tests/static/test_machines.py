@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from tests.engines.base import EngineProvider
 from tests.engines.provide import PROVIDERS
+from tests.engines.sqlserver.ways import SETTING_PROVIDERS
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
 
@@ -81,8 +82,21 @@ def test_the_workflow_tests_every_server_that_has_an_image() -> None:
     jobs = read(workflow)["jobs"]
     named = jobs["engine"]["strategy"]["matrix"]["engine"]
     assert sorted(named) == sorted(
-        f"{provider.product}{version}" for provider in PROVIDERS for version in versions(provider)
+        f"{provider.product}{version}"
+        for provider in PROVIDERS
+        if provider not in SETTING_PROVIDERS
+        for version in versions(provider)
     )
+
+
+def test_the_workflow_tests_every_setting_of_a_database() -> None:
+    (workflow,) = WORKFLOWS
+    named = read(workflow)["jobs"]["setting"]["strategy"]["matrix"]["engine"]
+    assert named == [
+        f"{provider.product}{version}"
+        for provider in SETTING_PROVIDERS
+        for version in provider.versions
+    ]
 
 
 def versions(provider: EngineProvider) -> tuple[str, ...]:

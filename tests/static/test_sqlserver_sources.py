@@ -47,6 +47,7 @@ each_table = for_each(TABLES)
 
 def hints(text: str) -> Iterator[set[str]]:
     """Yield the hints of each table that has some."""
+    text = re.sub(r"\bforceseek \(\w+ \([^)]*\)\)", "forceseek", text)
     for words in re.findall(r"\bwith \( ?((?:index \(\w+\), )?[a-z]+(?:, [a-z]+)*) ?\)", text):
         yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
 
@@ -79,6 +80,60 @@ def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path)
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
     level = text.find("set transaction isolation level read committed;")
     assert not first or 0 <= level < first.start()
+
+
+def nulls(text: str) -> list[str]:
+    """Return what lets null + N'.' be a key, and a text of null []: a setting of the session."""
+    both = "set rowcount 0; set concat_null_yields_null on;"
+    return [] if both in text else ["concat_null_yields_null is the caller's"]
+
+
+def recompiled(text: str) -> list[str]:
+    """Return the statements that are compiled again once the server has fresh statistics.
+
+    It makes those of single columns by itself. A statement in a condition cannot have an option.
+    """
+    found = []
+    for statement in text.split(";"):
+        options = re.findall(r"\boption \(((?:[^()]|\([^()]*\))*)\)", statement)
+        found += [each for each in options if not re.search(r"keepfixed plan|recompile", each)]
+        is_stored = re.search(r"\b(from|join|into) rowq\.", statement)
+        is_joined = re.search(r"\b(join (rowq\.|@)|apply \()", statement)
+        is_condition = re.search(r"\bif (not )?exists \(", statement)
+        if is_stored and is_joined and not is_condition and not options:
+            found.append(statement)
+    return found
+
+
+def hasty(text: str) -> list[str]:
+    """Return what follows where a transaction begins again without a pause."""
+    retries = re.findall(r"set @tries_left = iif\([^;]*@tries_left - 1, 0 \);([^;]*;)", text)
+    pause = " if @tries_left > 0 exec rowq.InternalPauseBeforeRetry;"
+    return [then for then in retries if then != pause]
+
+
+@for_each(ROUTINES)
+def test_a_routine_makes_null_of_what_is_added_to_null(path: Path) -> None:
+    assert not nulls(code(path))
+
+
+@each_file
+def test_no_statement_is_compiled_again_for_fresh_statistics(path: Path) -> None:
+    assert not recompiled(code(path))
+
+
+@for_each(FRAMES)
+def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(path: Path) -> None:
+    assert not hasty(code(path))
+
+
+def test_planted_faults_of_these_rules_are_found() -> None:
+    text = code(next(path for path in ROUTINES if path.stem == "retry_later"))
+    assert not nulls(text) + recompiled(text) + hasty(text)
+    assert nulls(text.replace("set concat_null_yields_null on;", ""))
+    assert recompiled(text.replace(", keepfixed plan)", ")", 1))
+    assert recompiled(re.sub(r"option \([^)]*\)", "", text))
+    assert hasty(text.replace("exec rowq.InternalPauseBeforeRetry;", "print 1;"))
 
 
 @each_file

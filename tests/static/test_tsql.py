@@ -24,7 +24,13 @@ from tests.static.sources import migration_scripts
 from tests.static.tsql import faults, gate, tools
 
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
-PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS, *faults.HINTS_AND_NUMBERS]
+PLANTED = [
+    *faults.SYNTAX,
+    *faults.NAMES,
+    *faults.COUNTS_AND_ARGUMENTS,
+    *faults.COLLATIONS,
+    *faults.HINTS_AND_NUMBERS,
+]
 REQUIRED = "ROWQ_REQUIRE_TSQL"
 
 SEEDS = gate.ROOT / "benchmarks" / "studies" / "seeds"

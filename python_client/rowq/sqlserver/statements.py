@@ -26,15 +26,15 @@ set value = v.value,
 from rowq.meta m
 join (
     values (N'schema_version', N'{number}'), (N'rowq_version', N'{version}')
-) v (name, value) on v.name = m.name
-where m.value <> v.value;
+) v (name, value) on v.name collate Latin1_General_100_BIN2 = m.name
+where m.value <> v.value collate Latin1_General_100_BIN2;
 
 insert into rowq.meta (name, value, changed_at)
 select v.name, v.value, sysutcdatetime()
 from (
     values (N'schema_version', N'{number}'), (N'rowq_version', N'{version}')
 ) v (name, value)
-where not exists (select 1 from rowq.meta m where m.name = v.name);
+where not exists (select 1 from rowq.meta m where m.name = v.name collate Latin1_General_100_BIN2);
 """,
 )
 

@@ -33,7 +33,7 @@ begin
     -- the session leased that held the gate before, and settings that were changed meanwhile.
     select @is_paused = iif(q.paused_at is null, 0, 1), @max_leased = q.max_leased,
            @rate_limit = q.rate_limit, @rate_seconds = q.rate_seconds
-    from rowq.queue q
+    from rowq.queue q with (forceseek)
     where q.part_id = @part_id;
     if @is_paused = 0
         exec rowq.InternalRoom

@@ -52,25 +52,30 @@ begin
     insert into @held (message_id, is_awaited)
     select m.message_id, iif(s.predecessor_id is null, 0, 1)
     from @moved j
-    inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (
+            rowlock, xlock, readpast, readcommittedlock,
+            forceseek (message_pk (part_id, message_id))
+        )
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
-        from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+        from rowq.successor x
+            with (rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id)))
         where x.part_id = @part_id
           and x.predecessor_id = m.message_id
     ) s
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount < @archived
     begin
         delete j
         from @moved j
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = j.message_id
         where not exists (select 1 from @held h where h.message_id = j.message_id)
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         select @archived = count(*) from @moved;
         if @archived = 0
             return;
@@ -102,23 +107,23 @@ begin
     select @part_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
            m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
     from @moved j
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete m
     from @moved j
     inner join rowq.message m with (rowlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete f
     from @moved j
     inner join rowq.finished f with (rowlock, forceseek)
         on f.part_id = @part_id
        and f.finished_at = j.finished_at
        and f.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- The end of a message did not see what its producer had not committed then.
     while 1 = 1

@@ -48,12 +48,13 @@ begin
             set @has_ended = 0;
             select top (1) @predecessor_id = m.message_id
             from @ids j
-            inner join rowq.message m with (rowlock, repeatableread, nowait, forceseek)
+            inner join rowq.message m
+                with (rowlock, repeatableread, nowait, forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             where j.message_id < @before
             order by j.message_id desc
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             if @predecessor_id is not null and @on_dead in (N'continue', N'fail')
                 select @dead_id = d.message_id
                 from rowq.dead d with (rowlock, readcommittedlock, nowait, forceseek)
@@ -68,7 +69,7 @@ begin
                 where f.part_id = @part_id
                   and f.finished_at >= @since
                   and f.message_id = @predecessor_id
-                option (maxdop 1);
+                option (maxdop 1, keepfixed plan);
             if @has_ended = 1
             begin
                 -- Thousands may have ended since the archiver was here: leave all of them out at
@@ -80,7 +81,7 @@ begin
                 inner join @ids j on j.message_id = f.message_id
                 where f.part_id = @part_id
                   and f.finished_at >= @since
-                option (hash join, force order, maxdop 1);
+                option (hash join, force order, maxdop 1, keepfixed plan);
                 delete j
                 from @ids j
                 inner join @ended e on e.message_id = j.message_id;

@@ -30,7 +30,7 @@ begin
         from rowq.message m with (rowlock, forceseek)
         where m.part_id = @part_id
           and m.message_id = @message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         insert into @ended (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
         exec rowq.InternalPushResult @part_id, @ended, N'dead';
         insert into @ties (message_id, dedup_key)

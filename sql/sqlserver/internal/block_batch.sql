@@ -53,7 +53,7 @@ begin
        and n.holder = n.message_id
     left join @new h
         on h.position = cast(iif(p.[key] = N'predecessor_positions', i.value, N'0') as int)
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     insert into @waiting (message_id, lane, due_at, group_key, on_dead, own_id)
     select w.message_id, n.lane, n.due_at, n.group_key, n.on_dead, o.message_id
     from (
@@ -65,7 +65,7 @@ begin
     left join @new o
         on o.message_id = w.newest_id
        and o.holder = o.message_id
-    option (hash join, maxdop 1);
+    option (hash join, maxdop 1, keepfixed plan);
 
     -- Nobody else sees a predecessor of this batch, so it can only have failed with another one.
     select @may_fail = 1 from @waiting w where w.own_id is null and w.on_dead = N'fail';
@@ -75,7 +75,7 @@ begin
         select @part_id, w.own_id, w.message_id, w.on_dead
         from @waiting w
         where w.own_id is not null
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         insert into rowq.blocked with (rowlock) (
             part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
         )
@@ -89,7 +89,7 @@ begin
               and g.predecessor_id < w.own_id
         ) r (ids)
         where w.own_id is not null
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         delete from @waiting where own_id is not null;
     end;
 

@@ -43,7 +43,7 @@ begin
     select cast(e.[key] as int) + 1, t.topic, len(t.topic) - len(replace(t.topic, N'.', N'')) + 1
     from openjson(@messages) e
     cross apply (select cast(json_value(e.value, N'$.topic') as nvarchar(200))) t (topic)
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     insert into @heads (place, word_count, size)
     select t.place, 0, 0
     from @topics t
@@ -54,7 +54,7 @@ begin
            ) - 1
     from @topics t
     cross apply openjson(concat(N'["', replace(t.topic, N'.', N'","'), N'"]')) w
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
 
     -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
     -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
@@ -69,7 +69,7 @@ begin
        and w.word_count = b.word_count
     where (b.has_rest = 1 or b.word_count = t.word_count)
       and (b.like_pattern is null or left(t.topic, w.size) like b.like_pattern escape N'!')
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- The bindings are read by a statement of their own, so that nobody holds one while it waits
     -- for the row of a queue. Names that differ in trailing blanks are equal to the engine.
@@ -78,7 +78,7 @@ begin
            q.queue_name, q.max_body_length, q.group_limit
     from (select distinct m.part_id from @matches m) f
     inner join rowq.queue q with (forceseek) on q.part_id = f.part_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     while 1 = 1
     begin
         set @turn += 1;

@@ -38,7 +38,7 @@ begin
            cast(json_value(q.value, N'$.max_body_length') as int)
     from openjson(@queues) q
     cross apply openjson(q.value, N'$.places') p
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     select top (1) @fault = concat(
         N'body is ', g.size, N' long, and ',
         (
@@ -55,7 +55,7 @@ begin
     where g.name in (N'body', N'body_base64')
       and g.size > @shortest
     order by g.position, t.turn
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @fault is not null
         exec rowq.InternalRefuse @fault;
 end

@@ -47,7 +47,7 @@ begin
           and len(n.exponent) > 0
           and coalesce(try_cast(n.exponent as int), 201) not between -200 and 200
     order by f.position, f.depth desc
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     if @fault is not null
         exec rowq.InternalRefuse @fault;
 end

@@ -22,20 +22,20 @@ begin
     from rowq.schedule s with (forceseek)
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
 
     -- Most bodies are short enough, and are not read.
     select @body = s.body, @body_binary = s.body_binary, @max_body_length = q.max_body_length
     from rowq.schedule s with (forceseek)
-    inner join rowq.queue q on q.part_id = s.part_id
+    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
       and (
           datalength(s.body) / 2 > q.max_body_length
           or datalength(s.body_binary) > q.max_body_length
       )
-    option (loop join, maxdop 1);
+    option (loop join, maxdop 1, keepfixed plan);
     if @@rowcount > 0
         exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
 end

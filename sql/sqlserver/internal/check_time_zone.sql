@@ -27,10 +27,19 @@ begin
           and datalength(z.name) = datalength(@windows_name)
     )
     begin
-        set @fault = concat(
+        -- An old Windows lacks zones that newer ones have.
+        set @fault = iif(
+            @windows_name <> @name,
+            concat(
+                N'time_zone ', left(@time_zone, 100), N' is ', @windows_name,
+                N' here, which this server does not have: update its operating system'
+            ),
+            null
+        );
+        set @fault = coalesce(@fault, concat(
             N'time_zone must be a name such as Europe/Berlin that the server knows, got ',
             coalesce(left(@time_zone, 100), N'null')
-        );
+        ));
         exec rowq.InternalRefuse @fault;
     end;
 end

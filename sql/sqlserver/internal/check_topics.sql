@@ -39,7 +39,7 @@ begin
           and g.kind = 1
         group by g.value
     ) t
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     while 1 = 1
     begin
         set @turn += 1;

@@ -22,7 +22,7 @@ begin
        and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
        and k.message_id = j.message_id
     where j.dedup_key is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     insert into @leaving (message_id, lane, place, attempt, group_key)
     select j.message_id, 0, 0, 0, convert(varbinary(802), j.group_key + N'.')

@@ -22,6 +22,6 @@ begin
           where l.part_id = @part_id
             and l.claim_id = @claim_id
       )
-    option (loop join, maxdop 1);
+    option (loop join, maxdop 1, keepfixed plan);
 end
 go

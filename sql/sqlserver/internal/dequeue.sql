@@ -152,6 +152,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             -- Without row versions a count may have to wait for a session that is ending a lease.
             -- When that takes too long there is no room, and nothing has been written yet.
             if @tries_left = 0

@@ -20,8 +20,17 @@ begin
     declare @second datetime2(6);
     set @partitions_dropped = 0;
 
-    select @keep_from = cast(dateadd(day, -max(q.archive_days), sysutcdatetime()) as date)
-    from rowq.queue q;
+    -- Every queue counts, so this reads all rows. Without row versions another session may hold one
+    -- of them: leave it to the next call then, and do not wait a second for each queue.
+    begin try
+        select @keep_from = cast(dateadd(day, -max(q.archive_days), sysutcdatetime()) as date)
+        from rowq.queue q with (nowait);
+    end try
+    begin catch
+        if error_number() <> 1222
+            throw;
+        return;
+    end catch;
 
     while 1 = 1
     begin

@@ -17,7 +17,7 @@ begin
         return;
 
     select @archive_days = q.archive_days
-    from rowq.queue q
+    from rowq.queue q with (forceseek)
     where q.part_id = @part_id;
     exec rowq.InternalFinish @part_id, @archive_days, @messages, N'cancelled', @may_close;
 end

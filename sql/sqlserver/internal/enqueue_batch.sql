@@ -75,10 +75,10 @@ begin
                 set @uncounted_length = @max_body_length;
             end;
             -- openjson reports an array as type 4. It raises an error for text that is not JSON or
-            -- is nested more than 128 deep, so isjson looks first: at the array alone, and at the
-            -- array inside another, as it is read here.
-            if isjson(@messages) = 1 and isjson(concat(N'[', @messages, N']')) = 1
-                select @is_array = iif(max(j.[type]) = 4, 1, 0)
+            -- is nested more than 128 deep, so isjson looks first. The text is an array if it is
+            -- the one value inside another.
+            if isjson(concat(N'[', @messages, N']')) = 1
+                select @is_array = iif(count(*) = 1 and min(j.[type]) = 4, 1, 0)
                 from openjson(concat(N'[', @messages, N']')) j;
             if @is_array = 1
                 select @is_array = iif(count(*) > 10000, 0, 1)
@@ -120,7 +120,12 @@ begin
             outer apply (
                 -- A moment looks like 2030-12-31T23:59:59.123456+01:00. The zone may also be Z or
                 -- +0100, or missing, which means UTC.
-                select dateadd(minute, -t.minutes, t.moment) as moment
+                -- The bounds leave room for the minutes.
+                select iif(
+                           t.minutes between -840 and 840
+                               and t.moment between '19000102' and '99981231',
+                           dateadd(minute, -t.minutes, t.moment), null
+                       ) as moment
                 from (
                     select left(p.value, 60) as value,
                            case
@@ -147,8 +152,6 @@ begin
                                + try_cast(right(z.value, 2) as int)
                            ) as minutes
                 ) t
-                where t.minutes between -840 and 840
-                  and t.moment > '19000101'
             ) m;
             exec rowq.InternalCheckGiven @given, @max_body_length, @is_published;
             if @is_published = 1
@@ -177,11 +180,7 @@ begin
             select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
                    nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
                    left(h.message_type, len(nullif(h.message_type, N'')) - 1),
-                   left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1),
-                   row_number() over (
-                       partition by convert(varbinary(802), h.dedup_key)
-                       order by h.position
-                   ),
+                   left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1), 1,
                    nullif(h.max_attempts, 0),
                    left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N''),
                    nullif(h.expire_seconds, 0)
@@ -214,7 +213,8 @@ begin
                        ) as expire_seconds
                 from @given g
                 group by g.position
-            ) h;
+            ) h
+            option (order group, maxdop 1, keepfixed plan);
 
             if @owns_transaction = 1
                 begin transaction;
@@ -227,13 +227,28 @@ begin
                 select cast(q.[key] as int), cast(p.value as int)
                 from openjson(@queues) q
                 cross apply openjson(q.value, N'$.places') p
-                option (maxdop 1);
+                option (maxdop 1, keepfixed plan);
                 exec rowq.InternalCheckBodies @given, @queues;
             end;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
+            -- A sort of whole messages would get memory for one row, and go to tempdb.
+            if exists (select 1 from @parsed p where p.dedup_key is not null)
+                update p
+                set key_place = f.place
+                from @parsed p
+                inner join (
+                    select k.position,
+                           row_number() over (
+                               partition by convert(varbinary(802), k.dedup_key + N'.')
+                               order by k.position
+                           ) as place
+                    from @parsed k
+                    where k.dedup_key is not null
+                ) f on f.position = p.position
+                option (hash join, maxdop 1, keepfixed plan);
             if @is_published = 1
                 update p
                 set message_type = g.value
@@ -242,7 +257,7 @@ begin
                     on g.position = p.position
                    and g.name = N'topic'
                 where p.message_type is null
-                option (hash join, maxdop 1);
+                option (hash join, maxdop 1, keepfixed plan);
             set @turn = 0;
             while 1 = 1
             begin
@@ -297,7 +312,7 @@ begin
                         from @new k
                         where k.key_bytes is not null
                     ) f on f.position = n.position
-                    option (hash join, maxdop 1);
+                    option (hash join, maxdop 1, keepfixed plan);
 
                 -- Insert all keys at once, in key order, so that two batches with the same keys
                 -- cannot wait for each other. A key whose owner was finished in between is free
@@ -314,20 +329,25 @@ begin
                       and n.holder is null
                       and not exists (
                           select 1
-                          from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                          from rowq.dedup d
+                              with (
+                                  rowlock, readcommittedlock,
+                                  forceseek (dedup_pk (part_id, dedup_key))
+                              )
                           where d.part_id = @part_id
                             and d.dedup_key = n.key_bytes
                       )
                     order by n.key_bytes
-                    option (loop join, maxdop 1);
+                    option (loop join, maxdop 1, keepfixed plan);
                     update n
                     set holder = d.message_id
                     from @new n
-                    inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                    inner join rowq.dedup d
+                        with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
                         on d.part_id = @part_id
                        and d.dedup_key = n.key_bytes
                     where n.holder is null
-                    option (loop join, force order, maxdop 1);
+                    option (loop join, force order, maxdop 1, keepfixed plan);
                 end;
                 update @new set holder = message_id where key_bytes is null;
 
@@ -357,6 +377,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @given;
@@ -379,6 +401,6 @@ begin
         from openjson(@queues) q
         inner join @stored s on s.turn = cast(q.[key] as int)
         order by s.turn, s.position
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

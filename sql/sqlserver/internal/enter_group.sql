@@ -59,7 +59,9 @@ begin
 
         -- Each of these may have waited, and an AlterQueue that has come meanwhile does not see
         -- this message. So what counts is the limit that is read after them.
-        select @newest_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
+        select @newest_limit = q.group_limit
+        from rowq.queue q with (forceseek)
+        where q.part_id = @part_id;
         if @has_token = 1 and @newest_limit >= @group_limit
             or @is_full = 1 and @tokens >= @newest_limit
             break;

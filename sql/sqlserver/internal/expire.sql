@@ -98,7 +98,7 @@ begin
             on e.part_id = @part_id
            and e.expires_at = n.expires_at
            and e.expiry_id = n.expiry_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @kept (expires_at, expiry_id)
         select n.expires_at, n.expiry_id
         from @notes n
@@ -132,6 +132,6 @@ begin
             on e.part_id = @part_id
            and e.expires_at = k.expires_at
            and e.expiry_id = k.expiry_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

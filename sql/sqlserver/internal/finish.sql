@@ -22,25 +22,29 @@ begin
             (part_id, finished_at, message_id, lane, attempt, state)
         select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         -- What waits for one of them and is not committed yet is left to InternalArchive.
         insert into @ties (message_id, dedup_key, group_key, is_awaited)
         select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key),
                iif(s.predecessor_id is null, null, 1)
         from @messages j
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
-            from rowq.successor x with (rowlock, readpast, readcommittedlock, forceseek)
+            from rowq.successor x
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (successor_pk (part_id, predecessor_id))
+                )
             where x.part_id = @part_id
               and x.predecessor_id = m.message_id
         ) s
         where m.dedup_key is not null
            or m.group_key is not null
            or s.predecessor_id is not null
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
             exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
@@ -59,11 +63,14 @@ begin
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
-            from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+            from rowq.successor x
+                with (
+                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                )
             where x.part_id = @part_id
               and x.predecessor_id = m.message_id
         ) s
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 
         -- Most messages have no tie: then the rest is not worth its price.
         if exists (

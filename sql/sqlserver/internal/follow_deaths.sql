@@ -46,14 +46,14 @@ begin
             insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
             select @part_id, f.message_id, f.lane, 0, sysutcdatetime()
             from @lost f
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
             update m
             set last_error = concat(N'predecessor ', f.dead_id, N' is dead')
             from @lost f
             inner join rowq.message m with (rowlock, forceseek)
                 on m.part_id = @part_id
                and m.message_id = f.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete from @ended;
             insert into @ended (message_id, lane, place, attempt)
             select f.message_id, f.lane, 0, 0 from @lost f;
@@ -62,11 +62,11 @@ begin
             insert into @ties (message_id, dedup_key)
             select m.message_id, m.dedup_key
             from @lost f
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = f.message_id
                and m.dedup_key is not null
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             if @@rowcount > 0
                 exec rowq.InternalCutTies @part_id, @ties, @may_join;
             delete from @dead;
@@ -81,22 +81,29 @@ begin
         insert into @held (message_id, is_awaited)
         select m.message_id, iif(s.predecessor_id is null, 0, 1)
         from @dead j
-        inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, xlock, readpast, readcommittedlock,
+                forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
-            from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+            from rowq.successor x
+                with (
+                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                )
             where x.part_id = @part_id
               and x.predecessor_id = m.message_id
         ) s
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         insert into rowq.recheck with (rowlock)
             (part_id, due_at, recheck_id, predecessor_id, is_hint)
         select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id, 1
         from @dead j
         where not exists (select 1 from @held h where h.message_id = j.message_id)
-        option (loop join, maxdop 1);
+        option (loop join, maxdop 1, keepfixed plan);
 
         -- A long tree dies in steps, so that no transaction grows without end.
         if @count > @most
@@ -106,7 +113,7 @@ begin
             select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id, 1
             from @held h
             where h.is_awaited = 1
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
             return;
         end;
 

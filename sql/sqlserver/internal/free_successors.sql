@@ -45,6 +45,6 @@ begin
         insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
         select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
         from openjson(@again) j
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
 end
 go

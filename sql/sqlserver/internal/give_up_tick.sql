@@ -29,7 +29,7 @@ begin
     from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
     begin try
@@ -55,6 +55,6 @@ begin
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
       and s.next_run_at <= @now
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
 end
 go

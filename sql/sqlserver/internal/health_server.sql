@@ -11,11 +11,19 @@ begin
 -- differs   this engine's own
     set nocount on;
     declare @session_id int;
-    -- Azure SQL requires a right on the database here, and a server requires one on the server.
+    declare @database nvarchar(300) = quotename(db_name());
+    -- Azure SQL requires a right on the database here, and a server requires one on the server. The
+    -- narrower rights came with SQL Server 2022; an older server returns null for them.
     declare @may_look int = iif(
         cast(serverproperty('EngineEdition') as int) = 5,
-        has_perms_by_name(db_name(), N'DATABASE', N'VIEW DATABASE STATE'),
-        has_perms_by_name(null, null, N'VIEW SERVER STATE')
+        coalesce(
+            nullif(has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE STATE'), 0),
+            has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE PERFORMANCE STATE'), 0
+        ),
+        coalesce(
+            nullif(has_perms_by_name(null, null, N'VIEW SERVER STATE'), 0),
+            has_perms_by_name(null, null, N'VIEW SERVER PERFORMANCE STATE'), 0
+        )
     );
     set @seconds = 0;
     set @detail = N'unknown: the caller may not see other sessions (VIEW SERVER STATE)';

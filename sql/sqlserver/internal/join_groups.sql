@@ -54,12 +54,12 @@ begin
               where w.message_id = j.message_id
                 and w.has_token = 0
           )
-    option (hash join, maxdop 1);
+    option (hash join, maxdop 1, keepfixed plan);
     insert into rowq.grouped with (rowlock) (part_id, group_key, message_id, lane)
     select @part_id, w.group_key, w.message_id, j.lane
     from @joining w
     inner join @messages j on j.message_id = w.message_id
     where w.has_token = 0
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

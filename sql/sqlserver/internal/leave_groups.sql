@@ -26,7 +26,7 @@ begin
     declare @ready rowq.message_list;
 
     select @group_limit = q.group_limit, @pause = q.group_pause_seconds
-    from rowq.queue q
+    from rowq.queue q with (forceseek)
     where q.part_id = @part_id;
     if @pause > 0
     begin
@@ -39,7 +39,7 @@ begin
                ),
                next value for rowq.message_seq, j.group_key
         from @messages j
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         return;
     end;
 

@@ -63,7 +63,7 @@ begin
               and x.group_key = @group_bytes
               and x.message_id < @message_id
             order by x.message_id desc
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
     end;
 
     if @state is null
@@ -71,12 +71,13 @@ begin
                @claim_id = c.claim_id, @worker_name = c.worker_name, @lease_until = c.lease_until,
                @progress = c.progress, @leased_at = c.leased_at
         from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
-        inner join rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.claim c
+            with (rowlock, readpast, readcommittedlock, forceseek (claim_pk (part_id, claim_id)))
             on c.part_id = @part_id
            and c.claim_id = l.claim_id
         where l.part_id = @part_id
           and l.message_id = @message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
 
     if @state is null
         select top (1) @state = f.state, @lane = f.lane, @attempt = f.attempt,
@@ -84,7 +85,7 @@ begin
         from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
         where f.part_id = @part_id
           and f.message_id = @message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
 
     -- A message that was never given back is in the tail lane of its priority, where its seq is the
     -- moment of its enqueued_at.
@@ -95,14 +96,14 @@ begin
           and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
           and r.seq = datediff_big(microsecond, '19700101', @enqueued_at)
           and r.message_id = @message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
 
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
         where r.part_id = @part_id
           and r.message_id = @message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
 
     if @state is null
         -- Another session is moving the message, or has moved it between these looks, so it is in

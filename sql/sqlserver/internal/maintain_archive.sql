@@ -50,7 +50,7 @@ begin
             set @archive_days = 0;
             set @is_open = 0;
             select @archive_days = q.archive_days
-            from rowq.queue q
+            from rowq.queue q with (forceseek)
             where q.part_id = @part_id;
             -- To look into the archive itself would cost a seek a day that any queue keeps.
             select @is_open = l.is_open
@@ -65,10 +65,21 @@ begin
                     where f.part_id = @part_id
                 )
                 break;
+            -- The days are in the catalog, which takes long to read: look at them once a minute.
+            -- Whoever holds the row is elected, too, and looks at them.
             if @owns_transaction = 1
             begin
-                exec rowq.InternalDropDays @partitions_dropped output;
-                exec rowq.InternalOpenDays @part_id;
+                update l
+                set check_after = dateadd(minute, 1, sysutcdatetime())
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -5
+                  and l.check_after <= sysutcdatetime();
+                if @@rowcount = 1
+                begin
+                    exec rowq.InternalDropDays @partitions_dropped output;
+                    exec rowq.InternalOpenDays @part_id;
+                end;
             end;
             else
             begin
@@ -103,6 +114,13 @@ begin
                 if @done < @step
                     break;
             end;
+            -- The days of what was purged may be gone by now: look at them in the next call.
+            if @purged > 0 and @owns_transaction = 1
+                update l
+                set check_after = '19700101'
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -5;
             if @archive_days = 0 and @purged < @limit
                 update l
                 set is_open = 0
@@ -115,7 +133,7 @@ begin
                       from rowq.archived a with (readcommittedlock)
                       where a.part_id = @part_id
                   )
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
             break;
         end try
         begin catch
@@ -139,6 +157,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             -- An error in the archive, such as a full disk, is only printed, because promoting and
             -- reaping must go on.
             if @tries_left = 0

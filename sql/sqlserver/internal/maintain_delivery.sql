@@ -109,7 +109,7 @@ begin
                        ) then 1
                        else 0
                    end
-            from rowq.queue q
+            from rowq.queue q with (forceseek)
             where q.part_id = @part_id;
             set @queue_name = coalesce(@queue_name, N'');
             exec rowq.InternalLockPartShared @part_id, @queue_name;
@@ -194,7 +194,8 @@ begin
                       and l.lane = -6;
                     update q
                     set has_recheck = 1
-                    from rowq.queue q with (rowlock, xlock, readpast, readcommittedlock)
+                    from rowq.queue q
+                        with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                     where q.part_id = @part_id;
                 end;
             end;
@@ -220,6 +221,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
         end catch;

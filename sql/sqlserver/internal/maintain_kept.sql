@@ -71,7 +71,7 @@ begin
                        ) then 1
                        else 0
                    end
-            from rowq.queue q
+            from rowq.queue q with (forceseek)
             where q.part_id = @part_id;
             if @has_rows = 0
                 break;
@@ -120,6 +120,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             -- An error is only printed, because housekeeping must go on.
             if @tries_left = 0
             begin

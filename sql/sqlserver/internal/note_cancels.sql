@@ -33,7 +33,7 @@ begin
     from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
     inner join @ids j on j.message_id = l.message_id
     where l.part_id = @part_id
-    option (hash join, force order, maxdop 1);
+    option (hash join, force order, maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
 
@@ -46,7 +46,7 @@ begin
     inner join rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         on c.part_id = @part_id
        and c.claim_id = j.claim_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     update l
     set is_cancelled = 1
     output inserted.message_id into @noted (message_id)
@@ -58,7 +58,7 @@ begin
        and l.lane = f.lane
        and l.seq = f.seq
        and l.message_id = f.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     select @noted_ids = N'[' + string_agg(cast(n.message_id as nvarchar(max)), N',') + N']'
     from @noted n;
 end

@@ -25,7 +25,7 @@ begin
         inner join rowq.message m with (rowlock, xlock, forceseek)
             on m.part_id = @part_id
            and m.message_id = j.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
     else
         update m
         set last_error = @text
@@ -33,7 +33,7 @@ begin
         inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             on m.part_id = @part_id
            and m.message_id = j.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
     set @noted = @@rowcount;
 end
 go

@@ -4,12 +4,11 @@ go
 create or alter procedure rowq.InternalNoteExpiry
     @part_id int,
     @messages rowq.message_list readonly,
-    @seq bigint = null,
-    @is_front bit = 0
+    @is_ready bit = 0
 as
 begin
 -- routine   InternalNoteExpiry
--- purpose   Let maintain look again for those of the messages that expire. In ready, their places are those that InternalPushReady gives them from @seq on; it is null where they wait elsewhere.
+-- purpose   Let maintain look again for those of the messages that expire. With @is_ready they are ready at their lane and place.
 -- promise   P36
 -- locks     new expiry rows
     set nocount on;
@@ -35,23 +34,19 @@ begin
        and a.lane = -8
     where l.part_id = @part_id
       and l.lane = -8
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @has_expiry = 0
         return;
 
     insert into rowq.expiry with (rowlock) (part_id, expires_at, expiry_id, message_id, lane, seq)
     select @part_id, iif(m.expires_at > @now, m.expires_at, @now),
            next value for rowq.message_seq, j.message_id,
-           iif(@seq is null, null, iif(@is_front = 1, j.lane / 2 * 2, j.lane)), @seq + j.turn
-    from (
-        select i.message_id, i.lane,
-               row_number() over (order by i.lane, i.place, i.message_id) as turn
-        from @messages i
-    ) j
-    inner join rowq.message m with (forceseek)
+           iif(@is_ready = 1, j.lane, null), iif(@is_ready = 1, j.place, null)
+    from @messages j
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     where m.expires_at is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

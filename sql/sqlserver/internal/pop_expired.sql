@@ -39,12 +39,17 @@ begin
     insert into @found (message_id, lane, seq)
     select j.message_id, j.lane, j.place
     from @due j
-    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.message_id
-        from rowq.ready x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.ready x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (ready_pk (part_id, lane, seq, message_id))
+            )
         where x.part_id = @part_id
           and x.lane = j.lane
           and x.seq = j.place
@@ -52,26 +57,37 @@ begin
     ) r
     outer apply (
         select top (1) x.message_id
-        from rowq.delayed x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.delayed x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (delayed_pk (part_id, due_at, message_id))
+            )
         where x.part_id = @part_id
           and x.due_at = m.due_at
           and x.message_id = j.message_id
     ) d
     outer apply (
         select top (1) x.message_id
-        from rowq.blocked x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.blocked x
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (blocked_pk (part_id, message_id))
+            )
         where x.part_id = @part_id
           and x.message_id = j.message_id
     ) b
     outer apply (
         select top (1) x.message_id
-        from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.grouped x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (grouped_pk (part_id, group_key, message_id))
+            )
         where x.part_id = @part_id
           and x.group_key = convert(varbinary(802), m.group_key + N'.')
           and x.message_id = j.message_id
     ) g
     where coalesce(r.message_id, d.message_id, b.message_id, g.message_id) is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
 
@@ -80,10 +96,14 @@ begin
     insert into @held (message_id, lane, seq, due_at, group_key)
     select f.message_id, f.lane, f.seq, m.due_at, convert(varbinary(802), m.group_key + N'.')
     from @found f
-    inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (
+            rowlock, xlock, readpast, readcommittedlock,
+            forceseek (message_pk (part_id, message_id))
+        )
         on m.part_id = @part_id
        and m.message_id = f.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     delete b
     output deleted.message_id, deleted.lane, 0, 0, 1
@@ -92,7 +112,7 @@ begin
     inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         on b.part_id = @part_id
        and b.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
            iif(deleted.group_key is null, 0, 1)
@@ -102,7 +122,7 @@ begin
         on d.part_id = @part_id
        and d.due_at = h.due_at
        and d.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete r
     output deleted.message_id, deleted.lane, 0, deleted.attempt
     into @taken (message_id, lane, place, attempt)
@@ -112,7 +132,7 @@ begin
        and r.lane = h.lane
        and r.seq = h.seq
        and r.message_id = h.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- Before a message is taken out of its group, hold a token, so that nobody passes over it
     -- meanwhile: exclusively where that can be had, because below the group may have to be closed,
@@ -121,12 +141,16 @@ begin
     insert into @groups (group_key)
     select distinct h.group_key
     from @held h
-    inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.grouped x
+        with (
+            rowlock, readpast, readcommittedlock,
+            forceseek (grouped_pk (part_id, group_key, message_id))
+        )
         on x.part_id = @part_id
        and x.group_key = h.group_key
        and x.message_id = h.message_id
     where h.group_key is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     if @@rowcount > 0
     begin
         update g
@@ -134,25 +158,32 @@ begin
         from @groups g
         cross apply (
             select top (1) t.token_no
-            from rowq.message_group t with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            from rowq.message_group t
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = g.group_key
             order by t.token_no
         ) t
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         update g
         set is_exclusive = 0
         from @groups g
         cross apply (
             select top (1) t.token_no
             from rowq.message_group t
-                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                with (
+                    rowlock, updlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = g.group_key
             order by t.token_no
         ) t
         where g.is_exclusive is null
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
             set @may_close = 0;
         delete x
@@ -166,7 +197,7 @@ begin
             on x.part_id = @part_id
            and x.group_key = h.group_key
            and x.message_id = h.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
     end;
 
     if not exists (select 1 from @taken)

@@ -45,7 +45,10 @@ begin
               l.lane % 2 = 1
               or exists (
                   select 1
-                  from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                  from rowq.ready r
+                      with (
+                          rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                      )
                   where r.part_id = @part_id
                     and r.lane = l.lane
                     and r.seq >= l.floor
@@ -61,7 +64,8 @@ begin
 
         -- This is one seek to the floor and a walk along the key. It locks one row after the other
         -- and passes over rows that other sessions have locked. An update lock would not do: it is
-        -- granted beside a reader's shared lock, and then the delete waits for the reader.
+        -- granted beside a reader's shared lock, and then the delete waits for the reader. A plan
+        -- for one row has no sort above the insert, for which a plan for many may ask memory.
         with head as (
             select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
@@ -74,7 +78,7 @@ begin
         output deleted.part_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
                deleted.attempt + 1
         into rowq.leased (part_id, claim_id, lane, seq, message_id, attempt)
-        option (maxdop 1, keepfixed plan);
+        option (maxdop 1, keepfixed plan, optimize for (@left = 1));
         set @next = @@rowcount;
         if @next = 0
             continue;

@@ -31,7 +31,7 @@ begin
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
     where m.part_id = @part_id
       and m.message_id = @message_id
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
         select @due_at = m.due_at
         from rowq.message m with (forceseek)

@@ -49,7 +49,7 @@ begin
             on r.part_id = @part_id
            and r.message_id = o.message_id
         where r.finished_at < @before
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         set @purged = @@rowcount;
     end;
 

@@ -14,11 +14,12 @@ begin
 -- routine   InternalPurgeStep
 -- purpose   Delete up to @limit messages that wait for others (stage -2), in groups (-1), of one lane (0 to 19), of the delayed (20) or of the dead (21).
 -- promise   P15
--- locks     blocked, grouped, ready, delayed or dead rows, passing over locked ones; a token of
---           each group, tried; then as InternalFinish
+-- locks     blocked, grouped, ready, delayed or dead rows, passing over locked ones; message rows
+--           and then a token of each group, tried; then as InternalFinish
 -- differs   no such helper elsewhere: part of purge_queue
     set nocount on;
     declare @since datetime2(6);
+    declare @locked int;
     declare @found table (
         group_key  varbinary(802) not null,
         message_id bigint not null,
@@ -50,20 +51,32 @@ begin
         from @found f
         order by f.group_key desc, f.message_id desc;
 
-        -- Hold a token of each group first, so that nobody passes over the messages meanwhile. A
-        -- group of which none can be had is left alone.
+        -- Lock the messages before the tokens of their groups. A producer that has just named one
+        -- of them, and then enters the group, goes the same way.
+        select @locked = count(m.message_id)
+        from @found f
+        inner join rowq.message m
+            with (rowlock, xlock, forceseek (message_pk (part_id, message_id)))
+            on m.part_id = @part_id
+           and m.message_id = f.message_id
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        -- Hold a token of each group, so that nobody passes over the messages meanwhile. A group of
+        -- which none can be had is left alone.
         insert into @held (group_key)
         select k.group_key
         from (select distinct f.group_key from @found f) k
         cross apply (
             select top (1) t.token_no
             from rowq.message_group t
-                with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                with (
+                    rowlock, updlock, readpast, readcommittedlock,
+                    forceseek (message_group_pk (part_id, group_key))
+                )
             where t.part_id = @part_id
               and t.group_key = k.group_key
             order by t.token_no
         ) t
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         delete g
         output deleted.message_id, deleted.lane, 0, 0, 1
         into @taken (message_id, lane, place, attempt, is_tokenless)
@@ -73,7 +86,7 @@ begin
             on g.part_id = @part_id
            and g.group_key = f.group_key
            and g.message_id = f.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         set @removed = @@rowcount;
         if @removed > 0
             exec rowq.InternalFinish @part_id, 0, @taken, N'cancelled', @owns_transaction;

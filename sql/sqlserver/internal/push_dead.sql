@@ -30,23 +30,27 @@ begin
     insert into @ties (message_id, dedup_key, group_key, is_awaited)
     select m.message_id, m.dedup_key, m.group_key, iif(s.predecessor_id is null, null, 1)
     from @messages j
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
-        from rowq.successor x with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.successor x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (successor_pk (part_id, predecessor_id))
+            )
         where x.part_id = @part_id
           and x.predecessor_id = m.message_id
     ) s
     where m.dedup_key is not null
        or m.group_key is not null
        or s.predecessor_id is not null
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     set @has_ties = iif(@@rowcount > 0, 1, 0);
     if @has_ties = 1
         select @holds = iif(q.group_after_dead = N'hold', 1, 0)
-        from rowq.queue q
+        from rowq.queue q with (forceseek)
         where q.part_id = @part_id;
 
     insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at, holds_group)
@@ -54,7 +58,7 @@ begin
            iif(@holds = 1 and t.group_key is not null, 1, null)
     from @messages j
     left join @ties t on t.message_id = j.message_id
-    option (loop join, maxdop 1);
+    option (loop join, maxdop 1, keepfixed plan);
     exec rowq.InternalPushResult @part_id, @messages, N'dead', @error;
 
     if @has_ties = 1

@@ -22,13 +22,13 @@ begin
     inner join rowq.message m with (rowlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, attempt)
     select @part_id, j.due_at, j.message_id, j.lane, j.attempt
     from @messages j
     where j.due_at > @now
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     -- One that is ready at once has another note after this one, which counts.
     exec rowq.InternalNoteExpiry @part_id, @messages;
 

@@ -26,6 +26,6 @@ begin
            iif(j.is_cancelled = 1, N'cancelled', @outcome), @worker_name,
            iif(j.is_cancelled = 1, null, @text)
     from @messages j
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
 end
 go

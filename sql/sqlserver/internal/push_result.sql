@@ -21,7 +21,7 @@ begin
     declare @is_kept bit = 0;
 
     select @is_kept = 1
-    from rowq.queue q
+    from rowq.queue q with (forceseek)
     where q.part_id = @part_id
       and q.result_seconds > 0;
     if @is_kept = 0
@@ -46,7 +46,7 @@ begin
             group by cast(a.value as bigint)
         ) w on w.message_id = j.message_id
         inner join openjson(@results) r on cast(r.[key] as int) = w.place
-        option (hash join, maxdop 1);
+        option (hash join, maxdop 1, keepfixed plan);
         return;
     end;
 
@@ -58,21 +58,21 @@ begin
     inner join rowq.result r with (index (result_pk), rowlock, forceseek)
         on r.part_id = @part_id
        and r.message_id = j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, last_error)
     select @part_id, j.message_id, @now, @state, coalesce(@text, m.last_error)
     from @messages j
-    left join rowq.message m with (forceseek)
+    left join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
        and @state = N'dead'
        and @text is null
     where not exists (
         select 1
-        from rowq.result r with (index (result_pk), forceseek)
+        from rowq.result r with (forceseek (result_pk (part_id, message_id)))
         where r.part_id = @part_id
           and r.message_id = j.message_id
     )
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

@@ -74,7 +74,11 @@ begin
             -- cancelled ones, because the end of a message would wait for that transaction.
             select @locked = count(*)
             from rowq.leased l with (forceseek)
-            left join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            left join rowq.message m
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = l.message_id
             where l.part_id = @part_id
@@ -116,11 +120,11 @@ begin
         insert into @alive (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt
         from @taken j
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = j.message_id
            and j.attempt < coalesce(m.max_attempts, @max_attempts)
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         insert into @worn (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt
         from @taken j

@@ -58,7 +58,9 @@ begin
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
-    select @group_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
+    select @group_limit = q.group_limit
+    from rowq.queue q with (forceseek)
+    where q.part_id = @part_id;
 
     while 1 = 1
     begin

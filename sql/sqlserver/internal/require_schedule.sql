@@ -30,7 +30,7 @@ begin
         from rowq.schedule s with (rowlock, xlock, readcommittedlock, forceseek)
         where s.part_id = @part_id
           and s.schedule_key = @key
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
     end;
     if @schedule_key is null
     begin

@@ -11,14 +11,15 @@ begin
 -- locks     rows of lanes, passing over locked ones
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     set nocount on;
-    -- Times are in microseconds. A look that takes longer than @short_walk has walked over ghosts.
+    -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so a look is
+    -- long only from two steps on. One that takes longer than @short_walk has walked over ghosts.
     -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
     -- @longest_pause. A look into all lanes is short up to @short_look.
-    declare @short_walk bigint = 300;
-    declare @long_walk bigint = 20000;
+    declare @short_walk bigint = 35000;
+    declare @long_walk bigint = 50000;
     declare @duty int = 50;
     declare @longest_pause bigint = 3600000000;
-    declare @short_look bigint = 1000;
+    declare @short_look bigint = 35000;
     declare @last smallint = -1;
     declare @lane smallint = -11;
     declare @next smallint;
@@ -39,7 +40,8 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     outer apply (
         select top (1) r.seq
-        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        from rowq.ready r
+            with (rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane)))
         where r.part_id = @part_id
           and r.lane = l.lane
         order by r.seq, r.message_id

@@ -40,7 +40,7 @@ begin
     from rowq.schedule s with (forceseek)
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
     exec rowq.InternalWindowsZone @time_zone, @windows_name output;
     if @cron is not null
         exec rowq.InternalParseCron @cron, @bits output;
@@ -74,6 +74,6 @@ begin
     from rowq.schedule s with (rowlock, forceseek)
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
-    option (maxdop 1);
+    option (maxdop 1, keepfixed plan);
 end
 go

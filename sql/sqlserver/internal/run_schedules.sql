@@ -64,7 +64,9 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             set @queue_name = N'';
-            select @queue_name = q.queue_name from rowq.queue q where q.part_id = @part_id;
+            select @queue_name = q.queue_name
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id;
             exec rowq.InternalLockPartShared @part_id, @queue_name;
             set @is_due = 0;
             select @is_due = 1

@@ -33,10 +33,10 @@ begin
            @dedup_key = iif(s.overlap = 1, null, N'schedule:' + s.schedule_name),
            @body = s.body, @body_binary = s.body_binary
     from rowq.schedule s with (forceseek)
-    inner join rowq.queue q on q.part_id = s.part_id
+    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
     where s.part_id = @part_id
       and s.schedule_key = @schedule_key
-    option (loop join, maxdop 1);
+    option (loop join, maxdop 1, keepfixed plan);
     exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
     exec rowq.InternalStore
         @part_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,

@@ -29,7 +29,7 @@ begin
                    + 1000
                ) over (order by l.lane, l.seq, l.message_id rows unbounded preceding) as bytes
         from rowq.leased l with (forceseek)
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = l.message_id
         where l.part_id = @part_id

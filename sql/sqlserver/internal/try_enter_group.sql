@@ -55,7 +55,11 @@ begin
     -- That may have waited, so what counts is the limit that is read after it. Any leaves room for
     -- one.
     if @group_limit > 1
-        and @group_limit > (select q.group_limit from rowq.queue q where q.part_id = @part_id)
+        and @group_limit > (
+            select q.group_limit
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id
+        )
         delete from rowq.message_group with (rowlock)
         where part_id = @part_id
           and group_key = @group_key

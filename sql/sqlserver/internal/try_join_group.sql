@@ -18,7 +18,9 @@ begin
     declare @group_limit int;
     declare @token_no smallint;
 
-    select @group_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
+    select @group_limit = q.group_limit
+    from rowq.queue q with (forceseek)
+    where q.part_id = @part_id;
     exec rowq.InternalTryEnterGroup @part_id, @group_key, @group_limit, @has_token output;
     if @has_token = 1 or @has_token is null
         return;

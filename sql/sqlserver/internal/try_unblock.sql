@@ -74,7 +74,7 @@ begin
         from rowq.blocked b with (rowlock, forceseek)
         where b.part_id = @part_id
           and b.message_id = @message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
     end;
     else if @state = N'failed'
     begin

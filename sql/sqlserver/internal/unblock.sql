@@ -44,7 +44,7 @@ begin
       and b.rest_ids is null
       and b.group_key is null
       and (b.due_at is null or b.due_at <= @now)
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
     delete a
     from @asked a
     where exists (select 1 from @ready r where r.message_id = a.message_id);

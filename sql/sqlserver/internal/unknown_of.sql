@@ -27,7 +27,7 @@ begin
     from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
     inner join @ids j on j.message_id = f.message_id
     where f.part_id = @part_id
-    option (hash join, force order, maxdop 1);
+    option (hash join, force order, maxdop 1, keepfixed plan);
     -- A dirty read sees every message but those that are gone, and those that an open transaction
     -- has deleted. Only these are asked for again below.
     insert into @unseen (message_id)
@@ -35,12 +35,12 @@ begin
     from @ids j
     where not exists (
             select 1
-            from rowq.message m with (readuncommitted, forceseek)
+            from rowq.message m with (readuncommitted, forceseek (message_pk (part_id, message_id)))
             where m.part_id = @part_id
               and m.message_id = j.message_id
         )
       and not exists (select 1 from @unknown u where u.message_id = j.message_id)
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 
     -- A row that another session has locked is error 1222 (nowait): it must not look like one that
     -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
@@ -60,11 +60,15 @@ begin
             where n.message_id <= @last_id
               and not exists (
                   select 1
-                  from rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
+                  from rowq.message m
+                      with (
+                          rowlock, readcommittedlock, nowait,
+                          forceseek (message_pk (part_id, message_id))
+                      )
                   where m.part_id = @part_id
                     and m.message_id = n.message_id
               )
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
         end try
         begin catch
             if error_number() <> 1222

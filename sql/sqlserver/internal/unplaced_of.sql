@@ -55,38 +55,56 @@ begin
             set due_at    = m.due_at,
                 group_key = convert(varbinary(802), m.group_key + N'.')
             from @some s
-            inner join rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readcommittedlock, nowait, forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
-            inner join rowq.blocked b with (rowlock, readcommittedlock, nowait, forceseek)
+            inner join rowq.blocked b
+                with (
+                    rowlock, readcommittedlock, nowait, forceseek (blocked_pk (part_id, message_id))
+                )
                 on b.part_id = @part_id
                and b.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
-            inner join rowq.delayed d with (rowlock, readcommittedlock, nowait, forceseek)
+            inner join rowq.delayed d
+                with (
+                    rowlock, readcommittedlock, nowait,
+                    forceseek (delayed_pk (part_id, due_at, message_id))
+                )
                 on d.part_id = @part_id
                and d.due_at = s.due_at
                and d.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
-            inner join rowq.grouped g with (rowlock, readcommittedlock, nowait, forceseek)
+            inner join rowq.grouped g
+                with (
+                    rowlock, readcommittedlock, nowait,
+                    forceseek (grouped_pk (part_id, group_key, message_id))
+                )
                 on g.part_id = @part_id
                and g.group_key = s.group_key
                and g.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
-            inner join rowq.ready r with (rowlock, readcommittedlock, nowait, forceseek)
+            inner join rowq.ready r
+                with (
+                    rowlock, readcommittedlock, nowait,
+                    forceseek (ready_pk (part_id, lane, seq, message_id))
+                )
                 on r.part_id = @part_id
                and r.lane = s.lane
                and r.seq = s.seq
                and r.message_id = s.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             insert into @unplaced (message_id)
             select s.message_id from @some s;
         end try

@@ -31,6 +31,7 @@ begin
 -- differs   a time zone may have the name that Windows has for it
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.

@@ -19,6 +19,7 @@ begin
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -123,6 +124,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @asked;

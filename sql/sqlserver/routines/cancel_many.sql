@@ -22,6 +22,7 @@ begin
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -123,7 +124,7 @@ begin
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
                 inner join @seen s on s.message_id = f.message_id
                 where f.part_id = @part_id
-                option (hash join, force order, maxdop 1);
+                option (hash join, force order, maxdop 1, keepfixed plan);
             set @cancelled_ids = null;
             if exists (select 1 from @seen)
             begin
@@ -157,6 +158,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @seen;

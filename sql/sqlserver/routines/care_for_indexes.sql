@@ -17,6 +17,7 @@ begin
 -- differs   this engine's own: the others give back space by themselves
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     set lock_timeout 1000;
     set transaction isolation level read committed;

@@ -19,6 +19,7 @@ begin
 -- differs   the messages of a claim are rows of leased
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @part_id int;
@@ -35,7 +36,7 @@ begin
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
            @lease_until as lease_until, m.last_error
     from rowq.leased l with (forceseek)
-    inner join rowq.message m with (forceseek)
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = l.message_id
     where l.part_id = @part_id

@@ -19,6 +19,7 @@ begin
 -- differs   rows come as one JSON array, in a result set of one column
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @until datetime2(6);
@@ -63,7 +64,10 @@ begin
                 exec @turn = sys.sp_getapplock
                     @Resource = @lock, @LockMode = N'Exclusive', @LockOwner = N'Session',
                     @LockTimeout = @left_ms;
-                continue;
+                -- -1 is a wait that has ended without the lock. What is lower comes at once, so it
+                -- pauses as one that has the lock.
+                if @turn >= -1
+                    continue;
             end;
 
             set @left_ms = iif(@left_ms > @pause_ms, @pause_ms, @left_ms);
@@ -88,7 +92,7 @@ begin
                concat(convert(nvarchar(30), @lease_until, 126), N'+00:00') as lease_until,
                m.last_error
         from rowq.leased l with (forceseek)
-        inner join rowq.message m with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id
            and m.message_id = l.message_id
         where l.part_id = @part_id

@@ -19,6 +19,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -70,7 +71,11 @@ begin
                       @message_type is null
                       or exists (
                           select 1
-                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          from rowq.message m
+                              with (
+                                  rowlock, readpast, readcommittedlock,
+                                  forceseek (message_pk (part_id, message_id))
+                              )
                           where m.part_id = @part_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type
@@ -78,7 +83,7 @@ begin
                       )
                   )
                 order by d.message_id
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
             else
                 insert into @wanted (message_id)
                 select distinct cast(j.value as bigint) from openjson(@message_ids) j;
@@ -91,7 +96,7 @@ begin
             inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 on d.part_id = @part_id
                and d.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             set @removed = @@rowcount;
             if @removed > 0
                 exec rowq.InternalFinish @part_id, 0, @dead, N'cancelled', @owns_transaction;
@@ -117,6 +122,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @wanted;

@@ -17,6 +17,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     exec rowq.InternalEnqueueBatch @queue_name, @messages;
 end

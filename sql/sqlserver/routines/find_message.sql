@@ -17,6 +17,7 @@ begin
 --           ends while it is looked for may be returned as one that has ended
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;

@@ -17,6 +17,7 @@ begin
 --           that it ends or extends is left out
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;
@@ -83,7 +84,7 @@ begin
               )
         ) a
         order by iif(a.ended_at is null, 1, 0), a.ended_at, a.claim_id
-        option (loop join, maxdop 1);
+        option (loop join, maxdop 1, keepfixed plan);
     end try
     begin catch
         -- With xact_abort off an error ends only its statement; throw ends the procedure.

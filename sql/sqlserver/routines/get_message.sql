@@ -16,6 +16,7 @@ begin
 -- differs   what another open transaction has changed is not seen until it ends
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;

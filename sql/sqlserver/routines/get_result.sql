@@ -16,6 +16,7 @@ begin
 -- differs   a message that another open transaction is moving or ending is leased until that ends
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;

@@ -14,6 +14,7 @@ begin
 -- differs   the check of the horizon is this engine's; sequences cannot fall behind the data
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @seconds float;
@@ -48,13 +49,21 @@ begin
                 from rowq.lane l with (readuncommitted, forceseek)
                 cross apply (
                     select top (1) r.message_id
-                    from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                    from rowq.ready r
+                        with (
+                            rowlock, readpast, readcommittedlock,
+                            forceseek (ready_pk (part_id, lane))
+                        )
                     where r.part_id = l.part_id
                       and r.lane = l.lane
                       and r.seq >= l.floor
                     order by r.seq, r.message_id
                 ) h
-                inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join rowq.message m
+                    with (
+                        rowlock, readpast, readcommittedlock,
+                        forceseek (message_pk (part_id, message_id))
+                    )
                     on m.part_id = l.part_id
                    and m.message_id = h.message_id
                 where l.part_id = q.part_id
@@ -118,9 +127,12 @@ begin
             ) s
             outer apply (
                 select count_big(*) as schedules
-                from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
-                where f.part_id = q.part_id
-                  and f.last_error is not null
+                from (
+                    select top (10000) 1 as one
+                    from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
+                    where f.part_id = q.part_id
+                      and f.last_error is not null
+                ) h
             ) f
             outer apply (
                 select top (1) x.expires_at
@@ -141,8 +153,8 @@ begin
             -- Begin at the floor, beyond what was purged; it becomes a moment as in
             -- InternalFromMicroseconds.
             outer apply (
-                select a.ended_at
-                from rowq.lane l with (readuncommitted, forceseek)
+                select top (1) a.ended_at
+                from rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
                 cross apply (
                     select top (1) h.ended_at
                     from rowq.history h

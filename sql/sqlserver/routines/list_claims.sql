@@ -18,6 +18,7 @@ begin
 --           that another session has locked at this moment is left out
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;
@@ -37,7 +38,11 @@ begin
                    select count(*)
                    from (
                        select top (1000) 1 as one
-                       from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
+                       from rowq.leased l
+                           with (
+                               rowlock, readpast, readcommittedlock,
+                               forceseek (leased_pk (part_id, claim_id))
+                           )
                        where l.part_id = q.part_id
                          and l.claim_id = c.claim_id
                    ) h
@@ -46,7 +51,7 @@ begin
                datediff_big(microsecond, sysutcdatetime(), c.lease_until) / 1e6
                    as lease_left_seconds
         from rowq.queue q
-        inner join rowq.lane f with (readuncommitted, forceseek)
+        inner join rowq.lane f with (readuncommitted, forceseek (lane_pk (part_id, lane)))
             on f.part_id = q.part_id
            and f.lane = -1
         -- top keeps this an apply for each queue, which gives a page at most: no more than these

@@ -19,6 +19,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
@@ -39,7 +40,11 @@ begin
                    cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
                    m.last_error
             from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = d.message_id
             where d.part_id = @part_id
@@ -50,13 +55,17 @@ begin
                   and datalength(m.message_type) = datalength(@message_type)
               )
             order by d.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
         else
             select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
                    cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
                    m.last_error
             from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = @part_id
                and m.message_id = d.message_id
             where d.part_id = @part_id
@@ -68,7 +77,7 @@ begin
                   and datalength(m.message_type) = datalength(@message_type)
               )
             order by d.message_id desc
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
     end try
     begin catch
         -- With xact_abort off an error ends only its statement; throw ends the procedure.

@@ -18,6 +18,7 @@ begin
 -- differs   a message that was committed late is listed once maintain has corrected its floor
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
@@ -65,7 +66,7 @@ begin
           and d.due_at = @from
           and d.message_id > @after
         order by d.message_id
-        option (maxdop 1);
+        option (maxdop 1, keepfixed plan);
         set @rest = @max_messages - @@rowcount;
         if @rest > 0
             insert into @page (due_at, message_id, lane, attempt)
@@ -74,15 +75,18 @@ begin
             where d.part_id = @part_id
               and d.due_at > @from
             order by d.due_at, d.message_id
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
         select d.message_id, cast(d.lane / 2 as int) as priority,
                cast(d.attempt as int) as attempt, m.message_type, d.due_at, m.last_error
         from @page d
-        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = d.message_id
         order by d.due_at, d.message_id
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
     end try
     begin catch
         -- With xact_abort off an error ends only its statement; throw ends the procedure.

@@ -14,11 +14,14 @@ begin
 --           enqueue for these, for 20 ms; as promote, reap, archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   a call without a name takes 1000 queues, at random if there are more; in an open
---           transaction the archive keeps its partitions, groups are neither opened nor closed,
---           and schedules with a group or without overlap are left to others
+-- differs   a call without a name takes 1000 queues, at random if there are more; outside of a
+--           transaction it waits a second at most for a lock, and after an error in one queue it
+--           goes on with the others and raises that error at its end; in an open transaction the
+--           archive keeps its partitions, groups are neither opened nor closed, and schedules with
+--           a group or without overlap are left to others
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     exec rowq.InternalMaintain @queue_name, @batch_size, @is_quiet = 0;
 end

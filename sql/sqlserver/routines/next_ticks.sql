@@ -19,6 +19,7 @@ begin
 -- differs   a time zone may have the name that Windows has for it
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @windows_name nvarchar(128);

@@ -16,6 +16,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
@@ -74,10 +75,11 @@ begin
     select m.message_id, j.lane / 2 as priority, cast(j.attempt as int) as attempt,
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at, m.last_error
     from @found j
-    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join rowq.message m
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
         on m.part_id = @part_id
        and m.message_id = j.message_id
     order by j.lane, j.seq, j.message_id
-    option (loop join, force order, maxdop 1);
+    option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go

@@ -18,6 +18,7 @@ begin
 -- differs   where others delete in one transaction, a large queue would hold a million row locks
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -96,6 +97,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
         end catch;

@@ -16,6 +16,7 @@ begin
 -- differs   messages that another session has locked at this moment are not counted
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;
@@ -96,13 +97,20 @@ begin
             from rowq.lane l with (readuncommitted, forceseek)
             cross apply (
                 select top (1) r.message_id
-                from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                from rowq.ready r
+                    with (
+                        rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                    )
                 where r.part_id = l.part_id
                   and r.lane = l.lane
                   and r.seq >= l.floor
                 order by r.seq, r.message_id
             ) h
-            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.message m
+                with (
+                    rowlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
                 on m.part_id = l.part_id
                and m.message_id = h.message_id
             where l.part_id = q.part_id

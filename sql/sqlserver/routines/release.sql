@@ -18,6 +18,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     exec rowq.InternalGiveUpMessages @queue_name, @claim_id, @message_ids, N'released';
 end

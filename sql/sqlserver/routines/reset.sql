@@ -20,6 +20,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -88,7 +89,11 @@ begin
                       @message_type is null
                       or exists (
                           select 1
-                          from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                          from rowq.message m
+                              with (
+                                  rowlock, readpast, readcommittedlock,
+                                  forceseek (message_pk (part_id, message_id))
+                              )
                           where m.part_id = @part_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type
@@ -96,7 +101,7 @@ begin
                       )
                   )
                 order by d.message_id
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
             else
                 insert into @wanted (message_id)
                 select distinct a.message_id from @asked a;
@@ -108,13 +113,18 @@ begin
             select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
                    iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
             from @wanted j
-            inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            inner join rowq.dead d
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (dead_pk (part_id, message_id))
+                )
                 on d.part_id = @part_id
                and d.message_id = j.message_id
-            inner join rowq.message m with (rowlock, repeatableread, forceseek)
+            inner join rowq.message m
+                with (rowlock, repeatableread, forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             if @message_ids is null
                 insert into @asked (place, message_id)
                 select row_number() over (order by d.message_id), d.message_id
@@ -127,11 +137,11 @@ begin
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
             where m.dedup_key is not null
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             while exists (select 1 from @keys k where k.holder is null)
             begin
                 insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
@@ -147,20 +157,24 @@ begin
                 where h.place = 1
                   and not exists (
                       select 1
-                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                      from rowq.dedup d
+                          with (
+                              rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key))
+                          )
                       where d.part_id = @part_id
                         and d.dedup_key = h.key_bytes
                   )
                 order by h.key_bytes
-                option (loop join, maxdop 1);
+                option (loop join, maxdop 1, keepfixed plan);
                 update k
                 set holder = d.message_id
                 from @keys k
-                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                inner join rowq.dedup d
+                    with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
                     on d.part_id = @part_id
                    and d.dedup_key = k.key_bytes
                 where k.holder is null
-                option (loop join, force order, maxdop 1);
+                option (loop join, force order, maxdop 1, keepfixed plan);
             end;
             delete d
             from @dead d
@@ -172,26 +186,19 @@ begin
             inner join rowq.dead d with (rowlock, forceseek)
                 on d.part_id = @part_id
                and d.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             delete r
             from @dead j
             inner join rowq.result r with (index (result_pk), rowlock, forceseek)
                 on r.part_id = @part_id
                and r.message_id = j.message_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             if exists (select 1 from @dead d where d.group_key is not null)
             begin
                 set @now = datediff_big(microsecond, '19700101', sysutcdatetime());
-                update d
-                set place = @now + o.place
-                from @dead d
-                inner join (
-                    select x.message_id,
-                           row_number() over (order by x.lane, x.message_id) as place
-                    from @dead x
-                ) o on o.message_id = d.message_id;
+                update @dead set place = @now;
                 exec rowq.InternalJoinGroups @part_id, @group_limit, @dead;
-                exec rowq.InternalNoteExpiry @part_id, @dead, @now;
+                exec rowq.InternalNoteExpiry @part_id, @dead, @is_ready = 1;
             end;
             else
                 exec rowq.InternalPushReady @part_id, @dead;
@@ -211,6 +218,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @asked;

@@ -15,6 +15,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;
@@ -29,7 +30,7 @@ begin
 
         update q
         set paused_at = null
-        from rowq.queue q with (rowlock)
+        from rowq.queue q with (rowlock, forceseek)
         where q.part_id = @part_id;
         if @@rowcount = 0
             exec rowq.InternalRefuseQueue @queue_name;

@@ -21,6 +21,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -119,11 +120,11 @@ begin
                        dateadd(second, cast(floor(h.delay) as int), @now)
                    )
             from @taken j
-            inner join rowq.message m with (forceseek)
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
                 on m.part_id = @part_id
                and m.message_id = j.message_id
                and j.attempt < coalesce(m.max_attempts, @max_attempts)
-            inner join rowq.queue q on q.part_id = @part_id
+            inner join rowq.queue q with (forceseek) on q.part_id = @part_id
             cross apply (
                 select q.backoff_base_seconds
                        * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
@@ -142,7 +143,7 @@ begin
                     * (1 - q.backoff_jitter * s.share)
                 )
             ) h (delay)
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             insert into @worn (message_id, lane, place, attempt)
             select j.message_id, j.lane, j.place, j.attempt
             from @taken j
@@ -183,6 +184,8 @@ begin
                     ),
                 @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
             delete from @asked;

@@ -14,6 +14,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     select
         (select m.value from rowq.meta m where m.name = N'rowq_version') as rowq_version,
         (select cast(m.value as int) from rowq.meta m where m.name = N'schema_version')

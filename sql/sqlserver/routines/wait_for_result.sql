@@ -17,6 +17,7 @@ begin
 -- differs   the row comes as one JSON object, in a result set of one column
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
     declare @until datetime2(6);

@@ -12,7 +12,8 @@
 -- -4 is for guests, that is for calls in the caller's transaction: a guest that takes messages
 -- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
 -- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
--- is the one that is elected to run maintain for the part. Lane -6 is for recheck (due_at): it is
+-- is the one that is elected to run maintain for the part; it looks at the days of the archive when
+-- check_after of that row is over. Lane -6 is for recheck (due_at): it is
 -- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -7, for
 -- started (started_at), lane -9, for result (finished_at), lane -10, for history (ended_at), which
 -- is closed until the first purge, and lane -8, for expiry (expires_at): maintain opens that one

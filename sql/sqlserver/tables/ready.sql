@@ -1,10 +1,11 @@
 -- A row is a message that waits for a worker. The clustered key is the dequeue order. There is no
 -- second index, so no reader can meet a consumer that locks in the opposite order. lane is priority
 -- * 2, plus 1 for the tail: a message that is released or reaped goes to the front lane. seq is the
--- moment of entry, in microseconds since 1970 UTC, plus the place in its batch: no sequence orders
--- the producers, and a row that is committed late is at most as old as its transaction. message_id
--- decides between equal ones. Rows are locked one by one, because a reader would wait for a page
--- lock or an escalated one instead of passing over it.
+-- moment of entry, in microseconds since 1970 UTC: no sequence orders the producers, and a row that
+-- is committed late is at most as old as its transaction. message_id decides between equal ones, of
+-- which there are many: the clock of a server moves in steps of up to 16 milliseconds. Rows are
+-- locked one by one, because a reader would wait for a page lock or an escalated one instead of
+-- passing over it.
 set quoted_identifier on;
 set ansi_nulls on;
 go

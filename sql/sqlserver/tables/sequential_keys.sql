@@ -21,5 +21,6 @@ if cast(serverproperty('EngineEdition') as int) in (5, 8)
               object_id(N'rowq.leased')
           )
       and i.index_id = 1;
-exec sys.sp_executesql @statement;
+if @statement is not null
+    exec sys.sp_executesql @statement;
 go

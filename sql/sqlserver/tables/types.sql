@@ -6,9 +6,9 @@
 -- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
 -- holder is the unfinished message that has the dedup key, this one or one with the same key;
 -- key_bytes and group_key are bytes and a dot. given_list has a row for each key of each message of
--- a batch: value is cut to 402 UTF-16 units, and size counts characters, or bytes of a binary body.
--- parsed_list has the messages of a batch with what is short of them; key_place counts those with
--- the same dedup key.
+-- a batch, in their order, so that no sort puts them together: value is cut to 402 UTF-16 units,
+-- and size counts characters, or bytes of a binary body. parsed_list has the messages of a batch
+-- with what is short of them; key_place counts those with the same dedup key.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -53,7 +53,8 @@ create type rowq.given_list as table (
     value     nvarchar(402) collate Latin1_General_100_BIN2 null,
     size      bigint null,
     is_base64 bit not null,
-    moment    datetime2(6) null
+    moment    datetime2(6) null,
+    index given_list_ix clustered (position)
 );
 go
 if type_id(N'rowq.parsed_list') is null

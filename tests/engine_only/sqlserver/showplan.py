@@ -18,6 +18,20 @@ _COLUMN = "Microsoft SQL Server 2005 XML Showplan"
 STEPS = frozenset({"meta", "queue", "part", "lane"})
 """Tables with a few rows, which may be scanned."""
 
+SOUGHT = {
+    "blocked": ("part_id", "message_id"),
+    "dead": ("part_id", "message_id"),
+    "dedup": ("part_id", "dedup_key"),
+    "delayed": ("part_id", "due_at"),
+    "grouped": ("part_id", "group_key"),
+    "leased": ("part_id", "claim_id"),
+    "message": ("part_id", "message_id"),
+    "message_group": ("part_id", "group_key"),
+    "ready": ("part_id", "lane"),
+    "successor": ("part_id", "predecessor_id"),
+}
+"""The columns that a seek into a table compares at least: by part_id alone it reads a queue."""
+
 Row = tuple[Any, ...]
 
 
@@ -39,6 +53,8 @@ class Access:
 class Plan:
     """One statement: its text, operators, accesses to rowq's tables, memory that it was given.
 
+    is_spilt: whether that was too little, so that rows went to tempdb.
+
     conversions: expressions that keep an index from being sought, as a column is converted to the
     type of what it is compared with.
     """
@@ -49,6 +65,7 @@ class Plan:
     conversions: tuple[str, ...]
     granted_kb: int
     is_parallel: bool
+    is_spilt: bool
 
 
 def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row], list[Plan]]:
@@ -91,24 +108,24 @@ def logical_reads(connection: Connection) -> int:
         return int(cursor.fetchval())
 
 
-def faults(plans: list[Plan], *, small: frozenset[str] = frozenset()) -> list[str]:
+def faults(
+    plans: list[Plan],
+    *,
+    small: frozenset[str] = frozenset(),
+    walked: frozenset[str] = frozenset(),
+) -> list[str]:
     """Return what must not be in a plan of a hot routine.
 
-    Rows of a stored table are found by a seek, never by a scan; nothing is sorted, hashed or done
-    in parallel, so that no memory is asked for. small: tables of a handful of rows, read anyhow.
+    Rows of a stored table are found by a seek, never by a scan, and by the columns of SOUGHT;
+    nothing is sorted, hashed or done in parallel, so that no memory is asked for. small: tables of
+    a handful of rows, read anyhow. walked: tables of which the call reads a whole queue, or its
+    first rows.
     """
     found = []
     for plan in plans:
-        bad = [
-            operator
-            for operator in plan.operators
-            if operator in {"Hash Match", "Sort", "Key Lookup"}
-        ]
-        bad += [
-            f"{access.operator} on {access.table}"
-            for access in plan.accesses
-            if "Scan" in access.operator and access.table not in small
-        ]
+        bad = [operator for operator in plan.operators if operator in {"Hash Match", "Sort"}]
+        for access in plan.accesses:
+            bad += _bad_access(access, small, walked)
         bad += [f"conversion {conversion}" for conversion in plan.conversions]
         if plan.is_parallel:
             bad.append("parallel")
@@ -116,6 +133,16 @@ def faults(plans: list[Plan], *, small: frozenset[str] = frozenset()) -> list[st
             bad.append(f"{plan.granted_kb} kB of memory")
         found += [f"{fault}: {' '.join(plan.text.split())[:200]}" for fault in bad]
     return found
+
+
+def _bad_access(access: Access, small: frozenset[str], walked: frozenset[str]) -> Iterator[str]:
+    if access.table not in small and ("Scan" in access.operator or "Lookup" in access.operator):
+        yield f"{access.operator} on {access.table}"
+    needed = SOUGHT.get(access.table, ())
+    is_short = "Seek" in access.operator and not set(needed) <= set(access.seek)
+    if is_short and access.table not in walked:
+        by = ", ".join(access.seek) or "nothing"
+        yield f"{access.operator} on {access.table} by {by}, not by {', '.join(needed)}"
 
 
 def _plans(xml: str) -> Iterator[Plan]:
@@ -134,6 +161,7 @@ def _plans(xml: str) -> Iterator[Plan]:
             ),
             granted_kb=sum(int(grant.get("GrantedMemory", "0")) for grant in grants),
             is_parallel=any(operator.get("Parallel") == "1" for operator in operators),
+            is_spilt=next(statement.iter(f"{_SPACE}SpillToTempDb"), None) is not None,
         )
 
 

@@ -30,7 +30,7 @@ def test_pages_are_sought_and_never_sorted(connection: Connection, queue: str, s
         )
     plans += called(connection, "ListDelayed", **own, max_messages=PAGE)
     plans += called(connection, "FindMessage", **own, dedup_key="key")
-    assert not faults(plans, small=STEPS)
+    assert not faults(plans, small=STEPS, walked=frozenset({"dead"}))
     reads = [access.rows_read or 0 for plan in plans for access in plan.accesses]
     assert max(reads) <= PAGE
 

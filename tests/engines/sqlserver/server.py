@@ -4,6 +4,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from types import ModuleType
@@ -43,13 +44,41 @@ _BABELFISH_WAITS = """
     from pg_catalog.pg_stat_activity a
     where a.wait_event_type = 'Lock'
     """
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the databases of a server are made: what stands in `create database`, and after it.
+
+    before: what the server itself needs for that.
+    """
+
+    words: str
+    create: str = "collate Latin1_General_100_CS_AS"
+    options: tuple[str, ...] = ("set read_committed_snapshot on with rollback immediate",)
+    before: tuple[str, ...] = ()
+
+
 # A case-sensitive database finds names that are spelled in two ways; row versions and snapshots are
 # what Azure SQL begins with, and ask more of a queue than locks do.
-_OPTIONS = (
-    "set read_committed_snapshot on with rollback immediate",
-    "set allow_snapshot_isolation on",
-    "set recovery simple",
-)
+_PLAIN = Setting("")
+_OPTIONS = ("set allow_snapshot_isolation on", "set recovery simple")
+SETTINGS = {
+    "locks": Setting("without row versions, as a server begins with", options=()),
+    "american": Setting("in the collation of most servers", "collate SQL_Latin1_General_CP1_CI_AS"),
+    "turkish": Setting("in Turkish, whose i and I differ", "collate Turkish_100_CI_AS"),
+    "utf": Setting("in UTF-8", "collate Latin1_General_100_CI_AS_SC_UTF8"),
+    "contained": Setting(
+        "contained, whose catalog has a collation of its own",
+        "containment = partial collate Latin1_General_100_CS_AS",
+        before=("exec sys.sp_configure N'contained database authentication', 1", "reconfigure"),
+    ),
+    "compatible": Setting(
+        "with the compatibility level of SQL Server 2017",
+        options=(*_PLAIN.options, "set compatibility_level = 140"),
+    ),
+}
+"""By the word in a server's name, such as sqlserver_turkish2022."""
 
 
 class SqlserverServer(ControlledServer):
@@ -62,9 +91,10 @@ class SqlserverServer(ControlledServer):
 
     engine = "sqlserver"
 
-    def __init__(self, url: str, how: str, control: Control = GIVEN) -> None:
+    def __init__(self, url: str, how: str, control: Control = GIVEN, setting: str = "") -> None:
         super().__init__(control)
         self.url = url
+        self._setting = SETTINGS[setting] if setting else _PLAIN
         self.made: list[str] = []
         self._databases: list[str] = []
         self._sessions: list[tuple[Any, int]] = []
@@ -77,6 +107,9 @@ class SqlserverServer(ControlledServer):
         self.product = "babelfish" if self.is_babelfish else "sqlserver"
         self.name = self.product + (_babelfish(text) if self.is_babelfish else _series(version))
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
+        if setting:
+            self.name = self.name.replace("sqlserver", f"sqlserver_{setting}")
+            what += f", databases {self._setting.words}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
         self.capabilities = self._capabilities(
@@ -97,14 +130,16 @@ class SqlserverServer(ControlledServer):
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
         name = f"rowq_test_{uuid.uuid4().hex[:12]}"
-        collation = "" if self.is_babelfish else " collate Latin1_General_100_CS_AS"
+        setting = self._setting
         with self._admin() as connection:
-            connection.execute(f"create database {name}{collation}")
+            for statement in setting.before:
+                connection.execute(statement)
+            create = "" if self.is_babelfish else f" {setting.create}"
+            connection.execute(f"create database {name}{create}")
             self.made.append(name)
             self._databases.append(name)
-            if not self.is_babelfish:
-                for option in _OPTIONS:
-                    connection.execute(f"alter database {name} {option}")
+            for option in () if self.is_babelfish else (*setting.options, *_OPTIONS):
+                connection.execute(f"alter database {name} {option}")
         url = with_database(self.url, name)
         if self.is_babelfish:
             with contextlib.closing(ENGINE.connect(url)) as connection:

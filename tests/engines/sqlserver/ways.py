@@ -10,7 +10,7 @@ from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
 from tests.engines.sqlserver import odbc
-from tests.engines.sqlserver.server import SqlserverServer, accepts
+from tests.engines.sqlserver.server import SETTINGS, SqlserverServer, accepts
 
 
 class SqlserverProvider(DockerProvider):
@@ -18,7 +18,8 @@ class SqlserverProvider(DockerProvider):
 
     engine = "sqlserver"
     product = "sqlserver"
-    versions: tuple[str, ...] = ("2022", "2025", "2019")
+    versions: tuple[str, ...] = ("2022", "2025", "2019", "2017")
+    setting = ""
     is_large = True
     image = "mcr.microsoft.com/mssql/server:{}-latest"
 
@@ -34,7 +35,7 @@ class SqlserverProvider(DockerProvider):
     def from_url(self, url: str) -> SqlserverServer:
         """Use a server that runs already; databases are made in it and dropped."""
         try:
-            return SqlserverServer(url, "given URL,")
+            return SqlserverServer(url, "given URL,", setting=self.setting)
         except RowqError as error:
             raise Unavailable(str(error)) from None
 
@@ -53,7 +54,7 @@ class SqlserverProvider(DockerProvider):
             accepts=accepts,
             seconds=180,
         )
-        return SqlserverServer(url, f"docker image {container.image},", control)
+        return SqlserverServer(url, f"docker image {container.image},", control, self.setting)
 
 
 def _driver() -> str:
@@ -64,4 +65,23 @@ def _driver() -> str:
     return f"&driver={quote(str(there), safe='')}"
 
 
-PROVIDERS = (SqlserverProvider(),)
+class SettingProvider(SqlserverProvider):
+    """The same, whose databases have a setting: sqlserver_turkish2022. Its tests run when named."""
+
+    versions: tuple[str, ...] = ("2022",)
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        self.product = f"sqlserver_{setting}"
+
+    def at_hand(self) -> list[str]:
+        """Return nothing: its tests are those of the others once more."""
+        return []
+
+    def outlook(self) -> list[str]:
+        """Say nothing that the others have not said."""
+        return []
+
+
+SETTING_PROVIDERS = tuple(map(SettingProvider, SETTINGS))
+PROVIDERS = (SqlserverProvider(), *SETTING_PROVIDERS)

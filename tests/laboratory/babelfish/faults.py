@@ -28,16 +28,6 @@ FAULTS = (
         ("contract/test_enqueue_batch.py::test_texts_come_out_as_they_went_in",),
     ),
     Fault(
-        "NEXT VALUE FOR knows no OVER, so that the ids of a batch are not in its order",
-        (
-            "contract/test_enqueue_batch.py::"
-            "test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their_keys",
-            "contract/test_groups.py::"
-            "test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none",
-        ),
-        always=False,
-    ),
-    Fault(
         "JSON_QUERY inside FOR JSON comes out as a text",
         (
             "contract/test_dequeue_wait.py::"
@@ -76,6 +66,7 @@ FAULTS = (
         "a procedure called twice in a session with two table-valued arguments sees the first one",
         (
             "contract/test_reap.py::test_messages_without_an_attempt_left_are_dead",
+            "contract/test_expiry.py::test_one_that_comes_back_from_a_lease_expires_then[retry_now",
             "concurrency/test_against_reference.py::"
             "test_a_queue_does_step_by_step_what_the_contract_says",
         ),

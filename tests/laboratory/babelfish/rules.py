@@ -13,7 +13,7 @@ from tests.laboratory.rules import Rule, applied, rule
 _PROCEDURE = re.compile(r"^create (?:or alter )?procedure rowq\.(\w+)", re.MULTILINE)
 _CTE = (
     r"(?s)with head as \(\s*select top \((?P<limit>@\w+)\) (?P<columns>[\w., ]+)\s+"
-    r"from (?P<table>rowq\.\w+) (?P<alias>\w+) (?P<rest>.*?)\n\s*\)\n"
+    r"from (?P<table>rowq\.\w+) (?P<alias>\w+)\s+(?P<rest>.*?)\n\s*\)\n"
     r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
 _NO_KEYS = {"attempt", "group_key", "holds_group"}
@@ -36,6 +36,16 @@ _LOCK_OF_SESSION = (
 )
 _TRY = "cast(pg_try_advisory_lock(hashtext(cast(@lock as text))) as int)"
 _TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@part_id as text))))"
+
+
+_OPENED = (
+    "(select g.headers, cast(null as nvarchar(max)) as body_json,"
+    " cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body,"
+    " cast(decode(cast(g.text as varchar(max)), 'base64') as varbinary(max)) as body_binary"
+    " from openjson(e.value) with (headers nvarchar(max) '$.headers' as json,"
+    " text nvarchar(max) '$.body_base64') g) b"
+)
+"""A message of a batch: PostgreSQL's own functions undo base64, and escapes in a text."""
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -178,18 +188,17 @@ RULES = (
     ),
     rule(
         "OPENJSON of binary values",
-        r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b",
-        "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
-        " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
-    ),
-    rule(
-        "OPENJSON of escapes in a text",
-        r"j\.value as body(?=\n)",
-        "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
+        r"(?s)openjson\(e\.value\) with \(\s+headers .*?'\$\.body_base64'\s+\) b",
+        _OPENED,
     ),
     rule(
         "NEXT VALUE FOR in an order of its own",
-        r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)",
+        r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)([^;]*);",
+        r"\1\norder by p.position;",
+    ),
+    rule(
+        "an index of a table variable",
+        r",\n    index given_list_ix clustered \(position\)",
         "",
     ),
     rule(

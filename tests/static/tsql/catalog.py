@@ -4,12 +4,21 @@ from typing import Any, NamedTuple
 
 from tests.static.tsql.dotnet import DOM, is_a, kind
 
+DATABASE = "database_default"
+"""The collation of a text for which none is named."""
+
+_TEXT_TYPES = frozenset({"char", "nchar", "ntext", "nvarchar", "sysname", "text", "varchar"})
+
 
 class Column(NamedTuple):
-    """A table's column: whether an insert must name it, and whether it may."""
+    """A table's column: whether an insert must name it, and whether it may.
+
+    collation: of a text, DATABASE unless the column names another one; None for other types.
+    """
 
     is_needed: bool
     is_writable: bool
+    collation: str | None = None
 
 
 class Parameter(NamedTuple):
@@ -27,6 +36,7 @@ class Catalog:
     """Definitions by name in lower case, such as rowq.queue.
 
     types: those of tables. first_columns: what each key and index of a table begins with.
+    clustered: the columns of its clustered key.
     ambiguous: tables of which two begin with the same column.
     constrained: tables with a check or a foreign key.
     """
@@ -36,6 +46,7 @@ class Catalog:
         self.types: dict[str, Table] = {}
         self.routines: dict[str, list[Parameter]] = {}
         self.first_columns: dict[str, set[str]] = {}
+        self.clustered: dict[str, list[str]] = {}
         self.ambiguous: set[str] = set()
         self.constrained: set[str] = set()
 
@@ -58,23 +69,33 @@ class Catalog:
 
     def _add_table(self, name: str, definition: Any) -> None:
         self.tables[name] = table_of(definition)
-        constraints = list(definition.TableConstraints)
         for column in definition.ColumnDefinitions:
-            constraints += column.Constraints
-            if any(
-                is_a(constraint, DOM.UniqueConstraintDefinition)
-                for constraint in column.Constraints
-            ):
-                self.first_columns.setdefault(name, set()).add(
-                    column.ColumnIdentifier.Value.lower()
-                )
-        for constraint in [*constraints, *definition.Indexes]:
-            if is_a(
-                constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)
-            ):
-                self.constrained.add(name)
-            elif is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
-                self._add_key(name, constraint.Columns)
+            for constraint in column.Constraints:
+                self._add_constraint(name, constraint, column.ColumnIdentifier.Value.lower())
+        for constraint in [*definition.TableConstraints, *definition.Indexes]:
+            self._add_constraint(name, constraint)
+
+    def _add_constraint(self, name: str, constraint: Any, column: str | None = None) -> None:
+        """Note a constraint or an index, of a column if one is given."""
+        if is_a(constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)):
+            self.constrained.add(name)
+            return
+        if not is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
+            return
+        columns = [object_name(each.Column.MultiPartIdentifier) for each in constraint.Columns]
+        if columns:
+            self._add_key(name, constraint.Columns)
+        elif column is not None:
+            columns = [column]
+            self.first_columns.setdefault(name, set()).add(column)
+        if is_a(constraint, DOM.UniqueConstraintDefinition):
+            self._add_clustered(name, constraint, columns)
+
+    def _add_clustered(self, table: str, constraint: Any, columns: list[str]) -> None:
+        """Note the clustered key: a primary key is one unless it says otherwise."""
+        says = constraint.Clustered
+        if constraint.IsPrimaryKey if says is None else says:
+            self.clustered[table] = columns
 
     def _add_key(self, table: str, columns: Any) -> None:
         if columns.Count:
@@ -113,7 +134,20 @@ def _column(definition: Any, *, is_key: bool) -> Column:
         if kind(constraint) == "NullableConstraintDefinition"
     ]
     is_nullable = nulls[0] if nulls else not is_key
-    return Column(definition.DefaultConstraint is None and not is_nullable, is_writable=True)
+    is_needed = definition.DefaultConstraint is None and not is_nullable
+    return Column(is_needed, is_writable=True, collation=collation_of(definition))
+
+
+def collation_of(definition: Any) -> str | None:
+    """Return the collation of a column that a table or openjson defines, None if it is no text."""
+    if not is_text(definition.DataType):
+        return None
+    return DATABASE if definition.Collation is None else str(definition.Collation.Value)
+
+
+def is_text(data_type: Any) -> bool:
+    """Return whether a type is one of text."""
+    return data_type is not None and object_name(data_type.Name).lower() in _TEXT_TYPES
 
 
 def _parameter(parameter: Any) -> Parameter:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tests.static.tsql import hints, rules
+from tests.static.tsql import collations, hints, rules
 from tests.static.tsql.catalog import Catalog
 from tests.static.tsql.dotnet import DOM, is_a, kind, parse, walk
 from tests.static.tsql.findings import Found
@@ -55,6 +55,7 @@ class Checker:
             for where, words in (
                 *rules.complaints(fragments, self._catalog),
                 *hints.complaints(fragments, self._catalog),
+                *collations.complaints(fragments, self._catalog),
             ):
                 found.add(Found(name, where.StartLine, where.StartColumn, "rule", words))
         return sorted(problem for problem in found if problem.name in self._asked)

@@ -36,7 +36,10 @@ SYNTAX = [
 NAMES = [
     ("p.seq >= 0", "p.sequ >= 0"),
     ("from depot.taken t\n        where", "from depot.takn t\n        where"),
-    ("from depot.shelf s\n    where", "from depot.shelves s\n    where"),
+    (
+        "from depot.shelf s with (forceseek)\n    where",
+        "from depot.shelves s with (forceseek)\n    where",
+    ),
     ("exec depot.InternalFindShelf @name = @name", "exec depot.InternalFindShelve @name = @name"),
     ("@name = @name, @shelf_id", "@nam = @name, @shelf_id"),
     ("deleted.parcel_id, deleted.attempt", "deleted.parcel_id, deleted.attempts"),
@@ -88,6 +91,18 @@ COUNTS_AND_ARGUMENTS = [
     ("dateadd(second, ", "dateadd(secnd, "),
 ]
 
+COLLATIONS = [
+    ("p.permission_name collate database_default", "p.permission_name"),
+    ("then s.name collate database_default", "then s.name"),
+    ("o.type_desc + N'.' collate database_default in", "o.type_desc + N'.' in"),
+    ("coalesce(x.name collate Latin1_General_100_BIN2, N'')", "coalesce(x.name, N'')"),
+    ("v.name collate Latin1_General_100_BIN2 = s.name", "v.name = s.name"),
+    (
+        "select case when s.is_closed = 1 then s.name collate database_default",
+        "select o.type_desc + case when s.is_closed = 1 then o.name",
+    ),
+]
+
 HINTS_AND_NUMBERS = [
     ("(rowlock, xlock, readpast,", "(rowlock, updlock, readpast, readuncommitted,"),
     ("readpast, readcommittedlock, forceseek", "readpast, forceseek"),
@@ -96,6 +111,25 @@ HINTS_AND_NUMBERS = [
     (
         "from depot.taken t\n        where t.shelf_id",
         "from depot.taken t with (forceseek)\n        where t.shelf_id",
+    ),
+    ("s with (forceseek)\n    where s.name_key", "s\n    where s.name_key"),
+    ("from depot.shelf s with (rowlock, forceseek)", "from depot.shelf s with (rowlock)"),
+    (
+        "delete s\n    from depot.shelf s with (rowlock, forceseek)\n    where s.name_key",
+        "delete from depot.shelf with (rowlock, forceseek)\n    where name_key",
+    ),
+    ("o with (forceseek) on o.name_key", "o on o.name_key"),
+    ("p with (forceseek (pk_parcel (shelf_id, seq)))", "p with (forceseek)"),
+    ("select top (1) p.seq", "select p.seq"),
+    (
+        "        from depot.parcel p with (forceseek)\n        where p.shelf_id = s.shelf_id\n",
+        "        from depot.parcel p with (forceseek)\n"
+        "        inner join depot.taken t on t.parcel_id = p.parcel_id\n"
+        "        where p.shelf_id = s.shelf_id\n",
+    ),
+    (
+        "depot.parcel j with (rowlock, forceseek)",
+        "depot.parcel j with (rowlock, forceseek (pk_parcel (shelf_id, seq)))",
     ),
     ("insert into depot.parcel (", "insert into depot.parcel with (readpast, readcommittedlock) ("),
     ("into depot.taken (shelf_id,", "into depot.counted (shelf_id,"),

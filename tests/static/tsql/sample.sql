@@ -73,7 +73,7 @@ begin
     set nocount on;
     set @shelf_id = null;
     select @shelf_id = s.shelf_id
-    from depot.shelf s
+    from depot.shelf s with (forceseek)
     where s.name_key = cast(@name as varbinary(200));
     if @shelf_id is null
     begin
@@ -159,6 +159,29 @@ begin
     insert into depot.parcel (shelf_id, seq, parcel_id, attempt)
     values (@shelf_id, depot.Microseconds(sysutcdatetime()), next value for depot.parcel_number, 0);
     truncate table depot.gone with (partitions (1));
+    delete s
+    from depot.shelf s with (rowlock, forceseek)
+    where s.name_key = cast(@name as varbinary(200))
+      and is_closed = 1;
+    update j
+    set attempt = 0
+    from depot.parcel j with (rowlock, forceseek)
+    where j.shelf_id = @shelf_id
+      and j.seq = 0;
+    select s.name, f.seq
+    from depot.shelf s
+    outer apply (
+        select top (1) p.seq
+        from depot.parcel p with (forceseek (pk_parcel (shelf_id, seq)))
+        inner join depot.shelf o with (forceseek) on o.name_key = s.name_key
+        where p.shelf_id = s.shelf_id
+          and p.seq = 0
+    ) f
+    where exists (
+        select 1
+        from depot.parcel p with (forceseek)
+        where p.shelf_id = s.shelf_id
+    );
     select @@rowcount as stored, string_agg(s.name, N',') as names, @contents as contents
     from depot.shelf s;
 end;
@@ -169,5 +192,22 @@ go
 insert into depot.shelf (name)
 select N'first'
 where not exists (select 1 from depot.shelf s where s.name = N'first');
+go
+select concat(
+           user_name(p.grantee_principal_id), N' has ',
+           p.permission_name collate database_default, N' on ', u.name
+       ) as words
+from sys.database_permissions p
+inner join sys.database_principals u on u.principal_id = p.major_id
+where p.class_desc = N'DATABASE_PRINCIPAL'
+union all
+select case when s.is_closed = 1 then s.name collate database_default else o.name end
+from depot.shelf s
+cross join sys.objects o
+where o.type_desc + N'.' collate database_default in (o.name, N'a.')
+  and s.name in (select coalesce(x.name collate Latin1_General_100_BIN2, N'') from sys.types x);
+select s.shelf_id
+from depot.shelf s
+inner join (values (N'first')) v (name) on v.name collate Latin1_General_100_BIN2 = s.name;
 go
 grant execute on depot.Take to depot_clerk;
