@@ -15,10 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.streams import printable
+from rowq.cli.streams import say
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Enqueued
 from rowq.parts import Part, Placed
+from rowq.terminal import printable, printable_json
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
@@ -34,7 +35,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a result or a dictionary as one line of JSON."""
-    typer.echo(json.dumps(record(value), ensure_ascii=False, default=_spell))
+    say(printable_json(record(value), default=_spell))
 
 
 def record(value: Any) -> Any:
@@ -63,7 +64,7 @@ def print_rows(
         for row in rows:
             print_json(row)
     elif not rows:
-        typer.echo(nothing)
+        say(nothing)
     else:
         console().print(table([record(row) for row in rows], columns, style))
 
@@ -90,7 +91,7 @@ def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
     if as_json:
         print_json(enqueued)
     else:
-        typer.echo(said_of(enqueued))
+        say(said_of(enqueued))
 
 
 def said_of(enqueued: Enqueued) -> str:
@@ -105,7 +106,7 @@ def print_placed(placed: Placed, as_json: bool) -> None:
     if as_json:
         print_json(place_of(placed.part) | record(sent))
     else:
-        typer.echo(f"{said_of(sent)} in {placed.part}")
+        say(f"{said_of(sent)} in {placed.part}")
 
 
 def place_of(part: Part) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     """Print a name and a value per line, for people."""
     width = max(map(len, facts))
     for name, value in facts.items():
-        typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
+        say(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
 
 
 def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:

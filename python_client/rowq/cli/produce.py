@@ -24,7 +24,7 @@ from rowq.cli.options import (
     message_options,
 )
 from rowq.cli.output import print_enqueued, print_placed, print_rows
-from rowq.cli.streams import STANDARD_INPUT
+from rowq.cli.streams import STANDARD_INPUT, say
 
 
 def register(app: typer.Typer) -> None:
@@ -156,7 +156,7 @@ def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, 
         _not_empty(body.encode(errors="surrogateescape"), "BODY")
         return {"text": _looked_at(body, "BODY")}
     if sys.stdin.isatty():
-        typer.echo("reading the body from the terminal; end with Ctrl-D", err=True)
+        say("reading the body from the terminal; end with Ctrl-D", err=True)
     content = _not_empty(sys.stdin.buffer.read(), "standard input")
     try:
         return {"text": _looked_at(content.decode(), "standard input")}
@@ -177,5 +177,5 @@ def _looked_at(text: str, source: str) -> str:
         try:
             json.loads(text)
         except ValueError as error:
-            typer.echo(f"warning: {source} begins like JSON and is none: {error}", err=True)
+            say(f"warning: {source} begins like JSON and is none: {error}", err=True)
     return text

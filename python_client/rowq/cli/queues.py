@@ -11,6 +11,7 @@ from rowq.cli.errors import CommandFailed
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls
 from rowq.cli.output import place_of, print_facts, print_json, print_rows, record
+from rowq.cli.streams import say
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
 from rowq.queue import Queue
 
@@ -229,7 +230,7 @@ def purge(
     if as_json:
         print_json(purged)
     else:
-        typer.echo(f"removed {purged.removed} messages")
+        say(f"removed {purged.removed} messages")
 
 
 @app.command()
@@ -312,4 +313,4 @@ def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
     else:
-        typer.echo(f"{outcome.queue_name}: {outcome.outcome}")
+        say(f"{outcome.queue_name}: {outcome.outcome}")

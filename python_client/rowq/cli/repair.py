@@ -7,6 +7,7 @@ import typer
 from rowq.cli.database import open_queue
 from rowq.cli.options import AsJson, QueueName, Url, header_pairs, moment
 from rowq.cli.output import finish, print_json, print_rows
+from rowq.cli.streams import say
 from rowq.messages import LAST_ID, Cancelled, Discarded
 
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
@@ -80,7 +81,7 @@ def cancel_many(
     if as_json:
         print_json(Cancelled(count, None))
     else:
-        typer.echo(f"cancelled {count} messages")
+        say(f"cancelled {count} messages")
 
 
 def reset(
@@ -211,4 +212,4 @@ def discard(
     if as_json:
         print_json(Discarded(removed))
     else:
-        typer.echo(f"removed {removed} messages")
+        say(f"removed {removed} messages")

@@ -21,6 +21,7 @@ from rowq.cli.options import (
     moment,
 )
 from rowq.cli.output import print_enqueued, print_json, print_rows
+from rowq.cli.streams import say
 from rowq.messages import ScheduleOutcome
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
@@ -205,7 +206,7 @@ def next_ticks(
         if as_json:
             print_json({"tick": shown})
         else:
-            typer.echo(f"{shown}  {tick.astimezone(clock):%a}")
+            say(f"{shown}  {tick.astimezone(clock):%a}")
 
 
 @app.command()
@@ -228,7 +229,7 @@ def drop(
     if as_json:
         print_json(dropped)
     else:
-        typer.echo(f"{dropped.schedule_name}: {dropped.outcome}")
+        say(f"{dropped.schedule_name}: {dropped.outcome}")
 
 
 def _clock(name: str) -> tzinfo:
@@ -243,7 +244,7 @@ def _print_outcome(outcome: ScheduleOutcome, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
     else:
-        typer.echo(f"{outcome.schedule_name}: {outcome.outcome}, {_when(outcome.next_run_at)}")
+        say(f"{outcome.schedule_name}: {outcome.outcome}, {_when(outcome.next_run_at)}")
 
 
 def _when(next_run_at: datetime | None) -> str:

@@ -7,6 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from rowq.terminal import printable_lines
+
 STANDARD_INPUT = Path("-")
 """The name of a file that means standard input."""
 
@@ -15,13 +19,9 @@ STANDARD_INPUT = Path("-")
 _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
-def printable(text: str) -> str:
-    """Return a text with unprintable characters escaped, so that it commands no terminal."""
-    return "".join(char if char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "backslashreplace").decode()
+def say(text: str, *, err: bool = False) -> None:
+    """Write lines to standard output or standard error; no character commands the terminal."""
+    typer.echo(printable_lines(text), err=err)
 
 
 class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rowq.cli.output import LEVEL_STYLES
-from rowq.cli.streams import printable
 from rowq.cli.top.view import Sight, View
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from rowq.terminal import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDE = 100

@@ -1,8 +1,6 @@
 """manage.py rowq_work: a worker that calls a function of the project for every message."""
 
 import argparse
-import logging
-import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -11,6 +9,7 @@ from django.db import connections
 from rowq.django.database import url_of
 from rowq.django.handlers import DjangoHandler
 from rowq.errors import RowqError
+from rowq.terminal import log_to_stderr
 from rowq.worker import Worker
 from rowq.worker.handlers import find_handler
 
@@ -82,7 +81,7 @@ class Command(BaseCommand):  # type: ignore[misc]
         """Work; raises CommandError when going on makes no sense."""
         name = options["handler"]
         workers = options["workers"]
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        log_to_stderr()
         try:
             find_handler(name, 2 if options["transactional"] else 1)
             worker = Worker(
