@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rowq.causes import cause_of
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import say
 from rowq.headers import UnreadableHeaders
@@ -25,6 +26,7 @@ LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
 _WIDE = 10_000
 _LONGEST_CELL = 300
+_ERRORS = frozenset({"last_error", "error"})
 
 
 def console() -> Console:
@@ -79,11 +81,22 @@ def table(
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_number = all(isinstance(row[name], int | float | None) for row in records)
-        made.add_column(Text(name.replace("_", " ")), justify="right" if is_number else "left")
+        # On a narrow terminal text goes on in the next line; half a number would be another one.
+        made.add_column(
+            Text(name.replace("_", " ")),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
     for row in records:
-        cells = [cell(row[name]) for name in names]
+        cells = [cell(_shown(name, row[name])) for name in names]
         made.add_row(*cells, style=style(row) if style else None)
     return made
+
+
+def _shown(name: str, value: Any) -> Any:
+    """Return what a table shows of a value: of an error the line with its cause."""
+    return cause_of(value) if name in _ERRORS and value is not None else value
 
 
 def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:

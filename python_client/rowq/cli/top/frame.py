@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rowq.causes import cause_of
 from rowq.cli.output import LEVEL_STYLES
 from rowq.cli.top.view import Sight, View
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
@@ -114,7 +115,7 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
     table = _table(["last error", "type"], ["dead message", "attempt"])
     for message in messages:
         table.add_row(
-            Text(printable(message.last_error or "-")),
+            Text(printable(cause_of(message.last_error))),
             Text(printable(message.message_type or "-")),
             Text(str(message.message_id)),
             Text(str(message.attempt)),
