@@ -124,8 +124,8 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
 
 
 def _check(check: HealthCheck) -> Text:
-    where = "" if check.queue_name is None else f" {printable(check.queue_name)}"
-    words = f"{check.check_name.replace('_', ' ')}{where}: {printable(check.detail)}"
+    place = check.queue_name or check.check_name.replace("_", " ")
+    words = printable(f"{place}: {check.finding}")
     return _line(f"{check.status:<8}  {words}", LEVEL_STYLES.get(check.status, ""))
 
 
