@@ -87,6 +87,28 @@ def test_a_superuser_s_installation_belongs_to_a_role_that_is_none(
 
 
 @pytest.mark.promise("P16")
+def test_rollback_names_the_statements_that_drop_the_roles(
+    cluster: PostgresServer, url: str, admin: Session, user: AsUser
+) -> None:
+    user("clerk")
+    other = cluster.fresh_database()
+    migrate.migrate(other)
+    migrate.migrate(url)
+    (notice,) = migrate.rollback(url, 0).notices
+    _, _, text = notice.partition("a DBA can run: ")
+    statements = text.split("; ")
+    assert [one.rstrip(";").removeprefix("drop role ") for one in statements] == [
+        *ROLES, "rowq_owner",
+    ]  # fmt: skip
+    for statement in statements:
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            admin.execute(statement)
+    cluster.drop_database(other)
+    for statement in statements:
+        admin.execute(statement)
+    assert admin.execute("select 1 from pg_roles where rolname like 'rowq%'").fetchone() is None
+
+
 def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, user: AsUser) -> None:
     user("stranger")
     migrate.migrate(url)

@@ -9,6 +9,7 @@ from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_json, print_rows
 from rowq.cli.streams import say
 from rowq.engines import engine_for_url, part_of
+from rowq.terminal import printable
 
 app = typer.Typer(
     help="Spread queues over the nodes of a Citus cluster (PostgreSQL).", no_args_is_help=True
@@ -41,7 +42,7 @@ def status(url: Url, as_json: AsJson = False) -> None:
         print_rows(found, as_json, nothing="", columns=shown)
         for one in found:
             for problem in one.problems:
-                say(f"{one.node}: {problem}")
+                say(f"{one.node}: {printable(problem)}")
     if any(one.problems for one in found):
         raise typer.Exit(ExitCode.INCOMPLETE)
 
@@ -75,4 +76,4 @@ def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:
             say(f"{node.name}: installed migration {number}")
         say(f"{node.name}: migration {node.installed}, carries calls")
         for notice in node.notices:
-            say(f"notice: {node.name}: {notice}", err=True)
+            say(f"notice: {node.name}: {printable(notice)}", err=True)

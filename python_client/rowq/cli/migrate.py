@@ -11,11 +11,12 @@ from rowq import migrate as migrations
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_facts, print_json, print_rows
-from rowq.cli.streams import say
+from rowq.cli.streams import can_ask, confirm, say
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
 from rowq.resources import sql_directory
+from rowq.terminal import printable
 
 
 def register(app: typer.Typer) -> None:
@@ -55,8 +56,8 @@ def rollback(
     if to is None:
         _print_plan(plan, as_json)
         raise typer.Exit(ExitCode.USAGE)
-    if plan.removed and not force and sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm(f"{_in_words(plan)} Go on?", abort=True, err=True)
+    if plan.removed and not force and can_ask():
+        confirm(_in_words(plan))
         force = bool(plan.losses.unfinished or plan.losses.archived)
     _print_migrated(migrations.rollback(url, to, force=force), as_json)
 
@@ -183,7 +184,11 @@ def _print_plan(plan: Plan, as_json: bool) -> None:
 
 def _in_words(plan: Plan) -> str:
     numbers = ", ".join(map(str, plan.removed))
-    what = f"migration {numbers}" if plan.to else f"migration {numbers}, which is all of rowq"
+    what = (
+        f"migration {numbers}"
+        if plan.to
+        else f"migration {numbers}, which is all of rowq except its roles"
+    )
     return f"This removes {what}, and throws away {plan.losses}."
 
 
@@ -192,14 +197,14 @@ def _print_status(found: Status) -> None:
     print_facts(
         {
             "server": found.server,
-            "installed": found.installed or "nothing",
+            "installed": _installed(found),
             "pending": ", ".join(map(str, found.pending)) or "nothing",
             "owner": found.owner,
             "roles": ", ".join(roles),
         }
     )
     if found.newer:
-        say(f"installed by a newer rowq: {', '.join(found.newer)}")
+        say(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
     if found.drift:
         say("not as shipped:")
         records = [{"routine": drift.routine, "problem": drift.problem} for drift in found.drift]
@@ -207,6 +212,14 @@ def _print_status(found: Status) -> None:
     _print_notices(found.notices)
 
 
+def _installed(found: Status) -> str:
+    if not found.installed:
+        return "nothing"
+    version = "" if found.rowq_version is None else f"rowq {found.rowq_version}, "
+    return f"{version}migration {found.installed}"
+
+
 def _print_notices(notices: tuple[str, ...]) -> None:
+    """Print notices, each as one line whatever the names in it are."""
     for notice in notices:
-        say(f"notice: {notice}", err=True)
+        say(f"notice: {printable(notice)}", err=True)

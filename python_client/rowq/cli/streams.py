@@ -24,6 +24,16 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(printable_lines(text), err=err)
 
 
+def can_ask() -> bool:
+    """Whether there is a terminal to ask a question on."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(effect: str) -> None:
+    """Say what a command is about to do, and ask; raises typer.Abort for a no."""
+    typer.confirm(printable_lines(f"{effect} Go on?"), abort=True, err=True)
+
+
 class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened
     """Nobody reads standard output any more."""
 
