@@ -1,8 +1,7 @@
 """rowq schedule ...: create, alter, pause, resume, list, next, run, drop."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -24,6 +23,7 @@ from rowq.cli.output import print_enqueued, print_json, print_rows
 from rowq.cli.streams import say
 from rowq.messages import Schedule, ScheduleOutcome
 from rowq.queue import Queue
+from rowq.zones import clock_of, local_text
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
 
@@ -201,7 +201,7 @@ def next_ticks(
         ticks = queue.next_ticks(
             cron, interval_seconds=every, time_zone=name, after=moment(after), max_ticks=count
         )
-    clock = _clock(name)
+    clock = clock_of(name)
     for tick in ticks:
         shown = tick.astimezone(clock).isoformat()
         if as_json:
@@ -233,17 +233,9 @@ def drop(
         say(f"{dropped.schedule_name}: {dropped.outcome}")
 
 
-def _clock(name: str) -> tzinfo:
-    """Return a time zone of this machine, UTC where it does not know the server's name."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC
-
-
 def _row(schedule: Schedule) -> dict[str, Any]:
     """Return what a table shows of a schedule."""
-    clock = _clock(schedule.time_zone)
+    clock = clock_of(schedule.time_zone)
     every = schedule.interval_seconds
     return {
         "queue_name": schedule.queue_name,
@@ -257,7 +249,7 @@ def _row(schedule: Schedule) -> dict[str, Any]:
 
 
 def _local(time: datetime | None, clock: tzinfo) -> str | None:
-    return None if time is None else f"{time.astimezone(clock):%Y-%m-%d %H:%M:%S %Z}"
+    return None if time is None else local_text(time, clock)
 
 
 def _zone_of(queue: Queue, queue_name: str, schedule_name: str) -> str:
@@ -278,7 +270,7 @@ def _print_outcome(outcome: ScheduleOutcome, zone: str, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
     else:
-        next_run = _when(outcome.next_run_at, _clock(zone))
+        next_run = _when(outcome.next_run_at, clock_of(zone))
         say(f"{outcome.schedule_name}: {outcome.outcome}, {next_run}")
 
 
