@@ -66,5 +66,5 @@ def _meaning(one: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a help text as Markdown: what stands for a value there is no HTML and no cell."""
+    """Return a help text as Markdown, in which `<` begins no HTML and `*` no emphasis."""
     return text.replace("<", "&lt;").replace("*", "\\*")

@@ -208,7 +208,7 @@ def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user
 def test_the_administrator_of_a_managed_server_installs_grants_and_removes(
     cluster: PostgresServer, url: str, admin: Session, user: AsUser
 ) -> None:
-    """docs/install.md describes it: such services give nobody a superuser."""
+    """docs/install.md describes such an account: managed services have no superuser."""
     master = user("master")
     admin.execute("alter role master createrole createdb")
     admin.execute(f"alter database {admin.info.dbname} owner to master")

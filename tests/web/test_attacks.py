@@ -1,4 +1,4 @@
-"""What a client without a login may not do to rowq web: hold it up, fill its memory or its log."""
+"""A client without a login cannot hold up rowq web, nor fill its memory or its log."""
 
 import base64
 import http.client

@@ -1,4 +1,4 @@
-"""What clients may take from the page's own server: connections, time, and memory for headers."""
+"""Limits of the page's own server: connections, time, and memory for headers."""
 
 import asyncio
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Refuses a superuser who would run the code of another role by reading or deleting messages."""
+"""Refuses a superuser whose reads or deletes would run the code of another role."""
 
 from typing import Any
 
