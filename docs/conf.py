@@ -14,6 +14,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_design",
     "docs.links",
+    "docs.search_texts",
 ]
 
 # Pages of the repository are pages of the site as they are. CONTRACT.md is not: the site has a page
@@ -55,3 +56,5 @@ html_title = "rowq"
 html_copy_source = False
 html_show_sphinx = False
 html_extra_path = ["front"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from docs import commands
 from docs.calls import by_engine, by_language
 from generate.contract import details, errors, table, types
 from rowq.contract import Routine, load_contract
@@ -20,7 +21,8 @@ _HEAD = """\
 Every routine is the same on every engine; what is different there its page says. The pages are made
 of [the contract](../../sql/contract.toml), to which tests hold every engine and the Python client.
 What the errors mean: [errors](errors.md). How each engine spells the types: [types](types.md). What
-all of this is worth: [promises](../../sql/PROMISES.md).
+all of this is worth: [promises](../../sql/PROMISES.md). The command `rowq`, with every option:
+[commands](commands.md).
 """
 _WHAT_TO_GIVE = """\
 What has a default may be left out. On MariaDB and MySQL arguments go by place, so null stands for
@@ -42,6 +44,7 @@ def pages() -> dict[str, str]:
         "index.md": _index(contract),
         "errors.md": errors(contract)[1:],
         "types.md": types(contract)[1:],
+        "commands.md": commands.page(),
         **made,
     }
 
@@ -62,7 +65,7 @@ def _index(contract: Mapping[str, Any]) -> str:
         rows = [(f"[{name}]({name}.md)", contract["routine"][name]["purpose"]) for name in names]
         parts.append(f"## {group.capitalize()}\n\n" + table(("Routine", "What it does"), *rows))
     every = [name for names in groups.values() for name in names]
-    contents = "\n".join([*every, "errors", "types"])
+    contents = "\n".join(["commands", *every, "errors", "types"])
     parts.append(f"```{{toctree}}\n:hidden:\n\n{contents}\n```\n")
     return "\n".join(parts)
 

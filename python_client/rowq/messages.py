@@ -5,10 +5,14 @@ means stands in sql/CONTRACT.md. All times are aware and in UTC.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+_UNIT = re.compile(r"(?:dead )?messages|schedules|seconds|transactions|per cent")
+"""How the detail of a check begins that goes on from the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,6 +440,16 @@ class HealthCheck:
     status: str
     value: float | None
     detail: str
+
+    @property
+    def finding(self) -> str:
+        """The value with its unit, then the rest of the detail: `7 dead messages, ...`."""
+        if self.value is None:
+            return self.detail
+        if _UNIT.match(self.detail):
+            return f"{self.value:,.0f} {self.detail}"
+        unit = " s" if self.check_name == "clean_up_horizon" else ""
+        return f"{self.value:,.0f}{unit}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,25 @@ def test_a_dead_message_is_listed_reset_and_cancelled(
     assert [state(queue, made, message_id) for message_id in three] == ["ready", None, "ready"]
 
 
+def test_lists_show_the_exception_line_of_a_traceback(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    frames = "".join(f'  File "worker.py", line {n}, in work\n    go_on()\n' for n in range(30))
+    error = f"Traceback (most recent call last):\n{frames}shop.NoStock: none of 17\n"
+    queue.alter_queue(made, max_attempts=2)
+    queue.enqueue(made, {})
+    (message,) = queue.dequeue_fast(made)
+    queue.retry_later(made, message.claim_id, delay_seconds=100, error=error)
+    assert run("delayed", made).out.rstrip().endswith("shop.NoStock: none of 17")
+    queue.enqueue(made, {})
+    (message,) = queue.dequeue_fast(made)
+    queue.fail_now(made, message.claim_id, error=error)
+    shown = run("dead", "list", made).out
+    assert shown.rstrip().endswith("shop.NoStock: none of 17")
+    assert "worker.py" not in shown
+    assert run("dead", "list", made, "--json").row["last_error"] == error
+
+
 def test_dead_messages_are_discarded_by_id_by_number_or_all(
     run: Run, queue: rowq.Queue, made: str, three: list[int]
 ) -> None:

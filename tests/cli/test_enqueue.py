@@ -183,18 +183,27 @@ def test_several_lines_of_standard_input_are_one_message(
     assert [message.body for message in queue.dequeue_fast(made, 9)] == ["1\n2\n"]
 
 
-@pytest.mark.parametrize(
-    ("body", "is_warned"),
-    [("{bad json", True), (" [1, 2", True), ('{"id": 1}', False), ("plain [text]", False)],
-)
-def test_a_body_that_begins_like_json_and_is_none_goes_in_with_a_warning(
-    run: Run, queue: rowq.Queue, made: str, body: str, is_warned: bool
+@pytest.mark.parametrize("body", ["{bad json", " [1, 2", '{"a": NaN}', "{'id': 1}"])
+@pytest.mark.parametrize("command", ["enqueue", "publish"])
+def test_enqueue_refuses_broken_json_unless_it_is_declared_as_text(
+    run: Run, queue: rowq.Queue, made: str, command: str, body: str
 ) -> None:
-    for source, done in {
-        "BODY": run("enqueue", made, "--", body),
-        "standard input": run("enqueue", made, given=body),
+    target = made if command == "enqueue" else f"topic.{made[-8:]}"
+    if command == "publish":
+        queue.bind_topic(made, target)
+    for source, refused in {
+        "BODY": run(command, target, "--", body),
+        "standard input": run(command, target, given=body),
     }.items():
-        assert done.code == 0
-        warning = f"warning: {source} begins like JSON and is none: "
-        assert done.err.startswith(warning) is is_warned
-    assert [message.body for message in queue.dequeue_fast(made, 9)] == [body, body]
+        assert refused.code == ExitCode.BAD_INPUT
+        assert refused.err.startswith(f"rowq: {source} is not JSON: ")
+        assert refused.err.endswith("; use --text to send it as it is\n")
+    assert queue.peek(made) == []
+    assert run(command, target, "--text", "--", body).code == 0
+    assert [message.body for message in queue.dequeue_fast(made, 9)] == [body]
+
+
+@pytest.mark.parametrize("body", ['{"id": 1}', "plain [text]", "[" + "9" * 5000 + "]", "true"])
+def test_enqueue_accepts_json_and_text(run: Run, queue: rowq.Queue, made: str, body: str) -> None:
+    assert run("enqueue", made, "--", body).code == 0
+    assert [message.body for message in queue.dequeue_fast(made, 9)] == [body]

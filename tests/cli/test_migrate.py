@@ -36,6 +36,8 @@ def test_a_database_is_installed_looked_at_and_left_as_it_was(
 
     after = run_without_database("status", url=empty_database)
     assert after.code == 0
+    lines = [line.split(maxsplit=1) for line in after.out.splitlines()]
+    assert ["installed", f"rowq {rowq.__version__}, migration {NEWEST}"] in lines
     assert "pending" in after.out
 
     again = run_without_database("migrate", url=empty_database)
@@ -43,6 +45,8 @@ def test_a_database_is_installed_looked_at_and_left_as_it_was(
 
     removed = run_without_database("rollback", "--to", 0, url=empty_database)
     assert (removed.code, "rowq is removed" in removed.out) == (0, True)
+    for role in ("producer", "consumer", "monitor", "admin"):
+        assert f"drop role rowq_{role};" in removed.err
     assert run_without_database("status", "--json", url=empty_database).row["installed"] == 0
 
 
@@ -120,8 +124,8 @@ def test_rollback_without_to_only_says_what_would_go(
         told = run_without_database("rollback", *options, url=empty_database)
         assert told.code == ExitCode.USAGE
         assert told.out == (
-            "This removes migration 1, which is all of rowq, and throws away 1 queue, 0 unfinished"
-            " and 3 archived messages.\n"
+            "This removes migration 1, which is all of rowq except its roles, and throws away 1"
+            " queue, 0 unfinished and 3 archived messages.\n"
             "Nothing is done yet. To do it: rowq rollback --to 0\n"
         )
     as_json = run_without_database("rollback", "--json", url=empty_database)

@@ -1,11 +1,16 @@
 """rowq schedule ..."""
 
-from datetime import datetime
+import io
+import re
+from datetime import UTC, datetime
 
 import pytest
+from rich.console import Console
 
 import rowq
 from rowq.cli.exit_codes import ExitCode
+from rowq.cli.output import table
+from rowq.cli.schedules import _row
 from tests.cli.conftest import Run
 
 HOURLY = ("--cron", "0 * * * *")
@@ -77,6 +82,56 @@ def test_the_next_ticks_are_shown_by_the_clocks_of_the_zone(run: Run) -> None:
     assert row.out == "2026-01-01T00:01:00+00:00  Thu\n"
     row = run("schedule", "next", "@daily", "--after", "2026-01-01T00:00Z", "--count", 1, "--json")
     assert row.row == {"tick": "2026-01-02T00:00:00+00:00"}
+
+
+def test_times_are_shown_in_the_time_zone_of_the_schedule(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    times = ("--cron", "0 3 1 7 *", "--zone", "Europe/Berlin")
+    assert "-07-01T03:00:00+02:00\n" in run("schedule", "create", made, "yearly", *times).out
+    again = run("schedule", "create", made, "yearly", "--every", 5).out
+    assert again.startswith("yearly: exists, next run 2")
+    assert again.endswith("-07-01T03:00:00+02:00\n")
+    altered = run("schedule", "alter", made, "yearly", "--cron", "0 4 1 7 *").out
+    assert altered.endswith("-07-01T04:00:00+02:00\n")
+    assert "-07-01 04:00:00 CEST" in run("schedule", "list", made).out
+    row = run("schedule", "list", made, "--json").row
+    assert datetime.fromisoformat(row["next_run_at"]) == queue.list_schedules(made)[0].next_run_at
+    assert row["next_run_at"].endswith("-07-01T02:00:00+00:00")
+
+
+def test_no_time_of_a_schedule_is_cut_at_110_columns() -> None:
+    row = _row(
+        rowq.Schedule(
+            queue_name="invoices_of_customers",
+            schedule_name="end_of_quarter_statement",
+            cron="30 3 1 1,4,7,10 mon-fri",
+            interval_seconds=None,
+            time_zone="America/Argentina/Buenos_Aires",
+            is_paused=False,
+            next_run_at=datetime(2026, 12, 1, 6, 30, tzinfo=UTC),
+            last_run_at=datetime(2026, 11, 1, 6, 30, tzinfo=UTC),
+            last_message_id=1,
+            last_error="a long error about something that has happened at the last tick",
+            missed="once",
+            overlap=True,
+            starts_at=datetime(2026, 1, 1, tzinfo=UTC),
+            ends_at=None,
+            message_type=None,
+            priority=5,
+            max_attempts=None,
+            group_key=None,
+        )
+    )
+    for width in (80, 110, 400):
+        written = io.StringIO()
+        Console(file=written, width=width).print(table([row]))
+        assert "\u2026" not in written.getvalue()
+        shown = re.sub(r"[^A-Za-z0-9]", "", written.getvalue())
+        assert sorted(re.sub(r"[^A-Za-z0-9]", "", "".join(map(str, (*row, *row.values()))))) == (
+            sorted(shown)
+        )
+    assert row["next_run"] == "2026-12-01 03:30:00 -03"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import rowq
+from rowq.cli.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM, ROOT, environment, work
 from tests.engines.base import wait_until
@@ -115,6 +116,45 @@ def test_a_body_that_is_read_from_a_terminal_is_asked_for(
         out, _ = process.communicate(timeout=30)
     assert out.startswith("enqueued message ")
     assert queue.peek(made)[0].body == "typed\n"
+
+
+def test_deleting_many_messages_is_asked_about(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue_batch(made, [1, 2, 3])
+    queue.fail_now(made, queue.dequeue_fast(made)[0].claim_id)
+    asked = {
+        ("queue", "purge", made): (
+            f"{made} has 2 ready, 0 delayed, 0 blocked messages. This deletes all of these. Go on?"
+        ),
+        ("queue", "purge", made, "--include-dead", "--max-messages", 2): (
+            f"{made} has 2 ready, 0 delayed, 0 blocked, 1 dead messages."
+            " This deletes 2 of these at most. Go on?"
+        ),
+        ("cancel-many", made): f"This cancels all messages in {made}, except leased ones. Go on?",
+        ("dead", "discard", made, "--all"): f"{made} has 1 dead messages. This deletes all. Go on?",
+    }
+    for command, question in asked.items():
+        with on_terminal(database_url, *command) as (process, terminal):
+            wait_until(says(terminal, question[-20:]), "it asks")
+            terminal.type(b"n\n")
+            process.communicate(timeout=30)
+            assert question in terminal.text().replace("\r\n", "")
+        assert process.returncode == ExitCode.REFUSED
+    stats = queue.queue_stats(made)[0]
+    assert (stats.ready, stats.dead) == (2, 1)
+    with on_terminal(database_url, "queue", "purge", made) as (process, terminal):
+        wait_until(says(terminal, "Go on?"), "it asks")
+        terminal.type(b"y\n")
+        out, _ = process.communicate(timeout=30)
+    assert out.strip() == "removed 2 messages"
+    with on_terminal(database_url, "dead", "discard", made, "--all", "--yes") as (
+        process,
+        terminal,
+    ):
+        out, _ = process.communicate(timeout=30)
+        assert "Go on?" not in terminal.text()
+    assert out == "removed 1 messages\n"
 
 
 def test_a_body_that_is_given_is_not_asked_for(run: Run, made: str) -> None:

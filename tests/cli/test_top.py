@@ -58,6 +58,23 @@ def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) 
     assert ("ready so far" in text) == (size == SIZES[1])
 
 
+def test_a_finding_of_health_begins_with_its_number() -> None:
+    checks = [
+        HealthCheck("dead_messages", "emails", "warning", 1204.0, "dead messages, see list_dead"),
+        HealthCheck("clean_up_horizon", None, "critical", 7200.4, "session 5 keeps dead rows"),
+        HealthCheck("server_answers", None, "critical", None, "no answer"),
+        HealthCheck("sequence_behind", None, "critical", 3.0, "rowq.message_seq is behind"),
+    ]
+    shown = [line.strip() for line in lines(View(), sight(1, checks=checks))]
+    for line in (
+        "warning   emails: 1,204 dead messages, see list_dead",
+        "critical  clean up horizon: 7,200 s: session 5 keeps dead rows",
+        "critical  server answers: no answer",
+        "critical  sequence behind: 3: rowq.message_seq is behind",
+    ):
+        assert line in shown
+
+
 def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None:
     seen = Sight(0, "PostgreSQL 18", [stats("invoices", is_paused=True)])
     view = View(entered="invoices", shows_dead=True)

@@ -1,11 +1,13 @@
 """Every command in the READMEs and in docs prints the output that they show."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import rowq
 from rowq.migrate import migrate
 from tests.docs.transcript import agrees, examples, printed_by
 from tests.engines.base import Server
@@ -18,6 +20,26 @@ def test_the_readme_s_commands_print_what_it_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     run_page("README.md", server, empty_database, tmp_path)
+
+
+@pytest.mark.requires("psql")
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_statements_do_what_they_are_there_for(
+    page: str, server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("orders")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    statements = text.partition("```sql\n")[2].partition("```")[0]
+    command = [psql_program(server), "--no-psqlrc", "-At", "--set", "ON_ERROR_STOP=1"]
+    done = subprocess.run(
+        [*command, empty_database], input=statements, capture_output=True, text=True, check=True
+    )
+    enqueued, leased, completed = done.stdout.splitlines()
+    assert enqueued == "1|enqueued"
+    assert leased.startswith("1|1|1|")
+    assert completed == "1|completed"
 
 
 # The page has a hundred commands and programs, and each of them starts Python anew.

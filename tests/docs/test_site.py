@@ -1,5 +1,6 @@
 """The site is built without a warning, is read without a network, and its search finds words."""
 
+import html
 import json
 import os
 import re
@@ -7,17 +8,26 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import playwright.sync_api as playwright
 import pytest
 import snowballstemmer
+from typer.main import get_command
 
 from docs import build, picture
 from docs.calls import ENGINES, by_language, on_mysql
+from rowq.cli.main import app
 from rowq.contract import load_contract
 from rowq.engines.calls import inputs_of
+from tests.cli.test_reference import commands
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
+from tests.web.chromium import PROGRAM, chromium
 
+CUT = """[...document.querySelectorAll('article pre')]
+    .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 REMOTE_IN_CSS = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 
 
@@ -101,6 +111,53 @@ def test_the_search_finds(word: str, site: Path) -> None:
     text = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
     assert index["terms"].get(snowballstemmer.stemmer("english").stemWord(word))
+
+
+def test_each_command_is_on_a_page_with_all_its_options(site: Path) -> None:
+    page = (site / "docs" / "reference" / "commands.html").read_text(encoding="utf-8")
+    text = html.unescape(re.sub(r"<[^>]+>", "", page))
+    found = commands(get_command(app))
+    assert len(found) > 50
+    for usage, _ in found:
+        assert usage in text, usage
+    missing = {name for name in options_of(get_command(app)) if name not in text}
+    assert missing <= {"--version", "--install-completion", "--show-completion"}
+
+
+def options_of(group: Any) -> set[str]:
+    """Return the options of all commands of a group."""
+    found = {name for one in group.params for name in one.opts if name.startswith("-")}
+    return found.union(*(options_of(one) for one in getattr(group, "commands", {}).values()))
+
+
+def test_the_search_has_the_text_of_every_page(site: Path) -> None:
+    text = (site / "_static" / "search_texts.js").read_text(encoding="utf-8")
+    texts = json.loads(text.removeprefix("const PAGE_TEXTS = ").removesuffix(";\n"))
+    pages = {
+        path.relative_to(site).as_posix().removesuffix(".html") for path in site.rglob("*.html")
+    }
+    assert pages - texts.keys() <= {"index", "search", "genindex", "py-modindex"}
+    assert "rowq is a message queue inside the database" in texts["docs/index"]
+    assert "¶" not in texts["docs/install"]
+
+
+@pytest.mark.skipif(
+    PROGRAM is None,
+    reason="no chromium; to run it: apt-get install --no-install-recommends chromium",
+)
+def test_a_site_that_is_a_folder_shows_found_texts_and_cuts_no_code(site: Path) -> None:
+    with chromium() as browser:
+        for width in (1400, 390):
+            page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+            page.goto(f"{(site / 'search.html').as_uri()}?q=savepoint")
+            found = page.locator("ul.search li")
+            playwright.expect(found.locator("p.context").first).to_contain_text("savepoint")
+            playwright.expect(page.locator(".search-summary")).to_contain_text("found")
+            assert found.count() == page.locator("ul.search p.context").count() > 3
+            for name in ("index", "start", "install", "reference/commands", "reference/enqueue"):
+                page.goto((site / "docs" / f"{name}.html").as_uri())
+                assert page.evaluate(CUT) == [], (name, width)
+                assert page.evaluate(FITS), (name, width)
 
 
 def test_each_routine_has_a_page_with_its_call_on_every_engine(site: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import django
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 HANDLED: list[Any] = []
 
@@ -35,6 +35,10 @@ def life() -> dict[str, Any]:
 
     url = url_of(connection)
     seen: dict[str, Any] = {}
+    try:
+        call_command("rowq_work", "orders", "django_program:handle", "--drain")
+    except CommandError as error:
+        seen["missing"] = str(error)
     call_command("migrate", "rowq", verbosity=0)
     call_command("migrate", "rowq", verbosity=0)
     seen["installed"] = status(url).installed

@@ -55,6 +55,9 @@ def test_a_project_installs_rowq_uses_it_and_removes_it(
     life = json.loads(seen)
     assert said == ("1 completed, 0 to be retried, 0 failed, 0 given back, 0 lost to others")
     assert "RQ805" in life.pop("refused")
+    assert life.pop("missing") == (
+        "rowq is not installed in this database; install it with: python manage.py migrate rowq"
+    )
     assert life == {
         "installed": 1,
         "ready": [{"id": 1, "total": "1.50"}],

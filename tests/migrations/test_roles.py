@@ -1,5 +1,6 @@
 """Owners, rights and who may migrate, on a server of its own because roles are shared."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -12,6 +13,7 @@ from tests.engines.postgres.server import PostgresServer
 from tests.helpers.releases import BACK, EVERY, NEWEST
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
+from tests.static.sources import ROOT
 
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 GRANTED = """
@@ -87,6 +89,28 @@ def test_a_superuser_s_installation_belongs_to_a_role_that_is_none(
 
 
 @pytest.mark.promise("P16")
+def test_rollback_names_the_statements_that_drop_the_roles(
+    cluster: PostgresServer, url: str, admin: Session, user: AsUser
+) -> None:
+    user("clerk")
+    other = cluster.fresh_database()
+    migrate.migrate(other)
+    migrate.migrate(url)
+    (notice,) = migrate.rollback(url, 0).notices
+    _, _, text = notice.partition("a DBA can run: ")
+    statements = text.split("; ")
+    assert [one.rstrip(";").removeprefix("drop role ") for one in statements] == [
+        *ROLES, "rowq_owner",
+    ]  # fmt: skip
+    for statement in statements:
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            admin.execute(statement)
+    cluster.drop_database(other)
+    for statement in statements:
+        admin.execute(statement)
+    assert admin.execute("select 1 from pg_roles where rolname like 'rowq%'").fetchone() is None
+
+
 def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, user: AsUser) -> None:
     user("stranger")
     migrate.migrate(url)
@@ -179,6 +203,57 @@ def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user
     status = migrate.status(app)
     assert status.owner == "app"
     assert status.roles == dict.fromkeys(ROLES, True)
+
+
+def test_the_administrator_of_a_managed_server_installs_grants_and_removes(
+    cluster: PostgresServer, url: str, admin: Session, user: AsUser
+) -> None:
+    """docs/install.md describes such an account: managed services have no superuser."""
+    master = user("master")
+    admin.execute("alter role master createrole createdb")
+    admin.execute(f"alter database {admin.info.dbname} owner to master")
+    assert migrate.migrate(master).notices == ()
+    status = migrate.status(master)
+    assert (status.owner, status.roles, status.notices) == (
+        "master",
+        dict.fromkeys(ROLES, True),
+        (),
+    )
+    with cluster.connect(master) as session:
+        session.execute("create role web login")
+        session.execute("grant rowq_producer, rowq_consumer to web")
+        session.execute("select rowq.create_queue('orders')")
+        with cluster.connect(master.replace("master@", "web@")) as web:
+            web.execute("select rowq.enqueue('orders', '1')")
+            web.execute("select rowq.dequeue_fast('orders')")
+            assert web.execute("select elected from rowq.maintain()").fetchone() == (True,)
+
+        horizon = "select value > 0 from rowq.health() where check_name = 'clean_up_horizon'"
+        with cluster.connect(url) as other, other.transaction():
+            other.execute("select pg_current_xact_id(), pg_sleep(1.1)")
+            assert session.execute(horizon).fetchone() == (False,)
+            admin.execute("grant pg_read_all_stats to master")
+            assert session.execute(horizon).fetchone() == (True,)
+        session.execute("drop role web")
+
+        (notice,) = migrate.rollback(master, 0, force=True).notices
+        for statement in notice.partition("a DBA can run: ")[2].split("; "):
+            session.execute(statement)
+    assert admin.execute("select 1 from pg_roles where rolname like 'rowq%'").fetchone() is None
+    admin.execute(f"alter database {admin.info.dbname} owner to postgres")
+
+
+def test_the_page_on_installing_removes_everything_without_python(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    user("clerk")
+    migrate.migrate(url)
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    row = page.partition("| | Without Python |")[2].partition("\n| PostgreSQL |")[2]
+    for statement in re.findall("`([^`]+;)`", row.partition("\n")[0]):
+        admin.execute(statement)
+    assert admin.execute("select 1 from pg_roles where rolname like 'rowq%'").fetchone() is None
+    assert admin.execute("select to_regnamespace('rowq')").fetchone() == (None,)
 
 
 def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(

@@ -46,3 +46,28 @@ def files_in(listed: str, engines: Iterable[str]) -> set[str]:
         for path in re.findall(r"`([\w/.<>]+\.[a-z]+)`", listed)
         for engine in (engines if "<engine>" in path else [""])
     }
+
+
+def test_code_comes_after_the_first_paragraph() -> None:
+    for page in ("README.md", "docs/index.md"):
+        title, paragraph, code, *_ = (ROOT / page).read_text(encoding="utf-8").split("\n\n")
+        assert title == "# rowq"
+        assert len(paragraph.split()) < 50
+        assert code.startswith("```sql\nselect * from rowq.enqueue(")
+        assert code.count("rowq.") == 3
+
+
+def test_the_numbers_begin_with_figures() -> None:
+    numbers = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Numbers\n")[2]
+    first = next(line for line in numbers.splitlines() if line.startswith("|"))
+    assert first == "|  | rowq | pgmq |"
+    assert "target" not in numbers.partition("\n\nOf ")[0]
+
+
+INDEX = re.compile(r"pip install [^\n`]*['\"]?rowq\[")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_installs_rowq_from_an_index(page: str) -> None:
+    """There is none that has it: from a clone it is '.[postgres]', from a release the wheel."""
+    assert not INDEX.search((ROOT / page).read_text(encoding="utf-8"))

@@ -30,12 +30,19 @@ class Window:
     """
 
     def __init__(
-        self, browser: Browser, *, width: int = 1200, height: int = 900, dark: bool = False
+        self,
+        browser: Browser,
+        *,
+        width: int = 1200,
+        height: int = 900,
+        dark: bool = False,
+        zone: str | None = None,
     ) -> None:
         self.context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
+            timezone_id=zone,
         )
         self.page: Page = self.context.new_page()
         self.faults: list[str] = []
@@ -48,7 +55,7 @@ class Window:
 
 
 @contextmanager
-def window(browser: Browser, **options: int | bool) -> Iterator[Window]:
+def window(browser: Browser, **options: int | bool | str) -> Iterator[Window]:
     """Open a window for the length of a block; nothing may have gone wrong in it."""
     opened = Window(browser, **options)  # type: ignore[arg-type]
     try:

@@ -204,7 +204,11 @@ def test_a_login_that_fails_is_logged_and_few_wait_for_one(
     assert client.get("/static/rowq.css", headers=basic("anna", "right")).status_code == 200
     assert client.get("/static/rowq.css", headers=basic("anna\nx", "wrong")).status_code == 401
     assert caplog.messages == ["login of 'anna\\nx' from testclient: refused"]
-    login._waiting = passwords._MOST_WAITING
+    login._waiting["testclient"] = passwords._MOST_OF_AN_ADDRESS
+    assert client.get("/static/rowq.css", headers=basic("anna", "other")).status_code == 503
+    login._waiting.clear()
+    others = {bytes([number]): passwords._Check() for number in range(passwords._MOST_WAITING)}
+    login._checks.update(others)
     assert client.get("/static/rowq.css", headers=basic("anna", "other")).status_code == 503
     assert client.get("/static/rowq.css", headers=basic("anna", "right")).status_code == 200
 

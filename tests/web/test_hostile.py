@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.causes import cause_of
 from rowq.web.bodies import shown_body
-from rowq.web.causes import cause_of, group_dead, kind_of
+from rowq.web.causes import group_dead, kind_of
 from tests.engines.base import Connection
 from tests.helpers.worker_queue import MakeQueue
 from tests.web.browsing import Browser, elements

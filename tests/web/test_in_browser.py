@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import playwright.sync_api as play
 import pytest
@@ -79,6 +80,64 @@ def test_a_cause_is_found_and_its_group_reset_by_keyboard_alone(
         play.expect(page.get_by_role("status").last).to_have_text("2 messages reset")
         play.expect(page.get_by_text("TimeoutError")).to_have_count(0)
     assert queue.counts() == (2, 0, 0, 3)
+
+
+def test_times_are_those_of_the_browser_also_after_a_change(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    due = datetime(datetime.now(UTC).year + 1, 7, 1, 22, 30, tzinfo=UTC)
+    first = queue.enqueue(1, run_at=due).message_id
+    queue.create_schedule("yearly", 1, cron="0 3 1 7 *", time_zone="Europe/Berlin")
+    for zone, shown in (("Asia/Tokyo", f"{due.year}-07-02 07:30:00"), ("UTC", f"{due:%F %T}")):
+        with window(browser, zone=zone) as one:
+            one.page.goto(f"{address}/queue?name={queue.name}")
+            times = one.page.locator("#lists time")
+            play.expect(times).to_have_text(shown)
+            play.expect(times).to_have_attribute("title", due.isoformat())
+            play.expect(one.page.locator("footer")).to_contain_text(f"Times are in {zone},")
+            more = queue.enqueue(2, run_at=due).message_id
+            queue.enqueue(3)
+            queue.dequeue_fast()
+            play.expect(times).to_have_text([shown, shown])
+            queue.cancel([more])
+            one.page.goto(f"{address}/schedules?queue={queue.name}")
+            play.expect(one.page.locator("td[data-label=Next]")).to_contain_text(" 03:00:00 CEST")
+    queue.cancel([first])
+
+
+def test_workers_and_dead_messages_are_filtered(
+    browser: play.Browser, address: str, make_queue: MakeQueue
+) -> None:
+    queue = make_queue()
+    queue.fill(2)
+    names = [f"{host} {queue.name[-8:]}" for host in ("alpha", "beta")]
+    for name in names:
+        queue.dequeue_fast(worker_name=name)
+    dead = make_queue()
+    make_dead(dead, 2, "KeyError: 'sku'")
+    make_dead(dead, 1, "TimeoutError: no answer")
+    with window(browser) as one:
+        page = one.page
+        page.goto(f"{address}/workers")
+        page.get_by_label("Show workers with").fill(names[0].upper())
+        play.expect(page.get_by_text(names[0])).to_be_visible()
+        play.expect(page.get_by_text(names[1])).to_be_hidden()
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('claims'))")
+        page.wait_for_timeout(500)
+        play.expect(page.get_by_text(names[1])).to_be_hidden()
+        page.goto(f"{address}/dead?queue={dead.name}")
+        page.get_by_label("Error with").fill("timeout")
+        page.get_by_role("button", name="Filter").click()
+        play.expect(page.get_by_text("KeyError")).to_have_count(0)
+        play.expect(page.get_by_role("link", name="TimeoutError: no answer")).to_be_visible()
+        play.expect(page.get_by_role("button", name="Reset all")).to_have_count(0)
+        play.expect(page.get_by_text("1 of the newest 3 dead messages match.")).to_be_visible()
+        page.get_by_label("Error with").fill("nothing like this")
+        page.get_by_role("button", name="Filter").click()
+        play.expect(page.get_by_text("None of the newest 3 dead messages matches.")).to_be_visible()
+        page.get_by_role("link", name="Show all").click()
+        play.expect(page.get_by_text("KeyError: 'sku'").first).to_be_visible()
 
 
 def tab_to(page: play.Page, wanted: play.Locator) -> None:

@@ -45,6 +45,7 @@ def test_an_admin_sees_every_page_and_all_of_a_message(
         browser.page(path, **{parameter: queue.name})
     overview = browser.page("/")
     assert f"/queue?name={queue.name}" in overview
+    assert f">{queue.name}</a>: 1 dead messages, " in overview
     page = browser.page("/queue", name=queue.name)
     assert "host 2" in page
     assert PLANTED not in page

@@ -7,8 +7,9 @@ import typer
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_json, print_rows
-from rowq.cli.streams import printable
+from rowq.cli.streams import say
 from rowq.engines import engine_for_url, part_of
+from rowq.terminal import printable
 
 app = typer.Typer(
     help="Spread queues over the nodes of a Citus cluster (PostgreSQL).", no_args_is_help=True
@@ -41,7 +42,7 @@ def status(url: Url, as_json: AsJson = False) -> None:
         print_rows(found, as_json, nothing="", columns=shown)
         for one in found:
             for problem in one.problems:
-                typer.echo(f"{one.node}: {printable(problem)}")
+                say(f"{one.node}: {printable(problem)}")
     if any(one.problems for one in found):
         raise typer.Exit(ExitCode.INCOMPLETE)
 
@@ -54,8 +55,8 @@ def remove(url: Url, as_json: AsJson = False) -> None:
         print_json({"nodes": names})
         return
     for name in names:
-        typer.echo(f"{name}: answers for itself")
-    typer.echo("rowq_citus.route stays, so that rowq citus install finds queues where they are")
+        say(f"{name}: answers for itself")
+    say("rowq_citus.route stays, so that rowq citus install finds queues where they are")
 
 
 def _part(url: str, name: str) -> Any:
@@ -72,7 +73,7 @@ def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:
         return
     for node in done:
         for number in node.applied:
-            typer.echo(f"{node.name}: installed migration {number}")
-        typer.echo(f"{node.name}: migration {node.installed}, carries calls")
+            say(f"{node.name}: installed migration {number}")
+        say(f"{node.name}: migration {node.installed}, carries calls")
         for notice in node.notices:
-            typer.echo(f"notice: {node.name}: {printable(notice)}", err=True)
+            say(f"notice: {node.name}: {printable(notice)}", err=True)

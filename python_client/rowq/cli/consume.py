@@ -20,7 +20,7 @@ from rowq.cli.options import (
     WorkerName,
 )
 from rowq.cli.output import finish, print_facts, print_json, print_rows, record
-from rowq.cli.streams import printable
+from rowq.cli.streams import say
 from rowq.errors import InvalidArgument
 from rowq.messages import Attempt, Message
 from rowq.queue import Queue
@@ -140,13 +140,13 @@ def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
     """Print a message, its attempts and its last error; nothing is known of one without facts."""
     error = facts.pop("last_error", None)
     if not facts:
-        typer.echo("not found")
+        say("not found")
     else:
         print_facts(facts if error else {**facts, "last_error": None})
     if history:
         print_rows(history, as_json=False, nothing="")
     if error:
-        typer.echo("\n".join(["last error", *map(printable, error.splitlines())]))
+        say("\n".join(["last error", *error.splitlines()]))
 
 
 def result(
@@ -169,7 +169,7 @@ def result(
     elif found is not None:
         print_facts(record(found))
     elif not as_json:
-        typer.echo("not found")
+        say("not found")
     if found is None or found.state != "completed":
         raise typer.Exit(ExitCode.INCOMPLETE)
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Literal
 
 import typer
 
 import rowq
 from rowq.engines import engine_for_url, is_driver_error, is_foreseen, part_of
-from rowq.errors import RowqError
+from rowq.errors import QueueNotFound, RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 from rowq.secrets import without_secrets
@@ -94,9 +95,28 @@ def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
     with rowq.connect(url, reconnect_seconds=reconnect_seconds) as queue:
         try:
             yield queue
+        except QueueNotFound as error:
+            if near := _near_names(queue, str(error).partition(": ")[2]):
+                raise QueueNotFound(f"{error}; did you mean {near}?") from error
+            raise
         except Exception as error:
             check_installed(url, error)
             raise
+
+
+def _near_names(queue: Queue, wrong: str) -> str:
+    """Return the names of queues that are like a wrong one, none to an account that may not look.
+
+    Only a command that has failed comes here: a call itself looks for no other name.
+    """
+    try:
+        found = {one.queue_name.lower(): one.queue_name for one in queue.queue_stats(max_count=1)}
+    except Exception as error:
+        if is_foreseen(error):
+            return ""
+        raise
+    near = get_close_matches(wrong.lower(), found, n=3, cutoff=0.7)
+    return " or ".join(f'"{found[name]}"' for name in near)
 
 
 def check_installed(url: str, error: BaseException) -> None:

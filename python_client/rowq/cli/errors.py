@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from rowq.cli.database import NotInstalled, hide_secrets
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.streams import ReaderGone, printable
+from rowq.cli.streams import ReaderGone, say
 from rowq.engines import is_driver_error
 from rowq.errors import (
     CannotConnect,
@@ -23,6 +23,7 @@ from rowq.errors import (
 )
 from rowq.migrate.errors import MigrationError
 from rowq.rights import remedy_of
+from rowq.terminal import printable_lines
 
 # This is the base of every error that typer itself raises about the command line.
 _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
@@ -69,7 +70,11 @@ class Guarded(TyperGroup):
         """Run the command; raises typer.Exit with its code."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, _USAGE_ERROR):
+        except (typer.Exit, typer.Abort):
+            raise
+        except _USAGE_ERROR as error:
+            # typer writes it; an error about an option may quote the names of another account.
+            cast(Any, error).message = printable_lines(str(error))
             raise
         except KeyboardInterrupt:
             say_error("interrupted")
@@ -126,9 +131,5 @@ def one_line(error: BaseException) -> str:
 
 
 def say_error(text: str) -> None:
-    """Write `rowq: text` to standard error, without any secret of the database's URL.
-
-    A text may hold what others have named: nothing in it commands the terminal.
-    """
-    lines = (printable(line) for line in hide_secrets(text).split("\n"))
-    typer.echo("rowq: " + "\n".join(lines), err=True)
+    """Write `rowq: text` to standard error, without any secret of the database's URL."""
+    say(f"rowq: {hide_secrets(text)}", err=True)

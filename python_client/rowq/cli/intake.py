@@ -104,7 +104,8 @@ def jsonl_bodies(lines: Lines, from_line: int) -> Iterator[Body]:
     for line in lines:
         text = line.strip()
         if text:
-            _check_json(text, lines.number)
+            if fault := json_fault(text):
+                raise BadLine(lines.number, fault)
             yield Body(text, lines.number, lines.number)
 
 
@@ -126,12 +127,14 @@ def _next_row(rows: Iterator[list[str]], lines: Lines) -> list[str] | None:
         raise BadLine(first_line, f"not CSV: {error}") from None
 
 
-def _check_json(text: str, line: int) -> None:
+def json_fault(text: str) -> str | None:
+    """Return why a text is not JSON, None if it is."""
     try:
         # Numbers are not converted: JSON allows them any length, and Python does not.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise BadLine(line, f"not JSON: {error}") from None
+        return f"not JSON: {error}"
+    return None
 
 
 def _refuse_constant(name: str) -> NoReturn:

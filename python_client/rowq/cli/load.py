@@ -35,7 +35,7 @@ from rowq.cli.options import (
     message_options,
 )
 from rowq.cli.output import print_json
-from rowq.cli.streams import STANDARD_INPUT
+from rowq.cli.streams import STANDARD_INPUT, say
 from rowq.errors import ConnectionLost
 from rowq.messages import NewMessage
 from rowq.queue import Queue
@@ -120,7 +120,7 @@ def load(
     if as_json:
         print_json({"queue_name": queue_name, "enqueued": count, "seconds": round(seconds, 3)})
     else:
-        typer.echo(f"{count:,} messages are in {queue_name} ({seconds:.1f} s)")
+        say(f"{count:,} messages are in {queue_name} ({seconds:.1f} s)")
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from rowq.cli.errors import Guarded, one_line, say_error
 from rowq.cli.exit_codes import MEANINGS, ExitCode
 from rowq.cli.options import AsJson
 from rowq.cli.output import print_json
-from rowq.cli.streams import Output, ReaderGone, take_over
+from rowq.cli.streams import Output, ReaderGone, say, take_over
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
 
@@ -59,7 +59,7 @@ def version(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"rowq_version": rowq.__version__})
     else:
-        typer.echo(f"rowq {rowq.__version__}")
+        say(f"rowq {rowq.__version__}")
 
 
 @app.callback()

@@ -10,10 +10,12 @@ import typer
 
 from rowq.cli.database import check_installed
 from rowq.cli.options import Url
+from rowq.cli.streams import say
 from rowq.metrics import Collector
 from rowq.metrics.look import Look
 from rowq.metrics.queues import queue_metrics
 from rowq.metrics.server import LIVE, metrics_page, serving, told
+from rowq.terminal import log_to_stderr, printable_lines
 from rowq.worker.context import StopSignals
 
 _TICK_SECONDS = 0.2
@@ -64,7 +66,9 @@ def _print(collector: Collector, url: str) -> None:
     registry = CollectorRegistry()
     look = collector.look()
     registry.register(_Found(look))
-    sys.stdout.write(generate_latest(registry).decode())
+    page = generate_latest(registry).decode()
+    # A program gets the names of queues as they are, a terminal without commands in them.
+    sys.stdout.write(printable_lines(page) if sys.stdout.isatty() else page)
     if look.error:
         check_installed(url, look.error)
         raise look.error
@@ -84,7 +88,7 @@ class _Found:
 def _serve(collector: Collector, host: str, port: int) -> None:
     from prometheus_client import CollectorRegistry
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr()
     registry = CollectorRegistry()
     registry.register(collector)
 
@@ -99,7 +103,7 @@ def _serve(collector: Collector, host: str, port: int) -> None:
         "/ready": lambda _accept: told(ready()),
     }
     with serving(host, port, pages) as address, StopSignals() as signals:
-        typer.echo(f"{address}/metrics; Ctrl-C ends", err=True)
+        say(f"{address}/metrics; Ctrl-C ends", err=True)
         while not signals.asked:
             time.sleep(_TICK_SECONDS)
 

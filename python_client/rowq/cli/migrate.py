@@ -10,12 +10,13 @@ import typer
 from rowq import migrate as migrations
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
-from rowq.cli.output import console, print_facts, print_json, table
-from rowq.cli.streams import printable
+from rowq.cli.output import print_facts, print_json, print_rows
+from rowq.cli.streams import can_ask, confirm, say
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
 from rowq.resources import sql_directory
+from rowq.terminal import printable
 
 
 def register(app: typer.Typer) -> None:
@@ -55,8 +56,8 @@ def rollback(
     if to is None:
         _print_plan(plan, as_json)
         raise typer.Exit(ExitCode.USAGE)
-    if plan.removed and not force and sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm(f"{_in_words(plan)} Go on?", abort=True, err=True)
+    if plan.removed and not force and can_ask():
+        confirm(_in_words(plan))
         force = bool(plan.losses.unfinished or plan.losses.archived)
     _print_migrated(migrations.rollback(url, to, force=force), as_json)
 
@@ -129,7 +130,7 @@ def sql(
         raise typer.BadParameter("choose one of --plain, --flyway, --alembic and --shim")
     with_owner = not without_owner
     if shim is not None:
-        typer.echo(_shim_script(engine, shim), nl=False)
+        sys.stdout.write(_shim_script(engine, shim))
     elif flyway is not None:
         files = migrations.flyway_files(engine, from_number, with_owner=with_owner)
         _write(flyway, files)
@@ -138,7 +139,7 @@ def sql(
         _write(alembic, files)
     else:
         make = migrations.plain_script if plain else migrations.script
-        typer.echo(make(engine, from_number, with_owner=with_owner), nl=False)
+        sys.stdout.write(make(engine, from_number, with_owner=with_owner))
 
 
 def _shim_script(engine: str, name: str) -> str:
@@ -153,7 +154,7 @@ def _shim_script(engine: str, name: str) -> str:
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     for path in migrations.write_files(folder, files):
-        typer.echo(f"{path}: written")
+        say(f"{path}: written")
 
 
 def _print_migrated(done: Migrated, as_json: bool) -> None:
@@ -161,13 +162,13 @@ def _print_migrated(done: Migrated, as_json: bool) -> None:
         print_json(done)
         return
     for number in done.applied:
-        typer.echo(f"installed migration {number}")
+        say(f"installed migration {number}")
     for number in done.rolled_back:
-        typer.echo(f"removed migration {number}")
+        say(f"removed migration {number}")
     if done.installed and not (done.applied or done.rolled_back):
-        typer.echo(f"nothing to do: migration {done.installed} is installed")
+        say(f"nothing to do: migration {done.installed} is installed")
     if not done.installed:
-        typer.echo("rowq is removed")
+        say("rowq is removed")
     _print_notices(done.notices)
 
 
@@ -175,15 +176,19 @@ def _print_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         print_json(plan)
     elif plan.removed:
-        typer.echo(_in_words(plan))
-        typer.echo(f"Nothing is done yet. To do it: rowq rollback --to {plan.to}")
+        say(_in_words(plan))
+        say(f"Nothing is done yet. To do it: rowq rollback --to {plan.to}")
     else:
-        typer.echo("Nothing is installed.")
+        say("Nothing is installed.")
 
 
 def _in_words(plan: Plan) -> str:
     numbers = ", ".join(map(str, plan.removed))
-    what = f"migration {numbers}" if plan.to else f"migration {numbers}, which is all of rowq"
+    what = (
+        f"migration {numbers}"
+        if plan.to
+        else f"migration {numbers}, which is all of rowq except its roles"
+    )
     return f"This removes {what}, and throws away {plan.losses}."
 
 
@@ -192,22 +197,29 @@ def _print_status(found: Status) -> None:
     print_facts(
         {
             "server": found.server,
-            "installed": found.installed or "nothing",
+            "installed": _installed(found),
             "pending": ", ".join(map(str, found.pending)) or "nothing",
             "owner": found.owner,
             "roles": ", ".join(roles),
         }
     )
     if found.newer:
-        typer.echo(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
+        say(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
     if found.drift:
-        typer.echo("not as shipped:")
+        say("not as shipped:")
         records = [{"routine": drift.routine, "problem": drift.problem} for drift in found.drift]
-        console().print(table(records))
+        print_rows(records, as_json=False, nothing="")
     _print_notices(found.notices)
 
 
+def _installed(found: Status) -> str:
+    if not found.installed:
+        return "nothing"
+    version = "" if found.rowq_version is None else f"rowq {found.rowq_version}, "
+    return f"{version}migration {found.installed}"
+
+
 def _print_notices(notices: tuple[str, ...]) -> None:
-    """Print notices; names of roles are in them, which others have chosen."""
+    """Print notices, each as one line whatever the names in it are."""
     for notice in notices:
-        typer.echo(f"notice: {printable(notice)}", err=True)
+        say(f"notice: {printable(notice)}", err=True)

@@ -14,16 +14,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rowq.causes import cause_of
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.streams import printable
+from rowq.cli.streams import say
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Enqueued
 from rowq.parts import Part, Placed
+from rowq.terminal import printable, printable_json
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
 _WIDE = 10_000
 _LONGEST_CELL = 300
+_ERRORS = frozenset({"last_error", "error"})
 
 
 def console() -> Console:
@@ -34,7 +37,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a result or a dictionary as one line of JSON."""
-    typer.echo(json.dumps(record(value), ensure_ascii=False, default=_spell))
+    say(printable_json(record(value), default=_spell))
 
 
 def record(value: Any) -> Any:
@@ -63,7 +66,7 @@ def print_rows(
         for row in rows:
             print_json(row)
     elif not rows:
-        typer.echo(nothing)
+        say(nothing)
     else:
         console().print(table([record(row) for row in rows], columns, style))
 
@@ -78,11 +81,22 @@ def table(
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_number = all(isinstance(row[name], int | float | None) for row in records)
-        made.add_column(Text(name.replace("_", " ")), justify="right" if is_number else "left")
+        # On a narrow terminal text goes on in the next line; half a number would be another one.
+        made.add_column(
+            Text(name.replace("_", " ")),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
     for row in records:
-        cells = [cell(row[name]) for name in names]
+        cells = [cell(_shown(name, row[name])) for name in names]
         made.add_row(*cells, style=style(row) if style else None)
     return made
+
+
+def _shown(name: str, value: Any) -> Any:
+    """Return what a table shows of a value: of an error the line with its cause."""
+    return cause_of(value) if name in _ERRORS and value is not None else value
 
 
 def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
@@ -90,7 +104,7 @@ def print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
     if as_json:
         print_json(enqueued)
     else:
-        typer.echo(said_of(enqueued))
+        say(said_of(enqueued))
 
 
 def said_of(enqueued: Enqueued) -> str:
@@ -105,7 +119,7 @@ def print_placed(placed: Placed, as_json: bool) -> None:
     if as_json:
         print_json(place_of(placed.part) | record(sent))
     else:
-        typer.echo(f"{said_of(sent)} in {placed.part}")
+        say(f"{said_of(sent)} in {placed.part}")
 
 
 def place_of(part: Part) -> dict[str, Any]:
@@ -118,7 +132,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     """Print a name and a value per line, for people."""
     width = max(map(len, facts))
     for name, value in facts.items():
-        typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
+        say(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
 
 
 def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:

@@ -1,6 +1,5 @@
 """enqueue and publish: one message, for a queue or for each that is bound to a topic."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ import typer
 
 from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import BadInput
+from rowq.cli.intake import json_fault
 from rowq.cli.options import (
     AsJson,
     DelaySeconds,
@@ -24,7 +24,7 @@ from rowq.cli.options import (
     message_options,
 )
 from rowq.cli.output import print_enqueued, print_placed, print_rows
-from rowq.cli.streams import STANDARD_INPUT
+from rowq.cli.streams import STANDARD_INPUT, say
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +44,9 @@ Binary = Annotated[
     typer.Option(metavar="FILE", help="Binary body from a file, or - for standard input."),
 ]
 NoBody = Annotated[bool, typer.Option("--no-body", help="A message without a body.")]
+AsText = Annotated[
+    bool, typer.Option("--text", help="Accept a body that begins with { or [ and is not JSON.")
+]
 DedupKey = Annotated[
     str | None, typer.Option(help="Add nothing while an unfinished message has this key.")
 ]
@@ -62,6 +65,7 @@ def enqueue(
     body: Body = None,
     binary: Binary = None,
     no_body: NoBody = False,
+    as_text: AsText = False,
     dedup_key: DedupKey = None,
     group: Group = None,
     after: Annotated[
@@ -85,12 +89,12 @@ def enqueue(
     """Hand over one message; rowq load takes a whole file of them.
 
     Its body is BODY, or what is on standard input, as it is: a pipe is one message however many
-    lines it has.
+    lines it has. A body that begins with { or [ must be JSON, unless there is --text.
     """
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
     if stripes is not None and after:
         raise typer.BadParameter("--after is for one queue: name the part, such as orders/3")
-    options |= _content(body, binary, no_body) | {
+    options |= _content(body, binary, no_body, as_text) | {
         "dedup_key": dedup_key,
         "group_key": group,
         "predecessor_ids": after or None,
@@ -113,6 +117,7 @@ def publish(
     body: Body = None,
     binary: Binary = None,
     no_body: NoBody = False,
+    as_text: AsText = False,
     dedup_key: DedupKey = None,
     group: Group = None,
     expire: Expire = None,
@@ -129,7 +134,7 @@ def publish(
     Without --type its type is the topic.
     """
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
-    content = _content(body, binary, no_body)
+    content = _content(body, binary, no_body, as_text)
     with open_queue(url) as queue:
         published = queue.publish(
             topic,
@@ -142,7 +147,7 @@ def publish(
     print_rows(published, as_json, nothing="no queue is bound to the topic")
 
 
-def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, Any]:
+def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool) -> dict[str, Any]:
     """Return what to enqueue as keyword arguments of Queue.enqueue."""
     if [body is not None, binary is not None, no_body].count(True) > 1:
         raise typer.BadParameter("give one of BODY, --binary and --no-body")
@@ -152,14 +157,24 @@ def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, 
         if binary == STANDARD_INPUT:
             return {"data": _not_empty(sys.stdin.buffer.read(), "standard input")}
         return {"data": _not_empty(binary.read_bytes(), str(binary))}
+    text, source = _text(body)
+    # A worker that reads JSON would find the fault only when the message is dead.
+    is_meant_as_json = not as_text and text.lstrip()[:1] in {"{", "["}
+    if is_meant_as_json and (fault := json_fault(text)):
+        raise BadInput(f"{source} is {fault}; use --text to send it as it is")
+    return {"text": text}
+
+
+def _text(body: str | None) -> tuple[str, str]:
+    """Return a text body, and where it is from; raises BadInput."""
     if body is not None and body != "-":
         _not_empty(body.encode(errors="surrogateescape"), "BODY")
-        return {"text": _looked_at(body, "BODY")}
+        return body, "BODY"
     if sys.stdin.isatty():
-        typer.echo("reading the body from the terminal; end with Ctrl-D", err=True)
+        say("reading the body from the terminal; end with Ctrl-D", err=True)
     content = _not_empty(sys.stdin.buffer.read(), "standard input")
     try:
-        return {"text": _looked_at(content.decode(), "standard input")}
+        return content.decode(), "standard input"
     except UnicodeDecodeError as error:
         raise BadInput(f"standard input is not UTF-8: {error}; use --binary -") from None
 
@@ -169,13 +184,3 @@ def _not_empty(content: bytes, source: str) -> bytes:
     if not content:
         raise BadInput(f"{source} is empty; use --no-body for a message without a body")
     return content
-
-
-def _looked_at(text: str, source: str) -> str:
-    """Return a text; say so when it begins like JSON and is none, as a worker may want JSON."""
-    if text.lstrip()[:1] in {"{", "["}:
-        try:
-            json.loads(text)
-        except ValueError as error:
-            typer.echo(f"warning: {source} begins like JSON and is none: {error}", err=True)
-    return text

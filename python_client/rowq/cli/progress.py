@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rowq.cli.streams import printable
+from rowq.terminal import printable
 from rowq.worker import WorkerStats
 from rowq.worker.threads import OnProgress
 

@@ -9,8 +9,9 @@ import typer
 from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import CommandFailed
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls
+from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls, Yes
 from rowq.cli.output import place_of, print_facts, print_json, print_rows, record
+from rowq.cli.streams import can_ask, confirm, say
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
 from rowq.queue import Queue
 
@@ -219,17 +220,24 @@ def purge(
         bool, typer.Option("--include-dead", help="Remove dead messages too.")
     ] = False,
     max_messages: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers."""
+    """Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
+
+    On a terminal it asks first.
+    """
     with open_queue(url) as queue:
+        if not yes and can_ask():
+            (stats,) = queue.queue_stats(queue_name)
+            confirm(_purge_in_words(stats, include_dead, max_messages))
         purged: PurgedQueue = queue.purge_queue(
             queue_name, include_dead=include_dead, max_messages=max_messages
         )
     if as_json:
         print_json(purged)
     else:
-        typer.echo(f"removed {purged.removed} messages")
+        say(f"removed {purged.removed} messages")
 
 
 @app.command()
@@ -291,6 +299,13 @@ def _do(
         _print_outcome(outcome, as_json)
 
 
+def _purge_in_words(stats: QueueStats, include_dead: bool, max_messages: int | None) -> str:
+    names = ("ready", "delayed", "blocked", *(("dead",) if include_dead else ()))
+    counts = ", ".join(f"{getattr(stats, name) or 0:,} {name}" for name in names)
+    most = "all of these" if max_messages is None else f"{max_messages:,} of these at most"
+    return f"{stats.queue_name} has {counts} messages. This deletes {most}."
+
+
 def _other_settings(queue: Queue, made: QueueOutcome, asked: Mapping[str, Any]) -> list[str]:
     """Return in words what an existing queue's settings are where others were asked for."""
     given = {name: value for name, value in asked.items() if value is not None}
@@ -312,4 +327,4 @@ def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
     else:
-        typer.echo(f"{outcome.queue_name}: {outcome.outcome}")
+        say(f"{outcome.queue_name}: {outcome.outcome}")

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from rowq.cli.database import open_queue
-from rowq.cli.options import AsJson, QueueName, Url, header_pairs, moment
+from rowq.cli.options import AsJson, QueueName, Url, Yes, header_pairs, moment
 from rowq.cli.output import finish, print_json, print_rows
+from rowq.cli.streams import can_ask, confirm, say
 from rowq.messages import LAST_ID, Cancelled, Discarded
 
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
@@ -56,9 +57,17 @@ def cancel_many(
             metavar="TIME", help="Only what was handed over before this ISO 8601 date and time."
         ),
     ] = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw all messages that match every filter given and that no worker holds."""
+    """Withdraw all messages that match every filter given and that no worker holds.
+
+    On a terminal it asks first.
+    """
+    is_filtered = any((message_type, group_key, header, before))
+    if not yes and can_ask():
+        which = "all messages that match" if is_filtered else "all messages"
+        confirm(f"This cancels {which} in {queue_name}, except leased ones.")
     [(name, value)] = (header_pairs([header]) or {}).items() if header else [(None, None)]
     count, after = 0, 0
     with open_queue(url) as queue:
@@ -80,7 +89,7 @@ def cancel_many(
     if as_json:
         print_json(Cancelled(count, None))
     else:
-        typer.echo(f"cancelled {count} messages")
+        say(f"cancelled {count} messages")
 
 
 def reset(
@@ -188,15 +197,24 @@ def discard(
         str | None,
         typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
     ] = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete dead messages for good; the archive keeps none of them."""
+    """Delete dead messages for good; the archive keeps none of them.
+
+    With --oldest and --all it asks first, on a terminal.
+    """
     if [bool(message_ids), oldest is not None, everything].count(True) != 1:
         raise typer.BadParameter("name messages, or give --oldest N or --all")
     if message_ids and (message_type or died_before):
         raise typer.BadParameter("--type and --died-before go with --oldest N or --all")
     removed = 0
     with open_queue(url) as queue:
+        if not (message_ids or yes) and can_ask():
+            (stats,) = queue.queue_stats(queue_name)
+            most = "all" if oldest is None else f"the {oldest:,} oldest"
+            match = " that match" if message_type or died_before else ""
+            confirm(f"{queue_name} has {stats.dead:,} dead messages. This deletes {most}{match}.")
         while True:
             done = queue.discard_dead(
                 queue_name,
@@ -211,4 +229,4 @@ def discard(
     if as_json:
         print_json(Discarded(removed))
     else:
-        typer.echo(f"removed {removed} messages")
+        say(f"removed {removed} messages")

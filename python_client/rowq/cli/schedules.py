@@ -1,8 +1,7 @@
 """rowq schedule ...: create, alter, pause, resume, list, next, run, drop."""
 
-from datetime import UTC, datetime, tzinfo
-from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime, tzinfo
+from typing import Annotated, Any
 
 import typer
 
@@ -21,14 +20,12 @@ from rowq.cli.options import (
     moment,
 )
 from rowq.cli.output import print_enqueued, print_json, print_rows
-from rowq.messages import ScheduleOutcome
+from rowq.cli.streams import say
+from rowq.messages import Schedule, ScheduleOutcome
+from rowq.queue import Queue
+from rowq.zones import clock_of, local_text
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
-
-_LISTED = (
-    "queue_name", "schedule_name", "cron", "interval_seconds", "time_zone", "is_paused",
-    "next_run_at", "last_run_at", "last_message_id", "last_error",
-)  # fmt: skip
 
 ScheduleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 Body = Annotated[str | None, typer.Argument(metavar="BODY", help="Text body of its messages.")]
@@ -85,13 +82,14 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule; one that exists is left as it is, with exit status 4."""
+    name = "UTC" if zone is None else zone
     with open_queue(url) as queue:
         made = queue.create_schedule(
             queue_name,
             schedule_name,
             cron=cron,
             interval_seconds=every,
-            time_zone="UTC" if zone is None else zone,
+            time_zone=name,
             text=body,
             message_type=message_type,
             headers=header_pairs(header),
@@ -103,7 +101,9 @@ def create(
             starts_at=moment(starts),
             ends_at=moment(ends),
         )
-    _print_outcome(made, as_json)
+        if made.outcome == "exists" and not as_json:
+            name = _zone_of(queue, queue_name, schedule_name)
+    _print_outcome(made, name, as_json)
     if made.outcome == "exists":
         raise CommandFailed(
             ExitCode.INCOMPLETE,
@@ -132,25 +132,25 @@ def alter(
     as_json: AsJson = False,
 ) -> None:
     """Change a schedule; what is left out stays as it is, and it counts anew from now."""
-    with open_queue(url) as queue:
-        altered = queue.alter_schedule(
-            queue_name,
-            schedule_name,
-            cron=cron,
-            interval_seconds=every,
-            time_zone=zone,
-            text=body,
-            message_type=message_type,
-            headers=header_pairs(header),
-            priority=priority,
-            max_attempts=max_attempts,
-            group_key=group,
-            missed=missed,
-            overlap=overlap,
-            starts_at=moment(starts),
-            ends_at=moment(ends),
-        )
-    _print_outcome(altered, as_json)
+    _alter(
+        url,
+        queue_name,
+        schedule_name,
+        as_json,
+        cron=cron,
+        interval_seconds=every,
+        time_zone=zone,
+        text=body,
+        message_type=message_type,
+        headers=header_pairs(header),
+        priority=priority,
+        max_attempts=max_attempts,
+        group_key=group,
+        missed=missed,
+        overlap=overlap,
+        starts_at=moment(starts),
+        ends_at=moment(ends),
+    )
 
 
 @app.command()
@@ -158,8 +158,7 @@ def pause(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
     """Stop a schedule; what it misses is not made up for."""
-    with open_queue(url) as queue:
-        _print_outcome(queue.alter_schedule(queue_name, schedule_name, is_paused=True), as_json)
+    _alter(url, queue_name, schedule_name, as_json, is_paused=True)
 
 
 @app.command()
@@ -167,16 +166,19 @@ def resume(
     queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
 ) -> None:
     """Let a schedule go on."""
-    with open_queue(url) as queue:
-        _print_outcome(queue.alter_schedule(queue_name, schedule_name, is_paused=False), as_json)
+    _alter(url, queue_name, schedule_name, as_json, is_paused=False)
 
 
 @app.command("list")
 def list_schedules(url: Url, queue_name: AnyQueue = None, as_json: AsJson = False) -> None:
-    """List schedules with their next and last runs."""
+    """List schedules with their next and last runs, by the clocks of their zones.
+
+    With --json times are UTC, and every setting is there.
+    """
     with open_queue(url) as queue:
         found = queue.list_schedules(queue_name)
-    print_rows(found, as_json, nothing="no schedules", columns=_LISTED)
+    rows = found if as_json else [_row(schedule) for schedule in found]
+    print_rows(rows, as_json, nothing="no schedules")
 
 
 @app.command("next")
@@ -199,13 +201,13 @@ def next_ticks(
         ticks = queue.next_ticks(
             cron, interval_seconds=every, time_zone=name, after=moment(after), max_ticks=count
         )
-    clock = _clock(name)
+    clock = clock_of(name)
     for tick in ticks:
         shown = tick.astimezone(clock).isoformat()
         if as_json:
             print_json({"tick": shown})
         else:
-            typer.echo(f"{shown}  {tick.astimezone(clock):%a}")
+            say(f"{shown}  {tick.astimezone(clock):%a}")
 
 
 @app.command()
@@ -228,23 +230,51 @@ def drop(
     if as_json:
         print_json(dropped)
     else:
-        typer.echo(f"{dropped.schedule_name}: {dropped.outcome}")
+        say(f"{dropped.schedule_name}: {dropped.outcome}")
 
 
-def _clock(name: str) -> tzinfo:
-    """Return a time zone of this machine, UTC where it does not know the server's name."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC
+def _row(schedule: Schedule) -> dict[str, Any]:
+    """Return what a table shows of a schedule."""
+    clock = clock_of(schedule.time_zone)
+    every = schedule.interval_seconds
+    return {
+        "queue_name": schedule.queue_name,
+        "schedule_name": schedule.schedule_name,
+        "times": schedule.cron if every is None else f"every {every:g} s",
+        "time_zone": schedule.time_zone,
+        "next_run": "paused" if schedule.is_paused else _local(schedule.next_run_at, clock),
+        "last_run": _local(schedule.last_run_at, clock),
+        "last_error": schedule.last_error,
+    }
 
 
-def _print_outcome(outcome: ScheduleOutcome, as_json: bool) -> None:
+def _local(time: datetime | None, clock: tzinfo) -> str | None:
+    return None if time is None else local_text(time, clock)
+
+
+def _zone_of(queue: Queue, queue_name: str, schedule_name: str) -> str:
+    """Return the time zone of a schedule; UTC when another session has just dropped it."""
+    found = queue.list_schedules(queue_name)
+    return next((one.time_zone for one in found if one.schedule_name == schedule_name), "UTC")
+
+
+def _alter(url: str, queue_name: str, schedule_name: str, as_json: bool, **changes: Any) -> None:
+    """Change a schedule, and print when it runs next, by the clocks of its zone."""
+    with open_queue(url) as queue:
+        altered = queue.alter_schedule(queue_name, schedule_name, **changes)
+        zone = "UTC" if as_json else _zone_of(queue, queue_name, schedule_name)
+    _print_outcome(altered, zone, as_json)
+
+
+def _print_outcome(outcome: ScheduleOutcome, zone: str, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
     else:
-        typer.echo(f"{outcome.schedule_name}: {outcome.outcome}, {_when(outcome.next_run_at)}")
+        next_run = _when(outcome.next_run_at, clock_of(zone))
+        say(f"{outcome.schedule_name}: {outcome.outcome}, {next_run}")
 
 
-def _when(next_run_at: datetime | None) -> str:
-    return "does not run" if next_run_at is None else f"next run {next_run_at.isoformat()}"
+def _when(next_run_at: datetime | None, clock: tzinfo) -> str:
+    if next_run_at is None:
+        return "does not run"
+    return f"next run {next_run_at.astimezone(clock).isoformat()}"

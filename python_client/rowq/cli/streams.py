@@ -7,6 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from rowq.terminal import printable_lines
+
 STANDARD_INPUT = Path("-")
 """The name of a file that means standard input."""
 
@@ -15,13 +19,19 @@ STANDARD_INPUT = Path("-")
 _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
-def printable(text: str) -> str:
-    """Return a text with unprintable characters escaped, so that it commands no terminal."""
-    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+def say(text: str, *, err: bool = False) -> None:
+    """Write lines to standard output or standard error; no character commands the terminal."""
+    typer.echo(printable_lines(text), err=err)
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "backslashreplace").decode()
+def can_ask() -> bool:
+    """Whether there is a terminal to ask a question on."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(effect: str) -> None:
+    """Say what a command is about to do, and ask; raises typer.Abort for a no."""
+    typer.confirm(printable_lines(f"{effect} Go on?"), abort=True, err=True)
 
 
 class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened

@@ -7,6 +7,7 @@ import typer
 from rowq.cli.database import open_queue
 from rowq.cli.options import AnyQueue, AsJson, QueueName, Url
 from rowq.cli.output import print_json, print_rows
+from rowq.cli.streams import say
 from rowq.messages import TopicOutcome
 
 app = typer.Typer(help="Bind queues to topics.", no_args_is_help=True)
@@ -46,4 +47,4 @@ def _print_outcome(done: TopicOutcome, as_json: bool) -> None:
         print_json(done)
     else:
         outcome = done.outcome.replace("_", " ")
-        typer.echo(f"{done.queue_name}: {done.topic_pattern} {outcome}")
+        say(f"{done.queue_name}: {done.topic_pattern} {outcome}")

@@ -15,6 +15,8 @@ from rowq.cli.database import servers_in
 from rowq.cli.errors import BadInput, CommandFailed
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import Urls
+from rowq.cli.streams import say
+from rowq.terminal import log_to_stderr
 from rowq.worker.context import StopSignals
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ def _set_password(file: Path | None, user: str) -> None:
             "an empty password keeps nobody out: type one, or give it as a line of input"
         )
     write_password(file, user, password)
-    typer.echo(f"{file}: {user}")
+    say(f"{file}: {user}")
 
 
 def _is_local(host: str) -> bool:
@@ -175,7 +177,7 @@ def _serve(
     from rowq.web import create_app
     from rowq.web.serving import serving
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr()
     logging.getLogger("rowq.web").setLevel(logging.INFO)
     page = create_app(urls, authorize=authorize, **options)
     with ExitStack() as stack:
@@ -185,6 +187,6 @@ def _serve(
             words = f"the page cannot be served at {host}:{port}: {error.strerror}"
             raise CommandFailed(ExitCode.FAILED, words) from error
         signals = stack.enter_context(StopSignals())
-        typer.echo(f"{served.address} shows the queues; Ctrl-C ends", err=True)
+        say(f"{served.address} shows the queues; Ctrl-C ends", err=True)
         while not signals.asked and served.is_running():
             time.sleep(_TICK_SECONDS)

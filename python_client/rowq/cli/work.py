@@ -1,6 +1,5 @@
 """work: a worker that runs a command, or a Python function, for every message."""
 
-import logging
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +22,9 @@ from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Stripes, Urls, Wor
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
 from rowq.cli.progress import progress_line, summary
+from rowq.cli.streams import say
 from rowq.errors import WorkerFailed
+from rowq.terminal import log_to_stderr
 from rowq.worker import Worker, WorkerStats
 from rowq.worker.context import default_name
 from rowq.worker.handlers import find_handler
@@ -154,7 +155,7 @@ def work(
             where = server_of(servers) if isinstance(servers, str) else ", ".join(servers)
             opening = f"working on {queue_name} as {name}, {where}; Ctrl-C ends"
             on_progress = stack.enter_context(progress_line(opening))
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        log_to_stderr()
         worker = Worker(
             servers,
             queue_name,
@@ -218,4 +219,4 @@ def _print_stats(stats: WorkerStats, as_json: bool) -> None:
     if as_json:
         print_json(stats)
     else:
-        typer.echo(summary(stats))
+        say(summary(stats))

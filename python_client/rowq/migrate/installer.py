@@ -1,7 +1,7 @@
 """Installs and removes migrations: the order of the steps, which is the same for every engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any, ClassVar, Self
 
@@ -97,11 +97,14 @@ class BaseInstaller(ABC):
             way = map(self.release.get, range(target + 1, installed + 1))
             if any(each.loses_messages for each in way) and not force:
                 require_no_messages(self.losses())
+            roles: Mapping[str, bool] = {}
             if installed == 1:
                 self.require_removable()
+                roles = self.look.roles()
             numbered.migration.process_steps(self, "rollback")
             if installed == 1:
                 self.remove()
+                self.say(self.look.roles_that_stay(roles))
             else:
                 self._comment(installed - 1)
                 self._settle(self.release.get(installed - 1))

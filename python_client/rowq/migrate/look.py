@@ -19,6 +19,8 @@ class BaseLook(ABC):
     """The roles that callers have."""
     CREATE_ROLE: ClassVar[str]
     """How a DBA makes one of them; {role} stands for its name."""
+    ROLES_ARE_SHARED: ClassVar[str] = ""
+    """Why a role may still be in use after rowq is removed from this database."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -78,6 +80,16 @@ class BaseLook(ABC):
             for role, is_present in roles.items()
             if not is_present
         )
+
+    def roles_that_stay(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
+        """Return the statements that remove the roles, after rowq is removed."""
+        there = [role for role, is_present in roles.items() if is_present]
+        if not there:
+            return ()
+        # The owner comes last, as the other roles may have got their rights from it.
+        there.sort(key="rowq_owner".__eq__)
+        statements = " ".join(f"drop role {role};" for role in there)
+        return (f"roles are left in place{self.ROLES_ARE_SHARED}; a DBA can run: {statements}",)
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor()) as cursor:

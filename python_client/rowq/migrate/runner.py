@@ -60,7 +60,7 @@ def migrate(url: str, to: int | None = None) -> Migrated:
 
 
 def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrated:
-    """Go back to an earlier migration; 0 removes rowq with everything in it. The roles stay.
+    """Go back to an earlier migration; 0 removes rowq with everything in it, except its roles.
 
     Args:
         url: the database's URL.

@@ -26,6 +26,8 @@ class Status:
     Attributes:
         server: the server's name and version.
         installed: number of the newest installed migration, 0 for none.
+        rowq_version: the version of rowq that it brought; None for none, and when a newer rowq than
+            this one has installed more.
         available: the numbers this rowq carries.
         pending: those of them that are not installed.
         newer: ids of installed migrations that this rowq does not know.
@@ -37,6 +39,7 @@ class Status:
 
     server: str
     installed: int
+    rowq_version: str | None
     available: tuple[int, ...]
     pending: tuple[int, ...]
     newer: tuple[str, ...]
@@ -79,6 +82,7 @@ def _status(engine: str, connection: Any) -> Status:
     return Status(
         server=look.server(),
         installed=installed,
+        rowq_version=release.get(installed).rowq_version if installed and not newer else None,
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),
         newer=newer,

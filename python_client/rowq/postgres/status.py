@@ -131,6 +131,10 @@ class Look(BaseLook):
 
     ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
     CREATE_ROLE = "create role {role} nologin;"
+    ROLES_ARE_SHARED = (
+        ", because other databases of the server may use them, in which case PostgreSQL does not"
+        " drop them"
+    )
 
     def begin(self) -> None:
         """Begin a transaction that changes nothing and ends with the connection."""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from rowq.engines.patience import TookTooLongError
 from rowq.queue import Queue
+from rowq.terminal import printable
 from rowq.web.databases import GoesOnError, is_expected
 from rowq.web.pages.queue import ALTERED
 from rowq.web.view import View
@@ -70,7 +71,7 @@ async def logged(
     begun = False
 
     def log(level: int, outcome: str) -> None:
-        LOG.log(level, "%s", _one_line(f"{what}: {outcome}"))
+        LOG.log(level, "%s", printable(f"{what}: {outcome}"))
 
     def noted(queue: Queue) -> Any:
         nonlocal begun
@@ -92,11 +93,6 @@ async def logged(
         if isinstance(error, GoesOnError) or not begun:
             log(logging.WARNING, view.database.described(error))
         raise
-
-
-def _one_line(text: str) -> str:
-    """Return a text as one line: what is not to be printed is written as Python writes it."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _create_queue(view: View, queue: Queue) -> Done:

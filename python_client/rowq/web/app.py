@@ -29,7 +29,7 @@ from rowq.web.formats import FILTERS
 from rowq.web.pages import dead, machines, message, others, overview, queue
 from rowq.web.sampler import Sample, Sampler
 from rowq.web.settings import Authorize, Settings
-from rowq.web.view import View
+from rowq.web.view import MOST_FORMS, View
 
 _log = logging.getLogger("rowq.web")
 _HERE = Path(__file__).parent
@@ -71,6 +71,7 @@ class Site:
             name: Sampler(database, settings.interval) for name, database in self.databases.items()
         }
         self.signer = Signer(settings.key)
+        self.forms = anyio.CapacityLimiter(MOST_FORMS)
         self.templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,

@@ -7,18 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from rowq.causes import NO_ERROR, TRACEBACK, cause_of
 from rowq.messages import DeadMessage
 
-_TRACEBACK = re.compile(r'^Traceback \(most recent call last\)|^ +File "', re.MULTILINE)
 _NUMBERS = re.compile(
     r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b|\d+", re.IGNORECASE
 )
 _KIND = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*(?=:|$)")
 # With more causes than this, those that differ by numbers alone are taken together.
 _MANY = 20
-_LONGEST = 300
 
-NO_ERROR = "no error was given"
 HIDDEN = "an error that is not shown"
 
 
@@ -31,15 +29,6 @@ class Group:
     cause: str
     size: int
     newest: DeadMessage
-
-
-def cause_of(error: str | None) -> str:
-    """Return the line of an error that says what went wrong: of a traceback the last one."""
-    lines = [line.strip() for line in (error or "").splitlines() if line.strip()]
-    if not lines:
-        return NO_ERROR
-    is_traceback = _TRACEBACK.search(error or "") is not None
-    return (lines[-1] if is_traceback else lines[0])[:_LONGEST]
 
 
 def without_numbers(cause: str) -> str:
@@ -56,7 +45,7 @@ def kind_of(error: str | None) -> str:
     lines = [line for line in (error or "").splitlines() if line.strip()]
     if not lines:
         return NO_ERROR
-    starts = [number for number, line in enumerate(lines) if _TRACEBACK.match(line)]
+    starts = [number for number, line in enumerate(lines) if TRACEBACK.match(line)]
     after = lines[starts[-1] + 1 :] if starts else lines
     kind = _KIND.match(next((line for line in after if not line[0].isspace()), ""))
     return kind[0] if kind and _is_type(kind[0]) else HIDDEN

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rowq.headers import UnreadableHeaders
 from rowq.web.sampler import MAX_COUNT
+from rowq.zones import clock_of, local_text
 
 
 def count(number: int | None) -> str:
@@ -29,12 +30,22 @@ def span(seconds: float | None) -> str:
 
 
 def moment(time: datetime | None) -> str | Markup:
-    """Return a moment in UTC, to the second, with what is left out in its title."""
+    """Return a moment in UTC, to the second, which rowq.js shows in the browser's time zone."""
     if time is None:
         return "-"
     exact = time.astimezone(UTC)
     return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
         exact.isoformat(), exact.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def zoned(time: datetime | None, zone: str) -> str | Markup:
+    """Return a moment by the clocks of a schedule's zone, which a browser leaves as it is."""
+    if time is None:
+        return "-"
+    exact = time.astimezone(UTC).isoformat()
+    return Markup('<time datetime="{0}" title="{0}" data-zone="{2}">{1}</time>').format(
+        exact, local_text(time, clock_of(zone)), zone
     )
 
 
@@ -79,6 +90,7 @@ FILTERS = {
     "count": count,
     "span": span,
     "moment": moment,
+    "zoned": zoned,
     "words": words,
     "setting": setting,
     "spark": spark,

@@ -8,8 +8,9 @@ import logging
 import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
@@ -32,8 +33,10 @@ _LINE = re.compile(r"([^:\s]+):scrypt\$([0-9a-f]{32})\$([0-9a-f]{64})")
 _COST, _BLOCK, _LANES = 2**14, 8, 5
 _LONGEST_HEADER = 1_024
 _MOST_KNOWN = 100
-# To guess costs whoever guesses, and this server one computation at a time: so many may wait.
-_MOST_WAITING = 8
+# This server computes one hash at a time, in the order in which they were asked for. An address has
+# few places, so that guesses from one address do not keep out the users of others.
+_MOST_WAITING = 32
+_MOST_OF_AN_ADDRESS = 2
 
 
 class BadPasswordFile(RowqError):  # noqa: N818 - named by what it is
@@ -47,6 +50,14 @@ class _Secret:
 
     def is_of(self, password: str) -> bool:
         return hmac.compare_digest(_hash(password, self.salt), self.hash)
+
+
+@dataclass(slots=True)
+class _Check:
+    """A password that is being checked; `is_right` is None until then, and after a failure."""
+
+    is_done: anyio.Event = field(default_factory=anyio.Event)
+    is_right: bool | None = None
 
 
 def password_line(user: str, password: str) -> str:
@@ -100,7 +111,8 @@ class Passwords:
         """Read the file, once; raises BadPasswordFile and OSError."""
         self._secrets = read_passwords(file)
         self._one = anyio.CapacityLimiter(1)
-        self._waiting = 0
+        self._checks: dict[bytes, _Check] = {}
+        self._waiting: Counter[str] = Counter()
         # A browser sends the password with each request: what was right once is kept as a digest.
         self._key = secrets.token_bytes(32)
         self._known: dict[bytes, str] = {}
@@ -128,7 +140,7 @@ class Passwords:
         user, password = _read_basic(header)
         if user is None:
             return None
-        if not await self._is_right(user, password):
+        if not await self._is_right(digest, user, password, _neighborhood(_address(request))):
             _log.warning("login of %r from %s: refused", user, _address(request))
             return None
         if len(self._known) >= _MOST_KNOWN:
@@ -136,17 +148,35 @@ class Passwords:
         self._known[digest] = user
         return user
 
-    async def _is_right(self, user: str, password: str) -> bool:
-        """Return whether it is the user's password; raises HTTPException when too many ask."""
-        if self._waiting >= _MOST_WAITING:
+    async def _is_right(self, digest: bytes, user: str, password: str, place: str) -> bool:
+        """Return whether it is the user's password; raises HTTPException when too many ask.
+
+        The requests of a browser that come together wait for one computation.
+        """
+        check = self._checks.get(digest)
+        if check is None:
+            return await self._compute(digest, user, password, place)
+        await check.is_done.wait()
+        if check.is_right is None:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the login was not checked")
+        return check.is_right
+
+    async def _compute(self, digest: bytes, user: str, password: str, place: str) -> bool:
+        is_full = len(self._checks) >= _MOST_WAITING
+        if is_full or self._waiting[place] >= _MOST_OF_AN_ADDRESS:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many try to log in")
-        # Who is unknown takes as long as who is known.
-        secret = self._secrets.get(user, self._nobody)
-        self._waiting += 1
+        check = self._checks[digest] = _Check()
+        self._waiting[place] += 1
         try:
-            return await to_thread.run_sync(secret.is_of, password, limiter=self._one)
+            # An unknown user takes as long as a known one.
+            secret = self._secrets.get(user, self._nobody)
+            check.is_right = await to_thread.run_sync(secret.is_of, password, limiter=self._one)
+            return check.is_right
         finally:
-            self._waiting -= 1
+            check.is_done.set()
+            del self._checks[digest]
+            self._waiting[place] -= 1
+            self._waiting += Counter()  # This drops the addresses with none.
 
 
 class ProxyUser:
@@ -178,6 +208,17 @@ class ProxyUser:
         # An IPv6 socket that takes IPv4, too, writes such an address as ::ffff:10.0.0.7.
         peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self._proxies)
+
+
+def _neighborhood(address: str) -> str:
+    """Return what counts as one address: of IPv6 the network of 64 bits, all of a client's."""
+    try:
+        peer = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if peer.version == 6 and peer.ipv4_mapped is None:
+        return str(ipaddress.ip_network((peer, 64), strict=False))
+    return str(getattr(peer, "ipv4_mapped", None) or peer)
 
 
 def _address(request: Request) -> str:

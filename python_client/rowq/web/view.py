@@ -5,15 +5,17 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
+import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from rowq.causes import cause_of
 from rowq.messages import QueueStats
 from rowq.queue import Queue
 from rowq.web.access import LEVEL, ROOT
-from rowq.web.causes import Group, cause_of, kind_of
+from rowq.web.causes import Group, kind_of
 from rowq.web.databases import Database, in_thread
 from rowq.web.sampler import MAX_COUNT, Sample
 
@@ -24,6 +26,9 @@ Result = TypeVar("Result")
 
 # A body of a megabyte is three of them in a form, where each byte is written as %XX.
 _LONGEST_FORM = 16 * 1024 * 1024
+_FORM_SECONDS = 30.0
+MOST_FORMS = 4
+"""Forms that are read at a time: each may take its whole length of memory."""
 # A thousand messages may be chosen at a time.
 _MOST_FIELDS = 2_000
 
@@ -47,13 +52,15 @@ class View:
 
     async def read_form(self) -> None:
         """Read the form; raises HTTPException where it is no form of this page's."""
-        body = bytearray()
-        async for chunk in self.request.stream():
-            body += chunk
-            if len(body) > _LONGEST_FORM:
-                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the form is too large")
         try:
-            pairs = await to_thread.run_sync(_pairs_in, body)
+            with anyio.fail_after(_FORM_SECONDS):
+                async with self.site.forms:
+                    pairs = await to_thread.run_sync(_pairs_in, await self._form_body())
+        except TimeoutError:
+            raise HTTPException(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"the form took longer than {_FORM_SECONDS:g} seconds",
+            ) from None
         except ValueError:
             raise HTTPException(
                 HTTPStatus.BAD_REQUEST, f"that is no form in UTF-8 of {_MOST_FIELDS:,} fields"
@@ -66,6 +73,14 @@ class View:
             raise HTTPException(
                 HTTPStatus.FORBIDDEN, "the form is of an earlier start of this page: load it anew"
             )
+
+    async def _form_body(self) -> bytearray:
+        body = bytearray()
+        async for chunk in self.request.stream():
+            body += chunk
+            if len(body) > _LONGEST_FORM:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the form is too large")
+        return body
 
     def given(self, name: str) -> str:
         """Return a field of the form; an empty text where there is none."""

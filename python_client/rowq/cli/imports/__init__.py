@@ -19,6 +19,7 @@ from rowq.cli.imports.mover import Moved, Mover
 from rowq.cli.imports.source import Source
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_rows
+from rowq.cli.streams import say
 from rowq.engines import engine_for_url
 from rowq.queue import Queue
 
@@ -184,13 +185,13 @@ def _warn(moved: list[Moved], *, remove: bool) -> None:
     """Say on standard error what differs from the other queue, or is left in it."""
     for one in moved:
         if one.overtaken:
-            typer.echo(
+            say(
                 f"warning: {one.overtaken} messages of {one.source} with a group key wait for their"
                 " time: rowq lets later ones of their groups pass them",
                 err=True,
             )
         if remove and one.removed < one.messages:
-            typer.echo(
+            say(
                 f"warning: {one.messages - one.removed} messages of {one.source} stay there: rowq"
                 " has messages with the dedup keys that they have, which may be others",
                 err=True,

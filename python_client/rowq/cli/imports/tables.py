@@ -12,6 +12,7 @@ from psycopg import sql
 
 from rowq.cli.errors import BadInput
 from rowq.cli.imports.source import Batch, Item, Source, origin_of
+from rowq.cli.imports.trust import require_trust
 from rowq.engines import engine_for_connection
 
 _IDS_AT_A_TIME = 10_000
@@ -28,9 +29,10 @@ class TableSource(Source):
     """By table, the columns that are needed of it."""
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether the tables are there; raises BadInput if not."""
+        """Look whether the tables are there; raises BadInput if not, and MissingPrivilege."""
         self.connection = connection
         self.schema = schema or self.default_schema
+        require_trust(connection, self.schema)
         self.origin = cache(self._find_origin)
         self._ids: Iterator[Any] = iter(())
         self._ahead: deque[Any] = deque()

@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rowq.causes import cause_of
 from rowq.cli.output import LEVEL_STYLES
-from rowq.cli.streams import printable
 from rowq.cli.top.view import Sight, View
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from rowq.terminal import printable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDE = 100
@@ -114,7 +115,7 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
     table = _table(["last error", "type"], ["dead message", "attempt"])
     for message in messages:
         table.add_row(
-            Text(printable(message.last_error or "-")),
+            Text(printable(cause_of(message.last_error))),
             Text(printable(message.message_type or "-")),
             Text(str(message.message_id)),
             Text(str(message.attempt)),
@@ -123,8 +124,8 @@ def _dead(messages: Sequence[DeadMessage]) -> Table:
 
 
 def _check(check: HealthCheck) -> Text:
-    where = "" if check.queue_name is None else f" {printable(check.queue_name)}"
-    words = f"{check.check_name.replace('_', ' ')}{where}: {printable(check.detail)}"
+    place = check.queue_name or check.check_name.replace("_", " ")
+    words = printable(f"{place}: {check.finding}")
     return _line(f"{check.status:<8}  {words}", LEVEL_STYLES.get(check.status, ""))
 
 

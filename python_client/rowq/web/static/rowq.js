@@ -26,6 +26,44 @@ window.addEventListener("pagehide", leave);
 window.addEventListener("pageshow", follow);
 follow();
 
+// Times are of this browser's zone; those of schedules keep the zone of the schedule.
+const two = (number) => String(number).padStart(2, "0");
+
+function clock(date) {
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+}
+
+function localize() {
+  for (const one of document.querySelectorAll("time:not([data-zone])")) {
+    const date = new Date(one.dateTime);
+    const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+    one.textContent = `${day} ${clock(date)}`;
+  }
+}
+
+document.getElementById("zone").textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+// A field filters the rows that a list shows, also after the list has changed. The rows of a worker
+// stay together.
+function filterRows() {
+  for (const field of document.querySelectorAll("input[data-filter]")) {
+    const wanted = field.value.trim().toLowerCase();
+    const list = document.getElementById(field.dataset.filter);
+    const bodies = list.querySelectorAll("tbody");
+    const rows = bodies.length > 1 ? bodies : list.querySelectorAll("tbody > tr");
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  }
+}
+
+function refine() {
+  localize();
+  filterRows();
+}
+
+document.addEventListener("input", (event) => { if (event.target.dataset.filter) filterRows(); });
+document.body.addEventListener("htmx:afterSwap", refine);
+refine();
+
 // Forms ask before they discard, and a box in the head of a table chooses all of its rows.
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.confirm;
@@ -58,16 +96,16 @@ function widthIn(element) {
 }
 
 function options(element, series) {
-  const clock = (time) => (time == null ? "-" : new Date(time * 1000).toISOString().slice(11, 19));
+  const timeOf = (time) => (time == null ? "-" : clock(new Date(time * 1000)));
   const axis = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 } };
   return {
     title: element.dataset.title,
     width: widthIn(element),
     height: 200,
-    series: [{ value: (_, time) => clock(time) }, ...series.map(([label, name]) => (
+    series: [{ value: (_, time) => timeOf(time) }, ...series.map(([label, name]) => (
       { label, stroke: () => colour(name), width: 1.5, spanGaps: false }
     ))],
-    axes: [{ ...axis, values: (_, times) => times.map(clock), space: 80 }, { ...axis, size: 60 }],
+    axes: [{ ...axis, values: (_, times) => times.map(timeOf), space: 80 }, { ...axis, size: 60 }],
     scales: { y: { range: (_, least, most) => [0, Math.max(most, 1)] } },
     cursor: { points: { size: 6 } },
   };

@@ -1,16 +1,18 @@
 """manage.py rowq_work: a worker that calls a function of the project for every message."""
 
 import argparse
-import logging
-import sys
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from rowq.cli.database import is_bare
 from rowq.django.database import url_of
 from rowq.django.handlers import DjangoHandler
+from rowq.engines import is_driver_error
 from rowq.errors import RowqError
+from rowq.terminal import log_to_stderr
 from rowq.worker import Worker
 from rowq.worker.handlers import find_handler
 
@@ -82,23 +84,40 @@ class Command(BaseCommand):  # type: ignore[misc]
         """Work; raises CommandError when going on makes no sense."""
         name = options["handler"]
         workers = options["workers"]
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        url = options["url"]
+        log_to_stderr()
         try:
             find_handler(name, 2 if options["transactional"] else 1)
+            url = url or url_of(connections[options["database"]])
             worker = Worker(
-                options["url"] or url_of(connections[options["database"]]),
+                url,
                 options["queue_name"],
                 DjangoHandler(name),
                 processes=workers if workers > 1 else 0,
                 **{key: options[key] for key in _PASSED_ON},
             )
             stats = worker.run()
-        except RowqError as error:
-            raise CommandError(str(error)) from error
+        except Exception as error:
+            said = _missing(error, url, options)
+            if said or isinstance(error, RowqError):
+                raise CommandError(said or str(error)) from error
+            raise
         self.stdout.write(
             f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
             f" {stats.released} given back, {stats.stale} lost to others"
         )
+
+
+def _missing(error: Exception, url: str | None, options: Mapping[str, Any]) -> str:
+    """Return how to install rowq where a call has failed because it is missing, else nothing."""
+    cause = error if is_driver_error(error) else error.__cause__
+    if url is None or cause is None or not (is_driver_error(cause) and is_bare(url)):
+        return ""
+    command = "rowq migrate --url URL" if options["url"] else "python manage.py migrate rowq"
+    alias = options["database"]
+    if not options["url"] and alias != "default":
+        command += f" --database {alias}"
+    return f"rowq is not installed in this database; install it with: {command}"
 
 
 _PASSED_ON = (

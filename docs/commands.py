@@ -1,0 +1,70 @@
+"""The page of the command `rowq`: each command with its arguments and options, read from itself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from generate.contract import table
+from rowq.cli.exit_codes import MEANINGS
+from rowq.cli.main import app
+
+_HEAD = """\
+# Commands
+
+Every command of `rowq` with all of its arguments and options, as `rowq COMMAND --help` prints them.
+A word in capitals stands for a value. Every command has `--help`, or `-h`. Install the command as
+[Install](../install.md#with-python) shows, and name the database in `ROWQ_URL`.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    codes = table(("Exit status", "Meaning"), *((str(int(c)), m) for c, m in MEANINGS.items()))
+    return "\n".join([_HEAD, *_commands(get_command(app), "rowq"), f"## Exit status\n\n{codes}"])
+
+
+def _commands(group: Any, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield _command(command, f"{path} {name}")
+
+
+def _command(command: Any, path: str) -> str:
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    usage = " ".join([path, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+    parts = [f"## {path}", f"```text\n{usage}\n```", _escaped(command.help)]
+    if arguments:
+        rows = [(f"`{one.metavar}`", _escaped(one.help or "")) for one in arguments]
+        parts.append(table(("Argument", "Meaning"), *rows))
+    if options:
+        rows = [(_option(one), _meaning(one)) for one in options]
+        parts.append(table(("Option", "Meaning"), *rows))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _argument(one: Any) -> str:
+    text = str(one.metavar) if one.required else f"[{one.metavar}]"
+    return f"{text}..." if one.nargs == -1 else text
+
+
+def _option(one: Any) -> str:
+    names = ", ".join([*sorted(one.opts, key=len), *one.secondary_opts])
+    last_word = one.opts[0].rpartition("-")[2]
+    value = "" if one.is_flag else f" {one.metavar or last_word.upper()}"
+    return f"`{names}{value}`"
+
+
+def _meaning(one: Any) -> str:
+    known = one.default is not None and not callable(one.default) and not one.is_flag
+    default = f" Default: {one.default}." if known and one.show_default else ""
+    needed = " Required." if one.required else ""
+    return _escaped(f"{one.help}{needed}{default}")
+
+
+def _escaped(text: str) -> str:
+    """Return a help text as Markdown, in which `<` begins no HTML and `*` no emphasis."""
+    return text.replace("<", "&lt;").replace("*", "\\*")
