@@ -22,7 +22,7 @@ from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Stripes, Urls, WorkerName
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
-from rowq.cli.progress import progress_line, summary
+from rowq.cli.progress import noting_stop, progress_line, summary
 from rowq.errors import WorkerFailed
 from rowq.worker import Worker, WorkerStats
 from rowq.worker.context import default_name
@@ -170,7 +170,7 @@ def work(
             listen=listen,
             drain=drain,
             worker_name=worker_name,
-            on_progress=on_progress,
+            on_progress=noting_stop(on_progress),
             metrics_port=metrics_port,
             metrics_host=metrics_host,
         )

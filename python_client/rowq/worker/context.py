@@ -313,7 +313,7 @@ def _listening(engine: Engine, settings: Settings) -> ListeningEngine | None:
 
 
 class StopSignals:
-    """While entered, the first signal sets `asked`; the second calls `at_once` and exits.
+    """While entered, the first signal is kept in `asked`; the second calls `at_once` and exits.
 
     The handler only sets a flag: taking a lock or logging there could wait for the very code that
     it interrupts. Outside the main thread, where Python handles no signals, nothing is changed.
@@ -324,7 +324,7 @@ class StopSignals:
 
     def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
         """Call `at_once` at the second signal; signals are handled from __enter__ on."""
-        self.asked = False
+        self.asked: signal.Signals | None = None
         self._at_once = at_once
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -353,7 +353,7 @@ class StopSignals:
         if self.asked:
             self._at_once()
             os._exit(128 + number)
-        self.asked = True
+        self.asked = signal.Signals(number)
 
 
 class _Forks:
