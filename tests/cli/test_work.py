@@ -63,6 +63,19 @@ def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
     assert queue.queue_stats(made)[0].ready == 100 - finished
 
 
+def test_commands_of_two_messages_run_at_the_same_time(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue_batch(made, [1, 2])
+    command = script(
+        tmp_path / "run",
+        f'cd "{tmp_path}"; touch begun$ROWQ_MESSAGE_ID\n'
+        "while [ $(ls | grep -c begun) -lt 2 ]; do sleep 0.05; done\n",
+    )
+    done = work(database_url, made, "--exec", command, "--workers", 2, "--drain")
+    assert done.stdout.startswith("2 completed")
+
+
 @pytest.mark.parametrize(
     ("number", "again"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
 )

@@ -100,6 +100,16 @@ class Trial:
         self._is_over = False
         self._suspects: set[int] = set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the command is known to run."""
+        return self._is_over
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it could not run so far, and more messages have to show that it never can."""
+        return bool(self._suspects) and not self._is_over
+
     def suspects(self, message_id: int, *, cannot_run: bool) -> int:
         """Note how a program ended; return for how many messages it could not run, this included.
 
@@ -154,6 +164,17 @@ class Command:
             raise Release
         if verdict is not None:
             raise verdict
+
+    def least_batch(self) -> int:
+        """Return as many messages as are needed to see whether the command can run at all.
+
+        A message that is given back comes first again: of single messages only one would be tried.
+        """
+        return 1 if self.trial.is_over else Trial.MESSAGES
+
+    def is_in_doubt(self) -> bool:
+        """Whether the next messages of the claim have to show that the command cannot run."""
+        return self.trial.is_in_doubt
 
     def _start_patiently(self, message: HeldMessage) -> Run:
         """Start the program, in a few tries: it may be replaced by another version just now."""

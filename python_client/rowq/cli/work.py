@@ -66,7 +66,17 @@ def work(
             min=1, metavar="N", help="Messages at a time: processes for a function, else commands."
         ),
     ] = 1,
-    batch_size: Annotated[int, typer.Option(help="Most messages per claim.")] = 10,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=(
+                "Most messages per claim. By default 1, and more while messages take less than a"
+                " tenth of a second; with --concurrent 10."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     lease_seconds: LeaseSeconds = None,
     worker_name: WorkerName = None,
     transactional: Annotated[

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from rowq.headers import UnreadableHeaders
 from rowq.messages import Lease, Message, Outcome
 from rowq.parts import Part
 from rowq.queue import Queue, dequeue_arguments
+from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
 from rowq.worker.stats import WorkerStats
@@ -228,14 +230,29 @@ class LiveClaim:
 
     Both call the database about it. Neither waits for the other's call: the lock is held only to
     look at, and change, what is here.
+
+    is_full: whether the dequeue found as many messages as it asked for.
     """
 
     def __init__(
-        self, context: Context, part: Part, rows: Sequence[Row], asked_at: float, lease_seconds: int
+        self,
+        context: Context,
+        part: Part,
+        rows: Sequence[Row],
+        asked_at: float,
+        lease_seconds: int,
+        batch: BatchSize,
+        asked_for: int = 1,
     ) -> None:
-        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`."""
+        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`.
+
+        batch: the sizes of the thread's claims; `asked_for` is that of this one.
+        """
         self._context = context
         self.part = part
+        self.is_full = len(rows) == asked_for
+        self._batch = batch
+        self._give_back_at = asked_at + GIVE_BACK_SECONDS
         self._name = part.queue_name
         self.asked_at = asked_at
         # The claim's id is the first column, and the same in every row.
@@ -251,6 +268,7 @@ class LiveClaim:
         self.messages = [message for message in messages if message.message_id not in unreadable]
         self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}
+        self._begun: set[int] = set()
         self._verdicts: dict[int, Verdict] = {}
         self._in_hand: set[int] = set()
         self._changes = 0
@@ -278,6 +296,40 @@ class LiveClaim:
     def flush_due(self) -> bool:
         """Whether a verdict has waited long enough."""
         return time.monotonic() >= self._flush_at
+
+    @property
+    def give_back_due(self) -> bool:
+        """Whether the claim has taken too long for the messages with which no handler has begun."""
+        return time.monotonic() >= self._give_back_at and self._batch.gives_back and not self.lost
+
+    @property
+    def begun(self) -> int:
+        """With how many of its messages a handler has begun."""
+        return len(self._begun)
+
+    def begin(self, messages: Sequence[HeldMessage]) -> bool:
+        """Note that a handler begins with messages; return False if they were given back."""
+        ids = {message.message_id for message in messages}
+        with self._lock:
+            if not ids <= self._open:
+                return False
+            self._begun |= ids
+            return True
+
+    def give_back(self, queue: Queue) -> None:
+        """Release the messages with which no handler has begun, so that other workers take them.
+
+        When the call raises, the claim keeps them, and the next one is due a little later.
+        """
+        self._give_back_at = float("inf")
+        rest = self._pop_rest(self._begun)
+        try:
+            self._release(queue, rest)
+        except BaseException:
+            with self._lock:
+                self._open.update(rest)
+            self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
+            raise
 
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""
@@ -382,14 +434,22 @@ class LiveClaim:
 
     def release_rest(self, queue: Queue) -> None:
         """Release every message that nothing was decided about."""
+        self._release(queue, self._pop_rest())
+
+    def _pop_rest(self, kept: AbstractSet[int] = frozenset()) -> list[int]:
+        """Let go of the messages outside of `kept` that nothing was decided about; return them."""
         with self._lock:
-            rest = sorted(self._open - self._in_hand - self._verdicts.keys())
+            rest = sorted(self._open - self._in_hand - self._verdicts.keys() - kept)
             self._open.difference_update(rest)
             self._changes += 1
-        if rest and self.lost:
-            self._context.counter.add(WorkerStats(stale=len(rest)))
-        elif rest:
-            self._context.counter.add(count(queue.release(self._name, self.claim_id, rest)))
+        return rest
+
+    def _release(self, queue: Queue, message_ids: list[int]) -> None:
+        if message_ids and self.lost:
+            self._context.counter.add(WorkerStats(stale=len(message_ids)))
+        elif message_ids:
+            released = queue.release(self._name, self.claim_id, message_ids)
+            self._context.counter.add(count(released))
 
     def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
         """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
@@ -424,14 +484,23 @@ class LiveClaim:
 class ClaimRequest:
     """One dequeue of a worker, made just before the call: the lease is reckoned from then on."""
 
-    def __init__(self, context: Context, part: Part, worker_name: str, lease_seconds: int) -> None:
+    def __init__(
+        self,
+        context: Context,
+        part: Part,
+        worker_name: str,
+        lease_seconds: int,
+        batch: BatchSize,
+    ) -> None:
         """Ask a part for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
         self._part = part
         self._lease_seconds = lease_seconds
+        self._batch = batch
+        self._asked_for = batch.value
         self._asked_at = time.monotonic()
         self.arguments: Mapping[str, Any] = dequeue_arguments(
-            part.queue_name, context.settings.batch_size, worker_name, lease_seconds
+            part.queue_name, self._asked_for, worker_name, lease_seconds
         )
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
@@ -441,7 +510,15 @@ class ClaimRequest:
             if meter:
                 meter.note_empty()
             return None
-        claim = LiveClaim(self._context, self._part, rows, self._asked_at, self._lease_seconds)
+        claim = LiveClaim(
+            self._context,
+            self._part,
+            rows,
+            self._asked_at,
+            self._lease_seconds,
+            self._batch,
+            self._asked_for,
+        )
         if traces := tracing.active:
             traces.note_received(self._part.queue_name, claim.messages, self._asked_at)
         if meter:

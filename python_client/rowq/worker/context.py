@@ -51,7 +51,7 @@ class Settings:
     stripes: int | None = None
     home: int | None = None
     per: Literal["message", "batch"]
-    batch_size: int
+    batch_size: int | None
     lease_seconds: int | None
     threads: int
     processes: int
@@ -83,8 +83,14 @@ class Settings:
         """With how many arguments the handler is called."""
         return 2 if self.transactional else 1
 
+    @property
+    def is_together(self) -> bool:
+        """Whether the messages of a claim are handled in one call, or at the same time."""
+        return self.concurrent or self.per == "batch"
+
     def _rules(self) -> Mapping[str, bool]:
         lease_seconds = 1 if self.lease_seconds is None else self.lease_seconds
+        batch_size = 1 if self.batch_size is None else self.batch_size
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
@@ -92,7 +98,7 @@ class Settings:
                 self.concurrent and (self.transactional or self.per == "batch")
             ),
             "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
-            "batch_size must be a whole number, 1 to 1000": _is_whole(self.batch_size, 1, 1000),
+            "batch_size must be a whole number, 1 to 1000": _is_whole(batch_size, 1, 1000),
             "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),
             "threads must be a whole number, 1 or more": _is_whole(self.threads, 1),
             "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),

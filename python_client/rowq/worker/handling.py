@@ -261,12 +261,16 @@ class PlainWork:
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
-            if message.cancelled:
-                claim.decide({message.message_id: RELEASED})
-            else:
-                self._handle(claim, [message])
+            if claim.begin([message]):
+                self._handle_unless_cancelled(claim, message)
             if claim.flush_due:
                 claim.flush(self._queue)
+
+    def _handle_unless_cancelled(self, claim: LiveClaim, message: HeldMessage) -> None:
+        if message.cancelled:
+            claim.decide({message.message_id: RELEASED})
+        else:
+            self._handle(claim, [message])
 
     def _handle_together(self, claim: LiveClaim) -> None:
         is_broken_off = False

@@ -1,4 +1,7 @@
-"""The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait."""
+"""The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait.
+
+It also gives back what a slow claim has not begun with.
+"""
 
 import logging
 import threading
@@ -87,7 +90,11 @@ class Heartbeat:
         """Return the claims to be looked after, without the stuck ones, the most urgent first."""
         with self._lock:
             claims = self._claims - self._stuck.keys()
-        due = [claim for claim in claims if claim.heartbeat_due or claim.flush_due]
+        due = [
+            claim
+            for claim in claims
+            if claim.heartbeat_due or claim.flush_due or claim.give_back_due
+        ]
         return sorted(due, key=lambda claim: claim.lease.expires_at)
 
     def _look_after(self, claim: LiveClaim, queue: Queue) -> None:
@@ -100,6 +107,8 @@ class Heartbeat:
                 claim.extend(queue)
             if claim.flush_due:
                 claim.flush(queue)
+            if claim.give_back_due:
+                claim.give_back(queue)
         except Exception as error:
             if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
                 error

@@ -131,7 +131,8 @@ class TransactionalWork:
         for message in attempt.messages:
             if self._context.stopping.is_set() or attempt.claim.lost:
                 return
-            yield [message]
+            if attempt.claim.begin([message]):
+                yield [message]
 
     def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:
         """Call the handler; keep what it wrote, or undo it and let the transaction go on."""

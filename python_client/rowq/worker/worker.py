@@ -59,7 +59,7 @@ class Worker:
         stripes: int | None = None,
         home: int | None = None,
         per: Literal["message", "batch"] = "message",
-        batch_size: int = 10,
+        batch_size: int | None = None,
         lease_seconds: int | None = None,
         threads: int = 1,
         processes: int = 0,
@@ -84,7 +84,10 @@ class Worker:
         stripes             how many parts the queue has on each server, where it is a striped one
         home                the part where its first thread asks first, the next ones at the parts
                             behind it; None: drawn, or with fewer threads than parts they take turns
-        batch_size          most messages per claim
+        batch_size          most messages per claim. None: one at first, then as many as the handler
+                            takes a tenth of a second for, 50 at most; what no handler has begun
+                            with after a second goes to other workers. With per="batch", or
+                            `concurrent`, 10
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call
                             into C, such as a regular expression: it holds up the heartbeat

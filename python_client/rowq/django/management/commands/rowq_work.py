@@ -39,7 +39,11 @@ class Command(BaseCommand):  # type: ignore[misc]
             metavar="N",
             help="Messages at a time: processes where it is more than 1.",
         )
-        parser.add_argument("--batch-size", type=int, default=10, help="Most messages per claim.")
+        parser.add_argument(
+            "--batch-size",
+            type=int,
+            help="Most messages per claim; by default 1, and more while messages are fast.",
+        )
         parser.add_argument(
             "--lease-seconds", type=int, help="Length of the lease; the queue's by default."
         )
