@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,34 +94,31 @@ class Trial:
 
     MESSAGES = 3
     PAUSE_SECONDS = 1.0
+    # A message that was given back comes first again, with others behind it.
+    _RUNS = 2
 
     def __init__(self) -> None:
         """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
-        self._suspects: set[int] = set()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the command is known to run."""
-        return self._is_over
+        self._suspects: Counter[int] = Counter()
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it could not run so far, and more messages have to show that it never can."""
+        """Whether it could not run for any message so far, and more of them have to be tried."""
         return bool(self._suspects) and not self._is_over
 
     def suspects(self, message_id: int, *, cannot_run: bool) -> int:
         """Note how a program ended; return for how many messages it could not run, this included.
 
-        It is 0 as soon as it has run for any message; and for a message that comes again, which is
-        not to be given back for ever: it may be at fault itself.
+        It is 0 as soon as it has run for any message; and for a message that comes a third time,
+        which is not to be given back for ever: it may be at fault itself.
         """
         with self._lock:
             self._is_over = self._is_over or not cannot_run
-            if self._is_over or message_id in self._suspects:
+            if self._is_over or self._suspects[message_id] >= self._RUNS:
                 return 0
-            self._suspects.add(message_id)
+            self._suspects[message_id] += 1
             return len(self._suspects)
 
 
@@ -166,15 +164,8 @@ class Command:
             raise verdict
 
     def least_batch(self) -> int:
-        """Return as many messages as are needed to see whether the command can run at all.
-
-        A message that is given back comes first again: of single messages only one would be tried.
-        """
-        return 1 if self.trial.is_over else Trial.MESSAGES
-
-    def is_in_doubt(self) -> bool:
-        """Whether the next messages of the claim have to show that the command cannot run."""
-        return self.trial.is_in_doubt
+        """Return how many messages are needed to see whether the command can run at all."""
+        return Trial.MESSAGES if self.trial.is_in_doubt else 1
 
     def _start_patiently(self, message: HeldMessage) -> Run:
         """Start the program, in a few tries: it may be replaced by another version just now."""

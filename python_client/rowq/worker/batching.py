@@ -20,13 +20,10 @@ _TOGETHER = 10
 
 @runtime_checkable
 class Probing(Protocol):
-    """A handler that compares several messages before it decides about any of them."""
+    """A handler that may need several messages before it can decide about any of them."""
 
     def least_batch(self) -> int:
-        """Return how many messages a claim should have now."""
-
-    def is_in_doubt(self) -> bool:
-        """Whether it needs the next messages of a claim to decide about the last one."""
+        """Return how many messages of a claim it needs now, 1 where it can decide about each."""
 
 
 class BatchSize:
@@ -46,12 +43,16 @@ class BatchSize:
     @property
     def value(self) -> int:
         """How many messages to ask for."""
-        return max(self._fitting, self._probing.least_batch() if self._probing else 1)
+        return max(self._fitting, self._least)
 
     @property
     def gives_back(self) -> bool:
         """Whether a slow claim gives back what no handler has begun with."""
-        return self._is_adaptive and not (self._probing and self._probing.is_in_doubt())
+        return self._is_adaptive and self._least == 1
+
+    @property
+    def _least(self) -> int:
+        return self._probing.least_batch() if self._probing else 1
 
     def note(self, messages: int, seconds: float) -> None:
         """Learn from a claim of which so many messages were handled in so many seconds."""
