@@ -247,7 +247,7 @@ class AsyncOwnedSession(AsyncSession):
             async with self._lock:
                 await self.close()
 
-    async def _break_off(self) -> None:
+    async def break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -261,10 +261,10 @@ class AsyncOwnedSession(AsyncSession):
             try:
                 is_idle = self.engine.is_idle(self._connection)
             except BaseException:
-                await self._break_off()
+                await self.break_off()
                 raise
             if not is_idle:
-                await self._break_off()
+                await self.break_off()
         if self._connection is None:
             await self.open()
         return self._connection
@@ -317,7 +317,7 @@ class AsyncOwnedSession(AsyncSession):
             return await self.engine.call_async(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):
-                await self._break_off()
+                await self.break_off()
             elif isinstance(error, Exception):
                 explain_denial(self.engine, connection, routine, error)
             raise

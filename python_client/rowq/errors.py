@@ -18,6 +18,8 @@ RowqError
 ├── DriverMissing                the engine's driver is not installed
 ├── PackageMissing               a package of one of rowq's extras is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
+
+HandlerTimedOut is a BaseException: `except Exception` in a handler does not hide it.
 """
 
 # ruff: noqa: N818 - the contract names its errors by what happened
@@ -144,6 +146,10 @@ class PackageMissing(RowqError):
 
 class WorkerFailed(RowqError):
     """A worker stopped because going on made no sense; the text says why."""
+
+
+class HandlerTimedOut(BaseException):
+    """Raised in a handler that has taken longer than its worker's timeout_seconds."""
 
 
 REFUSALS: dict[str, type[Refused]] = {

@@ -246,7 +246,7 @@ class OwnedSession(Session):
             with self._lock:
                 self.close()
 
-    def _break_off(self) -> None:
+    def break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -260,10 +260,10 @@ class OwnedSession(Session):
             try:
                 is_idle = self.engine.is_idle(self._connection)
             except BaseException:
-                self._break_off()
+                self.break_off()
                 raise
             if not is_idle:
-                self._break_off()
+                self.break_off()
         if self._connection is None:
             self.open()
         return self._connection
@@ -316,7 +316,7 @@ class OwnedSession(Session):
             return self.engine.call(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):
-                self._break_off()
+                self.break_off()
             elif isinstance(error, Exception):
                 explain_denial(self.engine, connection, routine, error)
             raise

@@ -21,7 +21,7 @@ from rowq.messages import Message
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import log
-from rowq.worker.handlers import GiveUp, Release
+from rowq.worker.handlers import GiveUp, OwnHandler, Release
 
 _COMPLETED = 0
 # These are EX_DATAERR and EX_TEMPFAIL of sysexits.h.
@@ -132,13 +132,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class Command(OwnHandler):
     """Runs a program with a message's body on standard input and its facts in the environment.
 
     Exit status 0 completes the message, 65 declares it dead, anything else means another attempt
     after the queue's backoff; the end of what the program wrote to standard error is the reason. A
-    program that is ended by a signal while the worker stops has spent no attempt. A command that
-    cannot run ends the worker, see CannotRun.
+    program that is ended by a signal while the worker stops has spent no attempt. One that takes
+    longer than the worker's timeout_seconds is ended. A command that cannot run ends the worker,
+    see CannotRun.
     """
 
     arguments: tuple[str, ...]
@@ -149,7 +150,7 @@ class Command:
         """Run the program; raises Retry, Fail, Release or CannotRun unless it ends with 0."""
         run = self._start_patiently(message)
         with run.files:
-            status = self.programs.wait(run.program, lambda: message.lost or message.cancelled)
+            status = self.programs.wait(run.program, lambda: _is_to_end(message))
             ended = Ended(status, _end_of(run.errors))
             verdict = ended.verdict
             _pass_on(run.errors)
@@ -158,6 +159,8 @@ class Command:
                 raise CannotRun(f"the first {suspects} messages ended with {ended.summary}")
             message.is_stopping(Trial.PAUSE_SECONDS)
             raise Release
+        if isinstance(verdict, Retry) and message.timed_out:
+            raise Retry(error=f"the command took longer than its time: {ended.reason}")
         if ended.by_signal and message.is_stopping(_STOP_SECONDS):
             raise Release
         if verdict is not None:
@@ -240,6 +243,11 @@ def parse(line: str, *, by_shell: bool = False) -> tuple[str, ...]:
     if shutil.which(arguments[0]) is None:
         raise ValueError(f"there is no program {arguments[0]}")
     return tuple(arguments)
+
+
+def _is_to_end(message: HeldMessage) -> bool:
+    """Whether a message's program is to be ended."""
+    return message.lost or message.cancelled or message.timed_out
 
 
 def _body(message: Message) -> bytes:

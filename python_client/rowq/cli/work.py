@@ -78,6 +78,16 @@ def work(
         ),
     ] = None,
     lease_seconds: LeaseSeconds = None,
+    timeout_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help=(
+                "Most seconds for a message. Then its command is ended, its function gets an"
+                " exception, and is ended with its process if that does not help."
+            ),
+        ),
+    ] = None,
     worker_name: WorkerName = None,
     transactional: Annotated[
         bool,
@@ -156,7 +166,8 @@ def work(
     else:
         with open_queue(only_url(url)) as queue:
             require_queue(queue, queue_name, "consumer")
-    in_processes = function is not None and workers > 1
+    # Only a process of its own can be ended when its function hangs.
+    in_processes = function is not None and (workers > 1 or timeout_seconds is not None)
     with ExitStack() as stack:
         on_progress = None
         if sys.stderr.isatty() and not as_json:
@@ -173,6 +184,7 @@ def work(
             home=home,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
+            timeout_seconds=timeout_seconds,
             threads=1 if in_processes else workers,
             processes=workers if in_processes else 0,
             transactional=transactional,

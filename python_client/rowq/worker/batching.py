@@ -6,7 +6,7 @@ with one message, and takes as many as it handles in about a tenth of a second. 
 that turns out to be slow are given back, as long as no handler has begun with them.
 """
 
-from typing import Protocol, runtime_checkable
+from rowq.worker.handlers import OwnHandler
 
 GIVE_BACK_SECONDS = 0.5
 """A claim that is older gives back the messages with which no handler has begun."""
@@ -16,14 +16,6 @@ _LONGEST = 50
 _GROWTH = 2
 # A handler that gets a whole claim, or works on all of it at once, gets so many messages.
 _TOGETHER = 10
-
-
-@runtime_checkable
-class Probing(Protocol):
-    """A handler that may need several messages before it can decide about any of them."""
-
-    def least_batch(self) -> int:
-        """Return how many messages of a claim it needs now, 1 where it can decide about each."""
 
 
 class BatchSize:
@@ -38,7 +30,7 @@ class BatchSize:
         """
         self._is_adaptive = fixed is None and not is_together
         self._fitting = fixed or (_TOGETHER if is_together else 1)
-        self._probing = handler if self._is_adaptive and isinstance(handler, Probing) else None
+        self._own = handler if self._is_adaptive and isinstance(handler, OwnHandler) else None
 
     @property
     def value(self) -> int:
@@ -52,7 +44,7 @@ class BatchSize:
 
     @property
     def _least(self) -> int:
-        return self._probing.least_batch() if self._probing else 1
+        return self._own.least_batch() if self._own else 1
 
     def note(self, messages: int, seconds: float) -> None:
         """Learn from a claim of which so many messages were handled in so many seconds."""

@@ -133,7 +133,8 @@ class LiveLease:
     done with it from then on, so that a handler that stops early does not complete its message.
     cancelled: messages that were cancelled, as far as a heartbeat has said so.
     stopping: set when the worker was told to stop. results: what handlers have kept, by message id.
-    progress: what a handler has said last, None once a heartbeat has taken it along.
+    progress: what a handler has said last, None once a heartbeat has taken it along. ends_at: when
+    the time of the handler that is at work is up, by time.monotonic().
     """
 
     def __init__(
@@ -148,6 +149,7 @@ class LiveLease:
         self.cancelled: frozenset[int] = frozenset()
         self.results: dict[int, Any] = {}
         self.progress: str | None = None
+        self.ends_at = float("inf")
         self.renew(asked_at)
 
     def renew(self, asked_at: float) -> None:
@@ -198,6 +200,15 @@ class HeldMessage(Message):
         decided about it, unless the handler returns, which completes it as ever.
         """
         return self.message_id in self._lease.cancelled
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether its handler has taken longer than the worker's timeout_seconds."""
+        return time.monotonic() >= self._lease.ends_at
+
+    def limit(self, ends_at: float) -> None:
+        """Note when the time of its handler is up, by time.monotonic(); the worker does it."""
+        self._lease.ends_at = ends_at
 
     @property
     def part(self) -> Part:
@@ -273,6 +284,8 @@ class LiveClaim:
         self._in_hand: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
+        self._hung = False
+        self.given_up = threading.Event()
         if unreadable:
             log.warning("messages %s: their headers cannot be read", sorted(unreadable))
             self.decide(unreadable)
@@ -330,6 +343,24 @@ class LiveClaim:
                 self._open.update(rest)
             self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
             raise
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether its handler hangs, so that the heartbeat has to give it up."""
+        return self._hung and not self.given_up.is_set()
+
+    def note_hung(self, verdicts: Mapping[int, Verdict]) -> None:
+        """Note that the handler hangs, and what becomes of its messages; the rest is released."""
+        self.decide(verdicts)
+        self._hung = True
+
+    def give_up(self, queue: Queue) -> None:
+        """Hand in what is decided of a claim whose handler hangs, and release the rest."""
+        self.flush(queue)
+        self.release_rest(queue)
+        # Whatever the handler does, should it come back, has no effect.
+        self.lease.lost = True
+        self.given_up.set()
 
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""

@@ -24,6 +24,7 @@ from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
+from rowq.worker.timeouts import Timeouts
 
 _T = TypeVar("_T")
 
@@ -53,6 +54,7 @@ class Settings:
     per: Literal["message", "batch"]
     batch_size: int | None
     lease_seconds: int | None
+    timeout_seconds: float | None
     threads: int
     processes: int
     transactional: bool
@@ -91,6 +93,7 @@ class Settings:
     def _rules(self) -> Mapping[str, bool]:
         lease_seconds = 1 if self.lease_seconds is None else self.lease_seconds
         batch_size = 1 if self.batch_size is None else self.batch_size
+        timeout_seconds = 1 if self.timeout_seconds is None else self.timeout_seconds
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
@@ -100,6 +103,8 @@ class Settings:
             "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
             "batch_size must be a whole number, 1 to 1000": _is_whole(batch_size, 1, 1000),
             "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),
+            "timeout_seconds must be above 0": _is_number(timeout_seconds, 0)
+            and timeout_seconds > 0,
             "threads must be a whole number, 1 or more": _is_whole(self.threads, 1),
             "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),
             "idle_min_seconds must be above 0": pause > 0,
@@ -184,6 +189,7 @@ class Context:
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
         self.counter = Counter()
+        self.timeouts = Timeouts(settings.timeout_seconds)
         self.meter = None if settings.metrics_port is None else Meter()
         """What is measured for metrics, where somebody may ask for them."""
         self.polling = Polling(settings.idle_min_seconds, settings.longest_pause(_POLLING_SECONDS))

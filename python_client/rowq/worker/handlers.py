@@ -9,6 +9,7 @@ import math
 import pickle
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -57,6 +58,14 @@ class Fail(_Decision):
         """Keep `error` with the dead message."""
         super().__init__(error or "the handler gave the message up")
         self.error = error
+
+
+class OwnHandler(ABC):
+    """A handler of rowq's own, which sees by itself to its end once `message.timed_out`."""
+
+    @abstractmethod
+    def least_batch(self) -> int:
+        """Return how many messages of a claim it needs now, 1 where it can decide about each."""
 
 
 class Release(Exception):

@@ -93,7 +93,7 @@ class Heartbeat:
         due = [
             claim
             for claim in claims
-            if claim.heartbeat_due or claim.flush_due or claim.give_back_due
+            if claim.heartbeat_due or claim.flush_due or claim.give_back_due or claim.is_hung
         ]
         return sorted(due, key=lambda claim: claim.lease.expires_at)
 
@@ -103,12 +103,7 @@ class Heartbeat:
         Raises what means that the connection is lost, and what is no passing error.
         """
         try:
-            if claim.heartbeat_due:
-                claim.extend(queue)
-            if claim.flush_due:
-                claim.flush(queue)
-            if claim.give_back_due:
-                claim.give_back(queue)
+            _attend_to(claim, queue)
         except Exception as error:
             if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
                 error
@@ -128,6 +123,17 @@ class Heartbeat:
         else:
             with self._lock:
                 self._stuck.pop(claim, None)
+
+
+def _attend_to(claim: LiveClaim, queue: Queue) -> None:
+    if claim.heartbeat_due:
+        claim.extend(queue)
+    if claim.flush_due:
+        claim.flush(queue)
+    if claim.give_back_due:
+        claim.give_back(queue)
+    if claim.is_hung:
+        claim.give_up(queue)
 
 
 class _BriefSession(Session):

@@ -61,6 +61,7 @@ class Worker:
         per: Literal["message", "batch"] = "message",
         batch_size: int | None = None,
         lease_seconds: int | None = None,
+        timeout_seconds: float | None = None,
         threads: int = 1,
         processes: int = 0,
         transactional: bool = False,
@@ -91,6 +92,12 @@ class Worker:
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call
                             into C, such as a regular expression: it holds up the heartbeat
+        timeout_seconds     most seconds for one call of the handler; None: no limit. When they are
+                            over, HandlerTimedOut is raised in a plain handler's thread, or the task
+                            of an asynchronous one is cancelled, and another attempt follows. A
+                            handler that has not ended 10 seconds later hangs, such as in a call
+                            into C: its lease is ended, and run() raises WorkerFailed, or with
+                            `processes` the process is replaced
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim
@@ -129,6 +136,7 @@ class Worker:
             per=per,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
+            timeout_seconds=timeout_seconds,
             threads=threads,
             processes=processes,
             transactional=transactional,

@@ -47,6 +47,14 @@ class Command(BaseCommand):  # type: ignore[misc]
         parser.add_argument(
             "--lease-seconds", type=int, help="Length of the lease; the queue's by default."
         )
+        parser.add_argument(
+            "--timeout-seconds",
+            type=float,
+            help=(
+                "Most seconds for a message. Then its function gets an exception, and is ended"
+                " with its process if that does not help."
+            ),
+        )
         parser.add_argument("--worker-name", help="Who holds the messages, for people to read.")
         parser.add_argument(
             "--transactional",
@@ -86,6 +94,7 @@ class Command(BaseCommand):  # type: ignore[misc]
         """Work; raises CommandError when going on makes no sense."""
         name = options["handler"]
         workers = options["workers"]
+        in_processes = workers > 1 or options["timeout_seconds"] is not None
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
             find_handler(name, 2 if options["transactional"] else 1)
@@ -93,7 +102,7 @@ class Command(BaseCommand):  # type: ignore[misc]
                 options["url"] or url_of(connections[options["database"]]),
                 options["queue_name"],
                 DjangoHandler(name),
-                processes=workers if workers > 1 else 0,
+                processes=workers if in_processes else 0,
                 **{key: options[key] for key in _PASSED_ON},
             )
             stats = worker.run()
@@ -106,6 +115,6 @@ class Command(BaseCommand):  # type: ignore[misc]
 
 
 _PASSED_ON = (
-    *("batch_size", "lease_seconds", "worker_name", "transactional", "concurrent", "listen"),
-    *("stripes", "home", "drain", "metrics_port", "metrics_host"),
+    *("batch_size", "lease_seconds", "timeout_seconds", "worker_name", "transactional"),
+    *("concurrent", "listen", "stripes", "home", "drain", "metrics_port", "metrics_host"),
 )
