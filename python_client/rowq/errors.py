@@ -13,6 +13,7 @@ RowqError
 ├── CannotConnect                no connection at the first try
 ├── ConnectionLost               the connection broke and the call could not be repeated
 ├── QueueClosed                  the queue object was closed; nothing was sent
+├── UnreadableBody               Python cannot read the JSON of a body; also a ValueError
 ├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
@@ -121,6 +122,23 @@ class ConnectionLost(RowqError):
 
 class QueueClosed(RowqError):
     """A call on a queue that was closed: nothing was sent. A call under way ends with it, too."""
+
+
+class UnreadableBody(RowqError, ValueError):
+    """A body is JSON that Python does not read: nested too deeply, or an integer too long.
+
+    The worker declares such a message dead when the handler lets this pass, as no attempt can read
+    it. message_id: whose body it is.
+    """
+
+    def __init__(self, message_id: int, reason: str) -> None:
+        """Name the message, and why its body cannot be read."""
+        super().__init__(message_id, reason)
+        self.message_id = message_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the body of message {self.message_id} cannot be read: {self.reason}"
 
 
 class ForbiddenInHandler(RowqError):

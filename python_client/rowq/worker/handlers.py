@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rowq.errors import InvalidArgument, WorkerFailed
+from rowq.errors import InvalidArgument, UnreadableBody, WorkerFailed
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Message
 
@@ -185,6 +185,11 @@ def retry(error: str) -> Verdict:
 def unreadable_headers(headers: UnreadableHeaders) -> Verdict:
     """Return the verdict on a message with headers that no attempt will be able to read."""
     return Verdict("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
+
+
+def unreadable_body(error: UnreadableBody) -> Verdict:
+    """Return the verdict on a message with a body that no attempt will be able to read."""
+    return Verdict("fail_now", error=storable(str(error)))
 
 
 def verdict_of(error: BaseException) -> Verdict:

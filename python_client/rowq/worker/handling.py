@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowq import tracing
-from rowq.errors import HandlerTimedOut
+from rowq.errors import HandlerTimedOut, UnreadableBody
 from rowq.queue import Queue
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context, log
@@ -26,6 +26,7 @@ from rowq.worker.handlers import (
     interrupted,
     retry,
     shown,
+    unreadable_body,
     verdict_of,
 )
 from rowq.worker.meter import Meter
@@ -216,6 +217,8 @@ def result_of_error(
     verdicts = dict.fromkeys(ids, verdict_of(error))
     if isinstance(error, Retry | Fail | Release):
         return HandlerResult(verdicts, failed=True)
+    if isinstance(error, UnreadableBody) and error.message_id in verdicts:
+        verdicts[error.message_id] = unreadable_body(error)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
     return HandlerResult(verdicts, failed=True, is_passing=is_passing)
 
