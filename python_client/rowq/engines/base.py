@@ -247,6 +247,15 @@ class Notifications(ABC):
         Raises the driver's errors.
         """
 
+    @property
+    @abstractmethod
+    def received(self) -> int:
+        """How many notifications have come so far, those of others too."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Receive none any more, until `listen` is called again; raises the driver's errors."""
+
     @abstractmethod
     def is_deaf(self, other: Any, seconds: float) -> bool:
         """Whether what another connection tells does not come within so many seconds."""
