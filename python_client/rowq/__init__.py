@@ -9,6 +9,7 @@
 
 from rowq.async_queue import AsyncQueue, connect_async
 from rowq.async_striped import AsyncStriped, connect_striped_async
+from rowq.engines.uncommitted import UncommittedWarning
 from rowq.errors import (
     CannotConnect,
     ConnectionLost,
@@ -138,6 +139,7 @@ __all__ = [
     "StripedMessage",
     "TopicBinding",
     "TopicOutcome",
+    "UncommittedWarning",
     "UnreadableBody",
     "UnreadableHeaders",
     "Worker",

@@ -34,6 +34,7 @@ from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
 from rowq.engines.sources import source_of
+from rowq.engines.uncommitted import place_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -148,12 +149,16 @@ class AsyncBorrowedSession(AsyncSession):
         given = _left(arguments, until)
         try:
             if not self._savepoint:
-                return await self.engine.call_async(connection, routine, given)
-            async with self.engine.savepoint_async(connection):
-                return await self.engine.call_async(connection, routine, given)
+                rows = await self.engine.call_async(connection, routine, given)
+            else:
+                async with self.engine.savepoint_async(connection):
+                    rows = await self.engine.call_async(connection, routine, given)
         except Exception as error:
             explain_denial(self.engine, connection, routine, error)
             raise
+        if rows and (place := place_of(routine, arguments)):
+            self._source.watch(place)
+        return rows
 
     async def close(self) -> None:
         """Leave the connection to its owner."""

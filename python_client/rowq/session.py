@@ -33,6 +33,7 @@ from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
 from rowq.engines.sources import source_of
+from rowq.engines.uncommitted import place_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -147,12 +148,16 @@ class BorrowedSession(Session):
         given = _left(arguments, until)
         try:
             if not self._savepoint:
-                return self.engine.call(connection, routine, given)
-            with self.engine.savepoint(connection):
-                return self.engine.call(connection, routine, given)
+                rows = self.engine.call(connection, routine, given)
+            else:
+                with self.engine.savepoint(connection):
+                    rows = self.engine.call(connection, routine, given)
         except Exception as error:
             explain_denial(self.engine, connection, routine, error)
             raise
+        if rows and (place := place_of(routine, arguments)):
+            self._source.watch(place)
+        return rows
 
     def close(self) -> None:
         """Leave the connection to its owner."""

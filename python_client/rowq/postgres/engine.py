@@ -193,6 +193,11 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             return nullcontext()
         return savepoint_async(connection, (load_driver().Error,))
 
+    def watch(self, connection: Any, place: str) -> None:
+        from rowq.postgres.uncommitted import watch
+
+        watch(connection, place)
+
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.postgres.work import PostgresWork
 
