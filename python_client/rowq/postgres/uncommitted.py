@@ -13,9 +13,11 @@ from rowq.engines.uncommitted import Watch, before, watch_of
 _IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
 # What is closed is not kept waiting for longer, so that an end of the network is none.
 _ANSWER_SECONDS = 1.0
+# A transaction in which something was enqueued has an id.
 _AGE = (
     b"select extract(epoch from"
     b" pg_catalog.clock_timestamp() operator(pg_catalog.-) pg_catalog.transaction_timestamp())"
+    b" where pg_catalog.pg_current_xact_id_if_assigned() is not null"
 )
 
 
@@ -24,10 +26,12 @@ def watch(connection: Any, place: str) -> None:
     if (found := watch_of(connection, _wrap)) is None:
         return
     pgconn, noted_at, process = connection.pgconn, time.monotonic(), os.getpid()
-    found.note(
-        place,
-        lambda: os.getpid() == process and _age_of(pgconn) >= time.monotonic() - noted_at,
-    )
+
+    def is_open() -> bool:
+        seconds = time.monotonic() - noted_at
+        return os.getpid() == process and _age_of(pgconn) >= seconds
+
+    found.note(place, is_open)
 
 
 def _wrap(connection: Any, found: Watch) -> None:
@@ -36,7 +40,7 @@ def _wrap(connection: Any, found: Watch) -> None:
 
 
 def _age_of(pgconn: Any) -> float:
-    """Return for how many seconds the transaction has been open, below 0 where there is none.
+    """Return for how many seconds a transaction that writes has been open, below 0 for none.
 
     One that is younger than the call is another one, so that the call's was committed, or rolled
     back on purpose.
@@ -50,5 +54,5 @@ def _age_of(pgconn: Any) -> float:
         pgconn.consume_input()
     if pgconn.is_busy():
         return -1.0
-    value = pgconn.get_result().get_value(0, 0)
-    return -1.0 if value is None else float(value)
+    result = pgconn.get_result()
+    return float(result.get_value(0, 0)) if result.ntuples else -1.0
