@@ -9,12 +9,14 @@
 
 from rowq.async_queue import AsyncQueue, connect_async
 from rowq.async_striped import AsyncStriped, connect_striped_async
+from rowq.engines.uncommitted import UncommittedWarning
 from rowq.errors import (
     CannotConnect,
     ConnectionLost,
     DriverMissing,
     EngineUnknown,
     ForbiddenInHandler,
+    HandlerTimedOut,
     InvalidArgument,
     PackageMissing,
     QueueBusy,
@@ -25,6 +27,7 @@ from rowq.errors import (
     RowqError,
     ScheduleNotFound,
     StaleClaim,
+    UnreadableBody,
     WorkerFailed,
     WrongNode,
     WrongTransactionState,
@@ -93,6 +96,7 @@ __all__ = [
     "Enqueued",
     "Fail",
     "ForbiddenInHandler",
+    "HandlerTimedOut",
     "HealthCheck",
     "HeldMessage",
     "InstalledVersion",
@@ -135,6 +139,8 @@ __all__ = [
     "StripedMessage",
     "TopicBinding",
     "TopicOutcome",
+    "UncommittedWarning",
+    "UnreadableBody",
     "UnreadableHeaders",
     "Worker",
     "WorkerFailed",

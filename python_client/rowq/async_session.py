@@ -34,6 +34,7 @@ from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
 from rowq.engines.sources import source_of
+from rowq.engines.uncommitted import place_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -58,7 +59,7 @@ _TURN_SECONDS = 0.001
 
 _WAITS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
 """Routines that commit while they wait, and those that look once."""
-_LOST, _WRONG_SERVER = "connection lost", "the server does not write"
+_LOST, _WRONG_SERVER = "connection lost", "the server is read-only: a standby?"
 _UNDONE, _PASSING = "undone", "refused for now"
 
 
@@ -148,12 +149,16 @@ class AsyncBorrowedSession(AsyncSession):
         given = _left(arguments, until)
         try:
             if not self._savepoint:
-                return await self.engine.call_async(connection, routine, given)
-            async with self.engine.savepoint_async(connection):
-                return await self.engine.call_async(connection, routine, given)
+                rows = await self.engine.call_async(connection, routine, given)
+            else:
+                async with self.engine.savepoint_async(connection):
+                    rows = await self.engine.call_async(connection, routine, given)
         except Exception as error:
             explain_denial(self.engine, connection, routine, error)
             raise
+        if rows and (place := place_of(routine, arguments)):
+            self._source.watch(place)
+        return rows
 
     async def close(self) -> None:
         """Leave the connection to its owner."""
@@ -175,6 +180,7 @@ class AsyncOwnedSession(AsyncSession):
         reconnect_seconds: float = 60.0,
         repeat_seconds: float | None = None,
         repeats_passing: bool = False,
+        awaits_writes: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Keep the URL; nothing is opened yet.
@@ -183,6 +189,8 @@ class AsyncOwnedSession(AsyncSession):
         repeat_seconds: how long it does so while the server answers, and undoes or refuses it;
             None: as long as reconnect_seconds.
         repeats_passing: whether a call is made again also after what is likely to pass.
+        awaits_writes: whether a call is made again when the server is read-only, as after a
+            failover; without it the error comes at once.
         sleep: waits between two attempts.
         """
         self.engine = engine_for_url(url)
@@ -190,6 +198,7 @@ class AsyncOwnedSession(AsyncSession):
         self._reconnect_seconds = reconnect_seconds
         self._repeat_seconds = reconnect_seconds if repeat_seconds is None else repeat_seconds
         self._repeats_passing = repeats_passing
+        self._awaits_writes = awaits_writes
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
@@ -243,7 +252,7 @@ class AsyncOwnedSession(AsyncSession):
             async with self._lock:
                 await self.close()
 
-    async def _break_off(self) -> None:
+    async def break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -257,10 +266,10 @@ class AsyncOwnedSession(AsyncSession):
             try:
                 is_idle = self.engine.is_idle(self._connection)
             except BaseException:
-                await self._break_off()
+                await self.break_off()
                 raise
             if not is_idle:
-                await self._break_off()
+                await self.break_off()
         if self._connection is None:
             await self.open()
         return self._connection
@@ -293,7 +302,9 @@ class AsyncOwnedSession(AsyncSession):
                     was_lost = True
                     await self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
-                    self._give_up(routine, error, is_unknown, is_too_late)
+                    self._refuse_to_repeat(routine, error, is_unknown)
+                    if is_too_late or (trouble == _WRONG_SERVER and not self._awaits_writes):
+                        raise self._given_up(routine, trouble, error) from error
                 delay = backoff.next()
                 _log.warning(
                     "%s: %s: %s, trying again in %.1f s: %s",
@@ -311,7 +322,7 @@ class AsyncOwnedSession(AsyncSession):
             return await self.engine.call_async(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):
-                await self._break_off()
+                await self.break_off()
             elif isinstance(error, Exception):
                 explain_denial(self.engine, connection, routine, error)
             raise
@@ -331,17 +342,21 @@ class AsyncOwnedSession(AsyncSession):
         is_retryable = isinstance(error, RowqError) and error.retryable
         return is_retryable or self.engine.is_shortage(error)
 
-    def _give_up(self, routine: str, error: Exception, is_unknown: bool, is_too_late: bool) -> None:
-        """Raise ConnectionLost where the call must not be made again, or no longer."""
+    def _refuse_to_repeat(self, routine: str, error: Exception, is_unknown: bool) -> None:
+        """Raise ConnectionLost where a call may have taken effect and must not be made again."""
         if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
                 f"the connection broke during {routine}: whether it took effect is unknown",
                 is_unknown=True,
             ) from error
-        if is_too_late:
-            seconds = self._reconnect_seconds
-            within = f" within {seconds:g} s" if seconds else ""
-            raise ConnectionLost(f"no connection for {routine}{within}: {error}") from error
+
+    def _given_up(self, routine: str, trouble: str, error: Exception) -> ConnectionLost:
+        """Return the error of a call that is not made again any more."""
+        waits = self._reconnect_seconds and (trouble == _LOST or self._awaits_writes)
+        within = f" within {self._reconnect_seconds:g} s" if waits else ""
+        if trouble == _WRONG_SERVER:
+            return ConnectionLost(f"{trouble} {routine} was not executed{within}: {error}")
+        return ConnectionLost(f"no connection for {routine}{within}: {error}")
 
 
 def _left(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:

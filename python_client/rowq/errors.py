@@ -13,11 +13,14 @@ RowqError
 ├── CannotConnect                no connection at the first try
 ├── ConnectionLost               the connection broke and the call could not be repeated
 ├── QueueClosed                  the queue object was closed; nothing was sent
+├── UnreadableBody               Python cannot read the JSON of a body; also a ValueError
 ├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
 ├── PackageMissing               a package of one of rowq's extras is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
+
+HandlerTimedOut is a BaseException: `except Exception` in a handler does not hide it.
 """
 
 # ruff: noqa: N818 - the contract names its errors by what happened
@@ -121,6 +124,23 @@ class QueueClosed(RowqError):
     """A call on a queue that was closed: nothing was sent. A call under way ends with it, too."""
 
 
+class UnreadableBody(RowqError, ValueError):
+    """A body is JSON that Python does not read: nested too deeply, or an integer too long.
+
+    The worker declares such a message dead when the handler lets this pass, as no attempt can read
+    it. message_id: whose body it is.
+    """
+
+    def __init__(self, message_id: int, reason: str) -> None:
+        """Name the message, and why its body cannot be read."""
+        super().__init__(message_id, reason)
+        self.message_id = message_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the body of message {self.message_id} cannot be read: {self.reason}"
+
+
 class ForbiddenInHandler(RowqError):
     """A handler may not end its worker's transaction, nor finish or extend its own claim in it.
 
@@ -144,6 +164,10 @@ class PackageMissing(RowqError):
 
 class WorkerFailed(RowqError):
     """A worker stopped because going on made no sense; the text says why."""
+
+
+class HandlerTimedOut(BaseException):
+    """Raised in a handler that has taken longer than its worker's timeout_seconds."""
 
 
 REFUSALS: dict[str, type[Refused]] = {

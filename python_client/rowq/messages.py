@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rowq.errors import UnreadableBody
+
 _UNIT = re.compile(r"(?:dead )?messages|schedules|seconds|transactions|per cent")
 """How the detail of a check begins that goes on from the value."""
 
@@ -121,7 +123,8 @@ class _Body:
     def data(self) -> Any:
         """Bytes of a binary body, else the text body's JSON value, else None.
 
-        Raises json.JSONDecodeError when the text body is not JSON: read `body` then.
+        Raises json.JSONDecodeError when the text body is not JSON, UnreadableBody when it is JSON
+        beyond the limits of Python's reader: read `body` then.
         """
         if self.body_binary is not None:
             return self.body_binary
@@ -130,6 +133,10 @@ class _Body:
         except json.JSONDecodeError as error:
             said = f"the body of message {self.message_id} is not JSON: {error.msg}"
             raise json.JSONDecodeError(said, error.doc, error.pos) from None
+        except RecursionError:
+            raise UnreadableBody(self.message_id, "it is nested too deeply") from None
+        except ValueError as error:
+            raise UnreadableBody(self.message_id, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
 from rowq.engines.sources import source_of
+from rowq.engines.uncommitted import place_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -57,7 +58,7 @@ _TURN_SECONDS = 0.001
 
 _WAITS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
 """Routines that commit while they wait, and those that look once."""
-_LOST, _WRONG_SERVER = "connection lost", "the server does not write"
+_LOST, _WRONG_SERVER = "connection lost", "the server is read-only: a standby?"
 _UNDONE, _PASSING = "undone", "refused for now"
 
 
@@ -147,12 +148,16 @@ class BorrowedSession(Session):
         given = _left(arguments, until)
         try:
             if not self._savepoint:
-                return self.engine.call(connection, routine, given)
-            with self.engine.savepoint(connection):
-                return self.engine.call(connection, routine, given)
+                rows = self.engine.call(connection, routine, given)
+            else:
+                with self.engine.savepoint(connection):
+                    rows = self.engine.call(connection, routine, given)
         except Exception as error:
             explain_denial(self.engine, connection, routine, error)
             raise
+        if rows and (place := place_of(routine, arguments)):
+            self._source.watch(place)
+        return rows
 
     def close(self) -> None:
         """Leave the connection to its owner."""
@@ -174,6 +179,7 @@ class OwnedSession(Session):
         reconnect_seconds: float = 60.0,
         repeat_seconds: float | None = None,
         repeats_passing: bool = False,
+        awaits_writes: bool = True,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Keep the URL; nothing is opened yet.
@@ -182,6 +188,8 @@ class OwnedSession(Session):
         repeat_seconds: how long it does so while the server answers, and undoes or refuses it;
             None: as long as reconnect_seconds.
         repeats_passing: whether a call is made again also after what is likely to pass.
+        awaits_writes: whether a call is made again when the server is read-only, as after a
+            failover; without it the error comes at once.
         sleep: waits between two attempts.
         """
         self.engine = engine_for_url(url)
@@ -189,6 +197,7 @@ class OwnedSession(Session):
         self._reconnect_seconds = reconnect_seconds
         self._repeat_seconds = reconnect_seconds if repeat_seconds is None else repeat_seconds
         self._repeats_passing = repeats_passing
+        self._awaits_writes = awaits_writes
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
@@ -242,7 +251,7 @@ class OwnedSession(Session):
             with self._lock:
                 self.close()
 
-    def _break_off(self) -> None:
+    def break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -256,10 +265,10 @@ class OwnedSession(Session):
             try:
                 is_idle = self.engine.is_idle(self._connection)
             except BaseException:
-                self._break_off()
+                self.break_off()
                 raise
             if not is_idle:
-                self._break_off()
+                self.break_off()
         if self._connection is None:
             self.open()
         return self._connection
@@ -292,7 +301,9 @@ class OwnedSession(Session):
                     was_lost = True
                     self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
-                    self._give_up(routine, error, is_unknown, is_too_late)
+                    self._refuse_to_repeat(routine, error, is_unknown)
+                    if is_too_late or (trouble == _WRONG_SERVER and not self._awaits_writes):
+                        raise self._given_up(routine, trouble, error) from error
                 delay = backoff.next()
                 _log.warning(
                     "%s: %s: %s, trying again in %.1f s: %s",
@@ -310,7 +321,7 @@ class OwnedSession(Session):
             return self.engine.call(connection, routine, arguments)
         except BaseException as error:
             if not is_foreseen(error):
-                self._break_off()
+                self.break_off()
             elif isinstance(error, Exception):
                 explain_denial(self.engine, connection, routine, error)
             raise
@@ -330,17 +341,21 @@ class OwnedSession(Session):
         is_retryable = isinstance(error, RowqError) and error.retryable
         return is_retryable or self.engine.is_shortage(error)
 
-    def _give_up(self, routine: str, error: Exception, is_unknown: bool, is_too_late: bool) -> None:
-        """Raise ConnectionLost where the call must not be made again, or no longer."""
+    def _refuse_to_repeat(self, routine: str, error: Exception, is_unknown: bool) -> None:
+        """Raise ConnectionLost where a call may have taken effect and must not be made again."""
         if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
                 f"the connection broke during {routine}: whether it took effect is unknown",
                 is_unknown=True,
             ) from error
-        if is_too_late:
-            seconds = self._reconnect_seconds
-            within = f" within {seconds:g} s" if seconds else ""
-            raise ConnectionLost(f"no connection for {routine}{within}: {error}") from error
+
+    def _given_up(self, routine: str, trouble: str, error: Exception) -> ConnectionLost:
+        """Return the error of a call that is not made again any more."""
+        waits = self._reconnect_seconds and (trouble == _LOST or self._awaits_writes)
+        within = f" within {self._reconnect_seconds:g} s" if waits else ""
+        if trouble == _WRONG_SERVER:
+            return ConnectionLost(f"{trouble} {routine} was not executed{within}: {error}")
+        return ConnectionLost(f"no connection for {routine}{within}: {error}")
 
 
 def _left(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from rowq.async_session import AsyncSession
 from rowq.engines import engines, part_of
 from rowq.engines.base import Engine, Row
 from rowq.engines.calls import inputs_of
+from rowq.engines.uncommitted import place_of, watch_session
 from rowq.errors import EngineUnknown, PackageMissing, Refused, refusal_from_text
 from rowq.messages import BatchEnqueued, BatchPublished, Enqueued, NewMessage, Published
 from rowq.queue import Queue
@@ -188,12 +189,15 @@ class _Statements(Session):
         """Execute the statement; raises the refusal that an error stands for."""
         statement, values = _statement(self.engine, routine, arguments)
         try:
-            return [tuple(row) for row in self._owner.execute(statement, values)]
+            rows = [tuple(row) for row in self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
                 # SQLAlchemy's own error has the message's body in its text.
                 raise refusal from error.orig
             raise
+        if rows and (place := place_of(routine, arguments)):
+            watch_session(self._owner, place)
+        return rows
 
     def close(self) -> None:
         """Leave the session to its owner."""
@@ -221,12 +225,15 @@ class _AsyncStatements(AsyncSession):
         """Execute the statement; raises the refusal that an error stands for."""
         statement, values = _statement(self.engine, routine, arguments)
         try:
-            return [tuple(row) for row in await self._owner.execute(statement, values)]
+            rows = [tuple(row) for row in await self._owner.execute(statement, values)]
         except DBAPIError as error:
             if refusal := _refusal(error):
                 # SQLAlchemy's own error has the message's body in its text.
                 raise refusal from error.orig
             raise
+        if rows and (place := place_of(routine, arguments)):
+            watch_session(self._owner, place)
+        return rows
 
     async def close(self) -> None:
         """Leave the session to its owner."""

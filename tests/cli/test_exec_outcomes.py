@@ -148,7 +148,7 @@ def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
     done = work(database_url, made, "--exec", command, "--drain")
     assert done.returncode == ExitCode.FAILED
     assert done.stdout == (
-        "0 completed, 0 to be retried, 0 failed, 5 given back, 0 lost to others\n"
+        "0 completed, 0 to be retried, 0 failed, 4 given back, 0 lost to others\n"
     )
     last_line = done.stderr.splitlines()[-1]
     assert last_line.startswith("rowq: the command cannot run: the first 3 messages ended with")
@@ -163,7 +163,7 @@ def test_one_message_that_no_command_is_found_for_does_not_stop_the_others(
         queue.enqueue(made, 1, message_type=name)
     command = """sh -c '"$ROWQ_MESSAGE_TYPE"'"""
     done = work(database_url, made, "--exec", command, "--drain", "--json")
-    assert (done.returncode, counts(done)) == (0, {"processed": 2, "failed": 3, "released": 2})
+    assert (done.returncode, counts(done)) == (0, {"processed": 2, "failed": 3, "released": 3})
 
 
 @pytest.mark.parametrize("status", [1, 2])
@@ -184,7 +184,9 @@ def test_a_program_that_is_replaced_by_another_version_meanwhile_costs_no_attemp
     program.write_text('#!/bin/sh\nmv "$0" "$0.old"\n(sleep 0.6; mv "$0.old" "$0") >&2 &\n')
     program.chmod(0o755)
     done = work(database_url, made, "--exec", program, "--drain", "--json")
-    assert (done.returncode, counts(done)) == (0, {"processed": 3})
+    # A claim that waits for the program may be slow, so that its rest is given back.
+    spent = {name: count for name, count in counts(done).items() if name != "released"}
+    assert (done.returncode, spent) == (0, {"processed": 3})
     assert f"the command cannot run: {program}: No such file or directory" in done.stderr
 
 
@@ -213,7 +215,7 @@ def test_a_program_that_is_gone_for_longer_stops_the_worker(
     program.chmod(0o755)
     done = run("work", made, "--exec", program, "--drain")
     assert done.code == ExitCode.FAILED
-    assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 3 given back")
+    assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 2 given back")
     expected = f"rowq: the command cannot run: {program}: {words}; nothing was declared dead\n"
     assert done.err.endswith(expected)
     assert untouched(queue, made) == 3

@@ -48,6 +48,22 @@ def test_a_program_whose_lease_is_lost_ends_before_the_message_is_worked_on_agai
     assert (printed["processed"], printed["stale"]) == (1, 1)
 
 
+@pytest.mark.parametrize("line", ["", "trap '' TERM\n"], ids=["obeys", "ignores SIGTERM"])
+def test_command_that_takes_too_long_is_ended_and_its_message_retried(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, line: str
+) -> None:
+    (sent,) = queue.enqueue_batch(made, [1])
+    program = f'{line}cd "{tmp_path}"; echo $$ >> pids; echo slow >&2; while :; do sleep 0.1; done'
+    command = script(tmp_path / "run", program)
+    queue.alter_queue(made, backoff_base_seconds=900)
+    arguments = (made, "--exec", command, "--timeout-seconds", 0.5, "--drain", "--json")
+    assert counts(work(database_url, *arguments)) == {"retried": 1}
+    details = queue.get_message(made, sent.message_id)
+    assert details is not None
+    assert details.last_error == "the command took longer than its time: slow"
+    assert have_ended(tmp_path / "pids")
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_worker_that_ends_at_once_takes_its_programs_with_it(

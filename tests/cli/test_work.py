@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,45 @@ def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
     assert 1 <= finished < 100
     assert (counts["processed"], counts["released"]) == (finished, 100 - finished)
     assert queue.queue_stats(made)[0].ready == 100 - finished
+
+
+def test_commands_of_two_messages_run_at_the_same_time(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue_batch(made, [1, 2])
+    command = script(
+        tmp_path / "run",
+        f'cd "{tmp_path}"; touch begun$ROWQ_MESSAGE_ID\n'
+        "while [ $(ls | grep -c begun) -lt 2 ]; do sleep 0.05; done\n",
+    )
+    done = work(database_url, made, "--exec", command, "--workers", 2, "--drain")
+    assert done.stdout.startswith("2 completed")
+
+
+@pytest.mark.parametrize(
+    ("number", "again"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_first_signal_is_answered_while_a_message_is_handled(
+    database_url: str,
+    queue: rowq.Queue,
+    made: str,
+    tmp_path: Path,
+    number: signal.Signals,
+    again: str,
+) -> None:
+    queue.enqueue(made, 1)
+    command = script(
+        tmp_path / "run", f'cd "{tmp_path}"; touch begun; while [ ! -e go ]; do sleep 0.05; done\n'
+    )
+    with worker(database_url, made, "--exec", command, stderr=subprocess.PIPE) as process:
+        wait_until((tmp_path / "begun").exists, "the command runs")
+        process.send_signal(number)
+        assert process.stderr is not None
+        # The command goes on until the line was read; the log may have lines before it.
+        answer = next(line for line in process.stderr if line.startswith("stopping"))
+        assert answer == f"stopping after the running messages; {again} again to stop now\n"
+        (tmp_path / "go").touch()
+        assert process.communicate()[0].startswith("1 completed")
 
 
 @pytest.mark.parametrize(

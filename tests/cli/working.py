@@ -34,11 +34,14 @@ def work(
 
 
 @contextmanager
-def worker(url: str, *arguments: object, **more: str) -> Iterator[subprocess.Popen[str]]:
+def worker(
+    url: str, *arguments: object, stderr: int | None = None, **more: str
+) -> Iterator[subprocess.Popen[str]]:
     """Run `rowq work` beside a block; it is killed at the end unless it has ended."""
     with subprocess.Popen(
         [PROGRAM, "work", *map(str, arguments)],
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         cwd=ROOT,
         env=environment(url, **more),

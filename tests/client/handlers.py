@@ -42,6 +42,13 @@ def leave_off_when_lost(message: Any) -> None:
     (directory() / "lost").touch()
 
 
+def hang_once(message: rowq.Message) -> None:
+    """Hang at the first message that any process gets, where no exception comes through."""
+    note(message)
+    if first_to("hung"):
+        threading.Event().wait()
+
+
 def die_once(message: rowq.Message) -> None:
     """Kill the own process, without a word, at the first message that any process gets."""
     if first_to("died"):

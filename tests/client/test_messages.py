@@ -36,6 +36,24 @@ def test_text_is_sent_as_it_is() -> None:
         _ = dataclasses.replace(MESSAGE, body="{not json").data
 
 
+UNREADABLE = {
+    "[" * 1_000_000 + "]" * 1_000_000: "it is nested too deeply",
+    "9" * 5000: "Exceeds the limit",
+}
+"""Bodies that Python does not read, and why."""
+
+
+@pytest.mark.parametrize("body", UNREADABLE, ids=UNREADABLE.values())
+def test_body_beyond_the_limits_of_python_raises_one_named_error(body: str) -> None:
+    said = f"^the body of message {MESSAGE.message_id} cannot be read: {UNREADABLE[body]}"
+    with pytest.raises(rowq.UnreadableBody, match=said) as raised:
+        _ = dataclasses.replace(MESSAGE, body=body).data
+    assert isinstance(raised.value, ValueError)
+    assert isinstance(raised.value, rowq.RowqError)
+    assert raised.value.__cause__ is None
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
+
+
 def test_data_and_text_together_are_refused() -> None:
     with pytest.raises(rowq.InvalidArgument, match="not both"):
         bodies(1, "1")

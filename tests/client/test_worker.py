@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.worker.batching import BatchSize
 from rowq.worker.claim import LiveClaim
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
@@ -18,6 +19,8 @@ from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 from tests.stored_times import pass_seconds
+
+BATCH = BatchSize(1)
 
 
 @pytest.fixture
@@ -284,7 +287,7 @@ def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None
     later = noon + timedelta(seconds=1)
     row = (1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
     context = rowq.Worker("postgresql://host/db", "q", print)._context
-    held = LiveClaim(context, context.parts[0], [row], time.monotonic(), 30).messages[0]
+    held = LiveClaim(context, context.parts[0], [row], time.monotonic(), 30, BATCH).messages[0]
     assert dataclasses.asdict(held) == dataclasses.asdict(rowq.Message(*row))
     assert not held.lost
     assert not held.cancelled

@@ -12,6 +12,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.errors import StaleClaim
 from rowq.worker import context
+from rowq.worker.batching import BatchSize
 from rowq.worker.claim import LiveClaim
 from rowq.worker.stats import WorkerStats
 from tests.client.proxy import relay
@@ -21,6 +22,7 @@ from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 LEASE_SECONDS = 3
+BATCH = BatchSize(1)
 
 
 @pytest.fixture
@@ -214,7 +216,7 @@ def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
     noon = datetime.now().astimezone()
     row = (1, 2, 3, None, None, "", None, noon, noon, None)
     own = rowq.Worker("postgresql://host/db", "q", print)._context
-    claim = LiveClaim(own, own.parts[0], [row], time.monotonic(), 30)
+    claim = LiveClaim(own, own.parts[0], [row], time.monotonic(), 30, BATCH)
 
     def meanwhile() -> None:
         if handed_in:

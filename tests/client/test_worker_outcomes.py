@@ -153,6 +153,28 @@ def test_a_decision_that_is_returned_counts_as_if_it_were_raised(
     assert errors(queue) == {ids[1]: "no"}
 
 
+@each_mode
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_message_with_an_unreadable_body_is_dead_and_costs_the_others_nothing(
+    queue: WorkerQueue, transactional: bool, per: str
+) -> None:
+    queue.alter_queue(max_attempts=3, backoff_base_seconds=0)
+    texts = ["1", "9" * 5000, "2", "[" * 100_000]
+    messages = [rowq.NewMessage(text=text) for text in texts]
+    ids = [sent.message_id for sent in queue.enqueue_batch(messages)]
+
+    def handler(given: Any, *_: Any) -> None:
+        for message in given if per == "batch" else [given]:
+            assert message.data in {1, 2}
+
+    stats = queue.drain(handler, transactional=transactional, per=per)
+    assert (stats.processed, stats.failed) == (2, 2)
+    assert states(queue, ids) == [None, "dead", None, "dead"]
+    found = errors(queue)
+    assert found[ids[1]].startswith(f"the body of message {ids[1]} cannot be read: Exceeds")
+    assert found[ids[3]] == f"the body of message {ids[3]} cannot be read: it is nested too deeply"
+
+
 def test_any_other_result_completes_the_message_and_is_warned_of_once(
     queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:

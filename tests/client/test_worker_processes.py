@@ -125,6 +125,20 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
     assert left(queue) == (0, 0, 0)
 
 
+@pytest.mark.promise("P02")
+def test_process_of_a_handler_that_hangs_is_replaced(
+    queue: WorkerQueue, start: Start, tmp_path: Path
+) -> None:
+    ids = queue.fill(3)
+    options = {"timeout_seconds": 0.5, "processes": 1, "batch_size": 3, "drain": True}
+    worker = start("hang_once", **options)
+    stats = stats_of(worker)
+    assert (stats["processed"], stats["retried"], stats["released"]) == (3, 1, 2)
+    assert sorted(all_handled(tmp_path)) == [ids[0], *ids]
+    assert len(handled(tmp_path)) == 2
+    assert left(queue) == (0, 0, 0)
+
+
 @pytest.mark.chaos
 def test_a_dead_child_is_restarted_and_the_rest_goes_on(
     queue: WorkerQueue, start: Start, tmp_path: Path

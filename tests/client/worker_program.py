@@ -15,8 +15,9 @@ def main() -> None:
     """Run the worker."""
     logging.basicConfig(format="%(process)d %(name)s %(message)s")
     url, queue_name, handler, options = sys.argv[1:]
+    given = {"batch_size": 10, **json.loads(options)}
     try:
-        stats = rowq.Worker(url, queue_name, handler, **json.loads(options)).run()
+        stats = rowq.Worker(url, queue_name, handler, **given).run()
     except rowq.WorkerFailed as error:
         sys.exit(f"failed: {error}")
     print(json.dumps(dataclasses.asdict(stats), default=str))

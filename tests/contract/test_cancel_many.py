@@ -1,11 +1,13 @@
 """cancel_many."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.helpers.calls import rolled_back
+from tests.helpers.cancelling import cancel_all
 from tests.helpers.queues import CheckedQueue
 
 pytestmark = pytest.mark.requires("cancel")
@@ -30,15 +32,8 @@ HEADERS: list[tuple[Any, str | None]] = [
 
 
 def cancel(queue: CheckedQueue, **filters: Any) -> int:
-    """Cancel by filters, call by call until the end; return how many messages that were."""
-    row = queue.call_one("cancel_many", **filters)
-    count = int(row.cancelled)
-    while row.after_message_id is not None:
-        after = row.after_message_id
-        row = queue.call_one("cancel_many", after_message_id=after, **filters)
-        assert row.after_message_id is None or row.after_message_id > after
-        count += row.cancelled
-    return count
+    """Cancel by filters; return how many messages that were."""
+    return cancel_all(partial(queue.call_one, "cancel_many"), **filters)
 
 
 @pytest.mark.promise("P15")

@@ -218,8 +218,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10) -> None:
-    """Poll until a condition is true; raise AssertionError naming what did not happen."""
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Poll until a condition is true; raise AssertionError naming what did not happen.
+
+    A loaded machine takes its time, and nobody waits longer than it takes.
+    """
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -18,4 +18,5 @@ def drop_queues(server: Server, url: str) -> None:
         opened.callback(session.close)
         queue = Queue(session)
         for stats in queue.queue_stats(max_count=1):
-            queue.drop_queue(stats.queue_name, force=True)
+            with contextlib.suppress(Exception):
+                queue.drop_queue(stats.queue_name, force=True)

@@ -39,8 +39,9 @@ class WorkerQueue:
         return [sent.message_id for sent in self.enqueue_batch(messages)]
 
     def worker(self, handler: Any, **options: Any) -> rowq.Worker:
-        """Return a worker for this queue."""
-        return rowq.Worker(self.url, self.name, handler, **{**self.worker_options, **options})
+        """Return a worker for this queue, whose claims have up to ten messages unless told."""
+        given = {"batch_size": 10, **self.worker_options, **options}
+        return rowq.Worker(self.url, self.name, handler, **given)
 
     def drain(self, handler: Any, **options: Any) -> rowq.WorkerStats:
         """Run a worker until the queue is empty, and return its counts."""

@@ -84,7 +84,8 @@ class Life:
 def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, ...]]:
     """Let messages live in a new queue, in one session; let time pass in another one."""
     life = Life(session, queue)
-    run_at = datetime(datetime.now(UTC).year + 1, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+    # It is a whole number of hours away, so that no slow machine makes it another one.
+    run_at = datetime.now(UTC).replace(microsecond=789012) + timedelta(days=300)
     life.ask(
         "create_queue", lease_seconds=HOUR, backoff_base_seconds=2 * HOUR, backoff_factor=1.5,
         backoff_jitter=0.0, max_attempts=2, archive_days=1,
@@ -181,7 +182,7 @@ def _send(life: Life, run_at: datetime) -> None:
         messages=[
             {"body": "a", "dedup_key": "batch", "priority": 2, "max_attempts": 1},
             {"body": "b", "dedup_key": "batch"},
-            {"body": "c", "delay_seconds": 1.5 * HOUR, "headers": {"e": 1e-3}},
+            {"body": "c", "delay_seconds": 1.25 * HOUR, "headers": {"e": 1e-3}},
             {"body": "d", "run_at": f"{offset.isoformat()}+05:45"},
             {"body": "e", "run_at": run_at.isoformat().replace("T", " ")},
             {"body_base64": "AAH/", "message_type": "binary"},

@@ -14,6 +14,7 @@ from rowq.errors import QueueNotFound, RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 from rowq.secrets import without_secrets
+from rowq.session import OwnedSession
 from rowq.striped import Striped
 
 _NAMED = re.compile(r"([\w-]+)=(\w+://.*)", re.DOTALL)
@@ -90,9 +91,12 @@ def open_striped(
 def open_queue(url: str, reconnect_seconds: float = 5.0) -> Iterator[Queue]:
     """Connect for the length of a block; raises CannotConnect, NotInstalled for a bare database.
 
-    A lost connection is not waited for long: a person, or a script, can run the command again.
+    A lost connection is not waited for long, and a server that is read-only not at all: a person,
+    or a script, can run the command again.
     """
-    with rowq.connect(url, reconnect_seconds=reconnect_seconds) as queue:
+    session = OwnedSession(url, reconnect_seconds=reconnect_seconds, awaits_writes=False)
+    with Queue(session) as queue:
+        session.open()
         try:
             yield queue
         except QueueNotFound as error:

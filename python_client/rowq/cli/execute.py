@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from rowq.messages import Message
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import log
-from rowq.worker.handlers import GiveUp, Release
+from rowq.worker.handlers import GiveUp, OwnHandler, Release
 
 _COMPLETED = 0
 # These are EX_DATAERR and EX_TEMPFAIL of sysexits.h.
@@ -93,24 +94,31 @@ class Trial:
 
     MESSAGES = 3
     PAUSE_SECONDS = 1.0
+    # A message that was given back comes first again, with others behind it.
+    _RUNS = 2
 
     def __init__(self) -> None:
         """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
-        self._suspects: set[int] = set()
+        self._suspects: Counter[int] = Counter()
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it could not run for any message so far, and more of them have to be tried."""
+        return bool(self._suspects) and not self._is_over
 
     def suspects(self, message_id: int, *, cannot_run: bool) -> int:
         """Note how a program ended; return for how many messages it could not run, this included.
 
-        It is 0 as soon as it has run for any message; and for a message that comes again, which is
-        not to be given back for ever: it may be at fault itself.
+        It is 0 as soon as it has run for any message; and for a message that comes a third time,
+        which is not to be given back for ever: it may be at fault itself.
         """
         with self._lock:
             self._is_over = self._is_over or not cannot_run
-            if self._is_over or message_id in self._suspects:
+            if self._is_over or self._suspects[message_id] >= self._RUNS:
                 return 0
-            self._suspects.add(message_id)
+            self._suspects[message_id] += 1
             return len(self._suspects)
 
 
@@ -124,13 +132,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class Command(OwnHandler):
     """Runs a program with a message's body on standard input and its facts in the environment.
 
     Exit status 0 completes the message, 65 declares it dead, anything else means another attempt
     after the queue's backoff; the end of what the program wrote to standard error is the reason. A
-    program that is ended by a signal while the worker stops has spent no attempt. A command that
-    cannot run ends the worker, see CannotRun.
+    program that is ended by a signal while the worker stops has spent no attempt. One that takes
+    longer than the worker's timeout_seconds is ended. A command that cannot run ends the worker,
+    see CannotRun.
     """
 
     arguments: tuple[str, ...]
@@ -141,7 +150,7 @@ class Command:
         """Run the program; raises Retry, Fail, Release or CannotRun unless it ends with 0."""
         run = self._start_patiently(message)
         with run.files:
-            status = self.programs.wait(run.program, lambda: message.lost or message.cancelled)
+            status = self.programs.wait(run.program, lambda: _is_to_end(message))
             ended = Ended(status, _end_of(run.errors))
             verdict = ended.verdict
             _pass_on(run.errors)
@@ -150,10 +159,16 @@ class Command:
                 raise CannotRun(f"the first {suspects} messages ended with {ended.summary}")
             message.is_stopping(Trial.PAUSE_SECONDS)
             raise Release
+        if isinstance(verdict, Retry) and message.timed_out:
+            raise Retry(error=f"the command took longer than its time: {ended.reason}")
         if ended.by_signal and message.is_stopping(_STOP_SECONDS):
             raise Release
         if verdict is not None:
             raise verdict
+
+    def least_batch(self) -> int:
+        """Return how many messages are needed to see whether the command can run at all."""
+        return Trial.MESSAGES if self.trial.is_in_doubt else 1
 
     def _start_patiently(self, message: HeldMessage) -> Run:
         """Start the program, in a few tries: it may be replaced by another version just now."""
@@ -228,6 +243,11 @@ def parse(line: str, *, by_shell: bool = False) -> tuple[str, ...]:
     if shutil.which(arguments[0]) is None:
         raise ValueError(f"there is no program {arguments[0]}")
     return tuple(arguments)
+
+
+def _is_to_end(message: HeldMessage) -> bool:
+    """Whether a message's program is to be ended."""
+    return message.lost or message.cancelled or message.timed_out
 
 
 def _body(message: Message) -> bytes:

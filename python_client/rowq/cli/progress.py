@@ -1,13 +1,16 @@
-"""What a worker shows on a terminal: what it works on, and how far it is."""
+"""What a worker shows on a terminal: what it works on, how far it is, and that it stops."""
 
+import signal
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rowq.terminal import printable
 from rowq.worker import WorkerStats
+from rowq.worker.context import StopSignals
 from rowq.worker.threads import OnProgress
 
 
@@ -18,6 +21,28 @@ def summary(stats: WorkerStats) -> str:
         f" {stats.released} given back, {stats.stale} lost to others"
         + (f", {stats.cancelled} cancelled" if stats.cancelled else "")
     )
+
+
+def noting_stop(on_progress: OnProgress | None) -> OnProgress:
+    """Return a callback that also prints, at the first signal, how the worker stops."""
+    noted = False
+
+    def on_progress_or_stop(stats: WorkerStats) -> None:
+        nonlocal noted
+        if on_progress:
+            on_progress(stats)
+        number = StopSignals.entered.asked if StopSignals.entered else None
+        if number and not noted:
+            noted = True
+            again = "Ctrl-C" if number == signal.SIGINT else number.name
+            # The stream may be closed, or full.
+            with suppress(OSError, ValueError, AttributeError):
+                print(
+                    f"stopping after the running messages; {again} again to stop now",
+                    file=sys.stderr,
+                )
+
+    return on_progress_or_stop
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Stripes, Urls, WorkerName
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
-from rowq.cli.progress import progress_line, summary
+from rowq.cli.progress import noting_stop, progress_line, summary
 from rowq.cli.streams import say
 from rowq.errors import WorkerFailed
 from rowq.terminal import log_to_stderr
@@ -67,8 +67,28 @@ def work(
             min=1, metavar="N", help="Messages at a time: processes for a function, else commands."
         ),
     ] = 1,
-    batch_size: Annotated[int, typer.Option(help="Most messages per claim.")] = 10,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=(
+                "Most messages per claim. By default 1, and more while messages take less than a"
+                " tenth of a second; with --concurrent 10."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     lease_seconds: LeaseSeconds = None,
+    timeout_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help=(
+                "Most seconds for a message. Then its command is ended, its function gets an"
+                " exception, and is ended with its process if that does not help."
+            ),
+        ),
+    ] = None,
     worker_name: WorkerName = None,
     transactional: Annotated[
         bool,
@@ -147,7 +167,8 @@ def work(
     else:
         with open_queue(only_url(url)) as queue:
             require_queue(queue, queue_name, "consumer")
-    in_processes = function is not None and workers > 1
+    # Only a process of its own can be ended when its function hangs.
+    in_processes = function is not None and (workers > 1 or timeout_seconds is not None)
     with ExitStack() as stack:
         on_progress = None
         if sys.stderr.isatty() and not as_json:
@@ -164,6 +185,7 @@ def work(
             home=home,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
+            timeout_seconds=timeout_seconds,
             threads=1 if in_processes else workers,
             processes=workers if in_processes else 0,
             transactional=transactional,
@@ -171,7 +193,7 @@ def work(
             listen=listen,
             drain=drain,
             worker_name=worker_name,
-            on_progress=on_progress,
+            on_progress=noting_stop(on_progress),
             metrics_port=metrics_port,
             metrics_host=metrics_host,
         )

@@ -182,6 +182,13 @@ class Engine(ABC):
         return nullcontext()
 
     @abstractmethod
+    def watch(self, connection: Any, place: str) -> None:
+        """Warn if a caller's connection is closed before its present transaction is committed.
+
+        Something was enqueued in that, at `place`. It does nothing if the driver does not show it.
+        """
+
+    @abstractmethod
     def work_transaction(self, connection: Any) -> WorkTransaction:
         """Return a transaction for a worker's handlers, not yet begun."""
 
@@ -246,6 +253,15 @@ class Notifications(ABC):
 
         Raises the driver's errors.
         """
+
+    @property
+    @abstractmethod
+    def received(self) -> int:
+        """How many notifications have come so far, those of others too."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Receive none any more, until `listen` is called again; raises the driver's errors."""
 
     @abstractmethod
     def is_deaf(self, other: Any, seconds: float) -> bool:

@@ -49,6 +49,11 @@ def refuse_own_claim(connection: Any, routine: str, arguments: Mapping[str, Any]
             )
 
 
+def is_lent(connection: Any) -> bool:
+    """Whether a connection is a worker's, and lent to a handler now."""
+    return getattr(connection, _CLAIM, None) is not None
+
+
 @contextmanager
 def lent(connection: Any, claim_id: int, **methods: Any) -> Iterator[Any]:
     """Yield the connection with `methods` in place of its own, for a handler of this claim."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from rowq.engines import engine_for_connection, engine_for_driver, packages_of
 from rowq.engines.base import Engine
+from rowq.engines.guard import is_lent
+from rowq.engines.uncommitted import watch_session
 from rowq.errors import EngineUnknown, QueueClosed
 
 _REMEDY = (
@@ -30,6 +32,13 @@ class Source(ABC):
     async def driver_connection_async(self) -> Any:
         """As driver_connection, where finding it has to be awaited."""
         return self.driver_connection()
+
+    @abstractmethod
+    def watch(self, place: str) -> None:
+        """Warn if its owner closes the connection before the present transaction is committed.
+
+        Something was enqueued in that, at `place`.
+        """
 
 
 def source_of(connection: Any) -> Source:
@@ -53,6 +62,10 @@ class _Driver(Source):
     def driver_connection(self) -> Any:
         return self._connection
 
+    def watch(self, place: str) -> None:
+        if not is_lent(self._connection) and self.engine.in_transaction(self._connection):
+            self.engine.watch(self._connection, place)
+
 
 class _Django(Source):
     """django.db.connection, or one of django.db.connections; it connects when it is first used."""
@@ -66,6 +79,9 @@ class _Django(Source):
     def driver_connection(self) -> Any:
         self._connection.ensure_connection()
         return self._connection.connection
+
+    def watch(self, place: str) -> None:
+        """Do nothing: Django ends its transactions in blocks, and else is in autocommit."""
 
 
 class _Pooled(Source):
@@ -85,6 +101,9 @@ class _Pooled(Source):
             raise QueueClosed("the connection was closed, so it is back in its pool")
         return connection
 
+    def watch(self, place: str) -> None:
+        """Do nothing: it goes back to its pool."""
+
 
 class _Bound(Source):
     """A connection or session of SQLAlchemy's, which knows its dialect before it has connected."""
@@ -93,6 +112,9 @@ class _Bound(Source):
         self.engine = engine_for_driver(dialect.driver, "SQLAlchemy", _REMEDY)
         self.is_async = dialect.is_async
         self._owner = owner
+
+    def watch(self, place: str) -> None:
+        watch_session(self._owner, place)
 
 
 class _Session(_Bound):

@@ -14,6 +14,7 @@ from typing import Any
 
 from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.sockets import end_when_silent, has_input
+from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused, refusal_from_text
 from rowq.mysql.calls import call_of
 from rowq.mysql.driver import (
@@ -133,18 +134,15 @@ class MysqlEngine(SynchronousEngine):
         return self.is_usable(connection) and not self.in_transaction(connection)
 
     def in_transaction(self, connection: Any) -> bool:
-        if not connection.open:
-            return False
-        # Where PyMySQL stands in for mysqlclient, its attribute `constants` may be another module.
-        from pymysql.constants import SERVER_STATUS
-
-        status = SERVER_STATUS.SERVER_STATUS_IN_TRANS
-        return not connection.get_autocommit() or bool(connection.server_status & status)
+        return connection.open and (not connection.get_autocommit() or _has_begun(connection))
 
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
         if self.in_transaction(connection):
             return nested(connection)
         return outermost(connection)
+
+    def watch(self, connection: Any, place: str) -> None:
+        watch_by_methods(connection, place, _has_begun)
 
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.mysql.work import MysqlWork
@@ -181,6 +179,14 @@ class MysqlEngine(SynchronousEngine):
 
     def is_shortage(self, error: Exception) -> bool:
         return number_of(error) in SHORTAGES
+
+
+def _has_begun(connection: Any) -> bool:
+    """Whether a transaction is open, by what came with the last answer of the server."""
+    # Where PyMySQL stands in for mysqlclient, its attribute `constants` may be another module.
+    from pymysql.constants import SERVER_STATUS
+
+    return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
 
 ENGINE = MysqlEngine()

@@ -9,12 +9,14 @@ lends it. LOBs are fetched as values, so a batch costs the call and one fetch.
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.patience import TookTooLongError, within
 from rowq.engines.sockets import is_of_the_network
+from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused
 from rowq.oracle.calls import ROWS, call_of, kinds_of, prepare, sent
 from rowq.oracle.driver import load_driver
@@ -129,6 +131,9 @@ class OracleEngine(SynchronousEngine):
         if self.in_transaction(connection):
             return nested(connection)
         return outermost(connection)
+
+    def watch(self, connection: Any, place: str) -> None:
+        watch_by_methods(connection, place, attrgetter("transaction_in_progress"))
 
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.oracle.work import OracleWork

@@ -92,6 +92,9 @@ class AsyncpgEngine(PostgresEngine):
     def in_transaction(self, connection: Any) -> bool:
         return bool(connection.is_in_transaction())
 
+    def watch(self, connection: Any, place: str) -> None:
+        """Do nothing: asyncpg begins a transaction in a block only, which ends it."""
+
     def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
         import asyncpg
 

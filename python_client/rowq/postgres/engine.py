@@ -33,6 +33,7 @@ from rowq.postgres.savepoints import savepoint, savepoint_async
 from rowq.postgres.url import connection_parameters
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
+_SESSION = "select pg_catalog.pg_backend_pid()"
 # Telling the server that nobody waits for a call any more may take so long.
 _CANCEL_SECONDS = 1.0
 
@@ -50,6 +51,10 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         parameters = connection_parameters(url)
         try:
             connection = psycopg.connect(**parameters, autocommit=True)
+            # The next transaction of a pooled connection may run in a session that has none of the
+            # statements that an earlier one has prepared.
+            if "prepare_threshold" not in parameters and not self.is_direct(connection):
+                connection.prepare_threshold = None
         except (psycopg.Error, OSError, UnicodeError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
@@ -63,6 +68,10 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         parameters = connection_parameters(url)
         try:
             connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+            if "prepare_threshold" not in parameters:
+                row = await (await connection.execute(_SESSION)).fetchone()
+                if not _is_own(connection, row):
+                    connection.prepare_threshold = None
         except (psycopg.Error, OSError, UnicodeError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
@@ -137,9 +146,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         return PostgresNotifications(connection)
 
     def is_direct(self, connection: Any) -> bool:
-        # A pooler gives its clients numbers of its own, because it cancels their queries by them.
-        row = connection.execute("select pg_catalog.pg_backend_pid()").fetchone()
-        return bool(row == (connection.pgconn.backend_pid,))
+        return _is_own(connection, connection.execute(_SESSION).fetchone())
 
     def close(self, connection: Any) -> None:
         connection.close()
@@ -186,6 +193,11 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             return nullcontext()
         return savepoint_async(connection, (load_driver().Error,))
 
+    def watch(self, connection: Any, place: str) -> None:
+        from rowq.postgres.uncommitted import watch
+
+        watch(connection, place)
+
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.postgres.work import PostgresWork
 
@@ -220,6 +232,14 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 
     def is_shortage(self, error: Exception) -> bool:
         return sqlstate_of(error)[:2] in SHORTAGE_CLASSES
+
+
+def _is_own(connection: Any, row: Row | None) -> bool:
+    """Whether the session that answered _SESSION with this row is the connection's own.
+
+    A pooler gives its clients process ids of its own, because it cancels their queries by them.
+    """
+    return row == (connection.pgconn.backend_pid,)
 
 
 def _is_up(connection: Any) -> bool:

@@ -9,6 +9,11 @@ from typing import Any
 from rowq.engines.base import Notifications
 from rowq.engines.sockets import has_input
 
+# No more is kept of notifications, so that those of a stranger fill no memory: a queue's name has
+# 100 characters at most.
+_LONGEST_BYTES = 400
+_MOST_NAMES = 10_000
+
 
 class PostgresNotifications(Notifications):
     """The notifications that one connection of psycopg receives."""
@@ -17,7 +22,12 @@ class PostgresNotifications(Notifications):
         """Begin to keep what comes with the answers to calls, too."""
         self._connection = connection
         self._heard: list[str] = []
-        connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
+        self._received = 0
+        connection.add_notify_handler(lambda notify: self._note(notify.payload))
+
+    @property
+    def received(self) -> int:
+        return self._received
 
     def wait(self, seconds: float) -> list[str]:
         self._collect()
@@ -28,16 +38,25 @@ class PostgresNotifications(Notifications):
         return heard
 
     def is_deaf(self, other: Any, seconds: float) -> bool:
-        token = uuid.uuid4().hex
-        self._connection.execute("listen rowq")
-        other.execute("select pg_catalog.pg_notify('rowq', %s)", [token])
+        # A channel of its own: the one of `listen` has a name that only the routines need.
+        token = f"rowq_{uuid.uuid4().hex}"
+        self._connection.execute(f"listen {token}")
+        other.execute("select pg_catalog.pg_notify(%s, %s)", [token, token])
         until = time.monotonic() + seconds
-        while token not in self.wait(max(until - time.monotonic(), 0)):
-            if time.monotonic() >= until:
-                self._connection.execute("unlisten rowq")
-                return True
-        return False
+        is_deaf = True
+        while is_deaf and time.monotonic() < until:
+            is_deaf = token not in self.wait(max(until - time.monotonic(), 0))
+        self.end()
+        return is_deaf
+
+    def end(self) -> None:
+        self._connection.execute("unlisten *")
 
     def _collect(self) -> None:
         while notify := self._connection.pgconn.notifies():
-            self._heard.append(notify.extra.decode(errors="replace"))
+            self._note(notify.extra[: _LONGEST_BYTES + 1].decode(errors="replace"))
+
+    def _note(self, payload: str) -> None:
+        self._received += 1
+        if len(payload) <= _LONGEST_BYTES and len(self._heard) < _MOST_NAMES:
+            self._heard.append(payload)

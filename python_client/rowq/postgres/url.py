@@ -5,7 +5,8 @@
 
 Parameters are those of libpq, and one of psycopg's own:
 
-    prepare_threshold   number of calls after which a statement is prepared; none: never
+    prepare_threshold   number of calls after which a statement is prepared; none: never. Without
+                        it psycopg's default applies, and never through a pooler
 """
 
 import re
@@ -54,8 +55,7 @@ def _check_address(address: str) -> None:
 def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
     """Take psycopg's own parameter out of a URL; libpq does not know it.
 
-    A number of calls after which a statement is prepared, or `none`: never, as behind a pooler that
-    gives every transaction another session.
+    A number of calls after which a statement is prepared, or `none`: never.
     """
     match = _PREPARE_THRESHOLD.search(url)
     if not match:

@@ -125,6 +125,9 @@ class SqlserverEngine(SynchronousEngine):
             return self._transactions.nested(connection)
         return self._transactions.outermost(connection)
 
+    def watch(self, connection: Any, place: str) -> None:
+        """Do nothing: pyodbc's connections take no methods of another's."""
+
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.sqlserver.work import SqlserverWork
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from rowq.headers import UnreadableHeaders
 from rowq.messages import Lease, Message, Outcome
 from rowq.parts import Part
 from rowq.queue import Queue, dequeue_arguments
+from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
 from rowq.worker.stats import WorkerStats
@@ -131,7 +133,8 @@ class LiveLease:
     done with it from then on, so that a handler that stops early does not complete its message.
     cancelled: messages that were cancelled, as far as a heartbeat has said so.
     stopping: set when the worker was told to stop. results: what handlers have kept, by message id.
-    progress: what a handler has said last, None once a heartbeat has taken it along.
+    progress: what a handler has said last, None once a heartbeat has taken it along. ends_at: when
+    the time of the handler that is at work is up, by time.monotonic().
     """
 
     def __init__(
@@ -146,6 +149,7 @@ class LiveLease:
         self.cancelled: frozenset[int] = frozenset()
         self.results: dict[int, Any] = {}
         self.progress: str | None = None
+        self.ends_at = float("inf")
         self.renew(asked_at)
 
     def renew(self, asked_at: float) -> None:
@@ -198,6 +202,15 @@ class HeldMessage(Message):
         return self.message_id in self._lease.cancelled
 
     @property
+    def timed_out(self) -> bool:
+        """Whether its handler has taken longer than the worker's timeout_seconds."""
+        return time.monotonic() >= self._lease.ends_at
+
+    def limit(self, ends_at: float) -> None:
+        """Note when the time of its handler is up, by time.monotonic(); the worker does it."""
+        self._lease.ends_at = ends_at
+
+    @property
     def part(self) -> Part:
         """The queue that delivered it, which claim_id and message_id belong to."""
         return self._lease.part
@@ -228,14 +241,29 @@ class LiveClaim:
 
     Both call the database about it. Neither waits for the other's call: the lock is held only to
     look at, and change, what is here.
+
+    is_full: whether the dequeue found as many messages as it asked for.
     """
 
     def __init__(
-        self, context: Context, part: Part, rows: Sequence[Row], asked_at: float, lease_seconds: int
+        self,
+        context: Context,
+        part: Part,
+        rows: Sequence[Row],
+        asked_at: float,
+        lease_seconds: int,
+        batch: BatchSize,
+        asked_for: int = 1,
     ) -> None:
-        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`."""
+        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`.
+
+        batch: the sizes of the thread's claims; `asked_for` is that of this one.
+        """
         self._context = context
         self.part = part
+        self.is_full = len(rows) == asked_for
+        self._batch = batch
+        self._give_back_at = asked_at + GIVE_BACK_SECONDS
         self._name = part.queue_name
         self.asked_at = asked_at
         # The claim's id is the first column, and the same in every row.
@@ -251,10 +279,13 @@ class LiveClaim:
         self.messages = [message for message in messages if message.message_id not in unreadable]
         self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}
+        self._begun: set[int] = set()
         self._verdicts: dict[int, Verdict] = {}
         self._in_hand: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
+        self._hung = False
+        self.given_up = threading.Event()
         if unreadable:
             log.warning("messages %s: their headers cannot be read", sorted(unreadable))
             self.decide(unreadable)
@@ -278,6 +309,58 @@ class LiveClaim:
     def flush_due(self) -> bool:
         """Whether a verdict has waited long enough."""
         return time.monotonic() >= self._flush_at
+
+    @property
+    def give_back_due(self) -> bool:
+        """Whether the claim has taken too long for the messages with which no handler has begun."""
+        return time.monotonic() >= self._give_back_at and self._batch.gives_back and not self.lost
+
+    @property
+    def begun(self) -> int:
+        """With how many of its messages a handler has begun."""
+        return len(self._begun)
+
+    def begin(self, messages: Sequence[HeldMessage]) -> bool:
+        """Note that a handler begins with messages; return False if they were given back."""
+        ids = {message.message_id for message in messages}
+        with self._lock:
+            if not ids <= self._open:
+                return False
+            self._begun |= ids
+            return True
+
+    def give_back(self, queue: Queue) -> None:
+        """Release the messages with which no handler has begun, so that other workers take them.
+
+        When the call raises, the claim keeps them, and the next one is due a little later.
+        """
+        self._give_back_at = float("inf")
+        rest = self._pop_rest(self._begun)
+        try:
+            self._release(queue, rest)
+        except BaseException:
+            with self._lock:
+                self._open.update(rest)
+            self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
+            raise
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether its handler hangs, so that the heartbeat has to give it up."""
+        return self._hung and not self.given_up.is_set()
+
+    def note_hung(self, verdicts: Mapping[int, Verdict]) -> None:
+        """Note that the handler hangs, and what becomes of its messages; the rest is released."""
+        self.decide(verdicts)
+        self._hung = True
+
+    def give_up(self, queue: Queue) -> None:
+        """Hand in what is decided of a claim whose handler hangs, and release the rest."""
+        self.flush(queue)
+        self.release_rest(queue)
+        # Whatever the handler does, should it come back, has no effect.
+        self.lease.lost = True
+        self.given_up.set()
 
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""
@@ -382,14 +465,22 @@ class LiveClaim:
 
     def release_rest(self, queue: Queue) -> None:
         """Release every message that nothing was decided about."""
+        self._release(queue, self._pop_rest())
+
+    def _pop_rest(self, kept: AbstractSet[int] = frozenset()) -> list[int]:
+        """Let go of the messages outside of `kept` that nothing was decided about; return them."""
         with self._lock:
-            rest = sorted(self._open - self._in_hand - self._verdicts.keys())
+            rest = sorted(self._open - self._in_hand - self._verdicts.keys() - kept)
             self._open.difference_update(rest)
             self._changes += 1
-        if rest and self.lost:
-            self._context.counter.add(WorkerStats(stale=len(rest)))
-        elif rest:
-            self._context.counter.add(count(queue.release(self._name, self.claim_id, rest)))
+        return rest
+
+    def _release(self, queue: Queue, message_ids: list[int]) -> None:
+        if message_ids and self.lost:
+            self._context.counter.add(WorkerStats(stale=len(message_ids)))
+        elif message_ids:
+            released = queue.release(self._name, self.claim_id, message_ids)
+            self._context.counter.add(count(released))
 
     def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
         """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
@@ -424,14 +515,23 @@ class LiveClaim:
 class ClaimRequest:
     """One dequeue of a worker, made just before the call: the lease is reckoned from then on."""
 
-    def __init__(self, context: Context, part: Part, worker_name: str, lease_seconds: int) -> None:
+    def __init__(
+        self,
+        context: Context,
+        part: Part,
+        worker_name: str,
+        lease_seconds: int,
+        batch: BatchSize,
+    ) -> None:
         """Ask a part for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
         self._part = part
         self._lease_seconds = lease_seconds
+        self._batch = batch
+        self._asked_for = batch.value
         self._asked_at = time.monotonic()
         self.arguments: Mapping[str, Any] = dequeue_arguments(
-            part.queue_name, context.settings.batch_size, worker_name, lease_seconds
+            part.queue_name, self._asked_for, worker_name, lease_seconds
         )
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
@@ -441,7 +541,15 @@ class ClaimRequest:
             if meter:
                 meter.note_empty()
             return None
-        claim = LiveClaim(self._context, self._part, rows, self._asked_at, self._lease_seconds)
+        claim = LiveClaim(
+            self._context,
+            self._part,
+            rows,
+            self._asked_at,
+            self._lease_seconds,
+            self._batch,
+            self._asked_for,
+        )
         if traces := tracing.active:
             traces.note_received(self._part.queue_name, claim.messages, self._asked_at)
         if meter:

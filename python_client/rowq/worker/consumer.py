@@ -14,6 +14,7 @@ from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import Outcome
 from rowq.parts import Part, Round
 from rowq.queue import Queue
+from rowq.worker.batching import BatchSize
 from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
 from rowq.worker.context import Context, Server, log
 from rowq.worker.handlers import Handler
@@ -82,6 +83,11 @@ class Consumer:
         self._lease_seconds: dict[Part, tuple[int, float]] = {}
         self._exchange_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
+        self._batch = BatchSize(
+            context.settings.batch_size,
+            is_together=context.settings.is_together,
+            handler=handler,
+        )
 
     def run(self) -> None:
         """Work until stopped or, with drain, until nothing is left."""
@@ -141,7 +147,9 @@ class Consumer:
         desk.claim = claim
         with self._heartbeats[claim.part.server].watching(claim):
             try:
+                began_at = time.monotonic()
                 desk.work.do(claim)
+                self._batch.note(claim.begun, time.monotonic() - began_at)
                 return self._exchange(desk, claim)
             except BaseException as error:
                 if isinstance(error, ConnectionLost) and self._may_leave(claim):
@@ -183,12 +191,9 @@ class Consumer:
             return None
         if not (claim := self._dequeue()):
             return self._poll()
-        if self._is_full(claim):
+        if claim.is_full:
             self._context.polling.hurry()
         return claim
-
-    def _is_full(self, claim: LiveClaim) -> bool:
-        return len(claim.messages) == self._context.settings.batch_size
 
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
@@ -196,7 +201,7 @@ class Consumer:
             claim = self._dequeue()
             self._turn.note_answer(found=claim is not None)
             if claim:
-                self._turn.pass_on(hurry=self._is_full(claim))
+                self._turn.pass_on(hurry=claim.is_full)
                 return claim
             if self._context.settings.drain:
                 empty_rounds = empty_rounds + 1 if self._is_drained() else 0
@@ -208,7 +213,7 @@ class Consumer:
         """Ask the parts, once around, for a claim."""
         for part in self._round.next():
             if claim := self._ask(part):
-                self._round.note(part, is_full=self._is_full(claim))
+                self._round.note(part, is_full=claim.is_full)
                 return claim
         return None
 
@@ -240,7 +245,7 @@ class Consumer:
 
     def _request(self, desk: Desk, part: Part) -> ClaimRequest:
         lease_seconds = self._context.settings.lease_seconds or self._setting(desk, part)
-        return ClaimRequest(self._context, part, self._worker_name, lease_seconds)
+        return ClaimRequest(self._context, part, self._worker_name, lease_seconds, self._batch)
 
     def _exchange(self, desk: Desk, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
@@ -259,8 +264,8 @@ class Consumer:
         claim.release_rest(desk.queue)
         following = asked[0] if asked else None
         if following:
-            self._round.note(part, is_full=self._is_full(following))
-            if self._is_full(following):
+            self._round.note(part, is_full=following.is_full)
+            if following.is_full:
                 self._context.polling.hurry()
         # What one part has answered says nothing of the others.
         is_known = is_empty or (bool(asked) and len(self._context.parts) == 1)
@@ -268,7 +273,7 @@ class Consumer:
 
     def _has_emptied(self, claim: LiveClaim) -> bool:
         """Whether a claim was the last one, as far as the worker is told of messages."""
-        return not self._is_full(claim) and self._context.polling.knows_of_all_since(claim.asked_at)
+        return not claim.is_full and self._context.polling.knows_of_all_since(claim.asked_at)
 
     def _may_exchange(self, claim: LiveClaim, part: Part) -> bool:
         """Whether it is worth trying; completing must not wait for the lease's length."""

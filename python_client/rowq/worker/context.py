@@ -24,6 +24,7 @@ from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
+from rowq.worker.timeouts import Timeouts
 
 _T = TypeVar("_T")
 
@@ -51,8 +52,9 @@ class Settings:
     stripes: int | None = None
     home: int | None = None
     per: Literal["message", "batch"]
-    batch_size: int
+    batch_size: int | None
     lease_seconds: int | None
+    timeout_seconds: float | None
     threads: int
     processes: int
     transactional: bool
@@ -83,8 +85,15 @@ class Settings:
         """With how many arguments the handler is called."""
         return 2 if self.transactional else 1
 
+    @property
+    def is_together(self) -> bool:
+        """Whether the messages of a claim are handled in one call, or at the same time."""
+        return self.concurrent or self.per == "batch"
+
     def _rules(self) -> Mapping[str, bool]:
         lease_seconds = 1 if self.lease_seconds is None else self.lease_seconds
+        batch_size = 1 if self.batch_size is None else self.batch_size
+        timeout_seconds = 1 if self.timeout_seconds is None else self.timeout_seconds
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
@@ -92,8 +101,10 @@ class Settings:
                 self.concurrent and (self.transactional or self.per == "batch")
             ),
             "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
-            "batch_size must be a whole number, 1 to 1000": _is_whole(self.batch_size, 1, 1000),
+            "batch_size must be a whole number, 1 to 1000": _is_whole(batch_size, 1, 1000),
             "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),
+            "timeout_seconds must be above 0": _is_number(timeout_seconds, 0)
+            and timeout_seconds > 0,
             "threads must be a whole number, 1 or more": _is_whole(self.threads, 1),
             "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),
             "idle_min_seconds must be above 0": pause > 0,
@@ -178,6 +189,7 @@ class Context:
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
         self.counter = Counter()
+        self.timeouts = Timeouts(settings.timeout_seconds)
         self.meter = None if settings.metrics_port is None else Meter()
         """What is measured for metrics, where somebody may ask for them."""
         self.polling = Polling(settings.idle_min_seconds, settings.longest_pause(_POLLING_SECONDS))
@@ -313,7 +325,7 @@ def _listening(engine: Engine, settings: Settings) -> ListeningEngine | None:
 
 
 class StopSignals:
-    """While entered, the first signal sets `asked`; the second calls `at_once` and exits.
+    """While entered, the first signal is kept in `asked`; the second calls `at_once` and exits.
 
     The handler only sets a flag: taking a lock or logging there could wait for the very code that
     it interrupts. Outside the main thread, where Python handles no signals, nothing is changed.
@@ -324,7 +336,7 @@ class StopSignals:
 
     def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
         """Call `at_once` at the second signal; signals are handled from __enter__ on."""
-        self.asked = False
+        self.asked: signal.Signals | None = None
         self._at_once = at_once
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -353,7 +365,7 @@ class StopSignals:
         if self.asked:
             self._at_once()
             os._exit(128 + number)
-        self.asked = True
+        self.asked = signal.Signals(number)
 
 
 class _Forks:

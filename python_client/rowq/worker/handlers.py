@@ -9,11 +9,12 @@ import math
 import pickle
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rowq.errors import InvalidArgument, WorkerFailed
+from rowq.errors import InvalidArgument, UnreadableBody, WorkerFailed
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Message
 
@@ -57,6 +58,14 @@ class Fail(_Decision):
         """Keep `error` with the dead message."""
         super().__init__(error or "the handler gave the message up")
         self.error = error
+
+
+class OwnHandler(ABC):
+    """A handler of rowq's own, which sees by itself to its end once `message.timed_out`."""
+
+    @abstractmethod
+    def least_batch(self) -> int:
+        """Return how many messages of a claim it needs now, 1 where it can decide about each."""
 
 
 class Release(Exception):
@@ -176,6 +185,11 @@ def retry(error: str) -> Verdict:
 def unreadable_headers(headers: UnreadableHeaders) -> Verdict:
     """Return the verdict on a message with headers that no attempt will be able to read."""
     return Verdict("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
+
+
+def unreadable_body(error: UnreadableBody) -> Verdict:
+    """Return the verdict on a message with a body that no attempt will be able to read."""
+    return Verdict("fail_now", error=storable(str(error)))
 
 
 def verdict_of(error: BaseException) -> Verdict:

@@ -5,10 +5,11 @@ import contextvars
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rowq import tracing
+from rowq.errors import HandlerTimedOut, UnreadableBody
 from rowq.queue import Queue
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context, log
@@ -18,15 +19,18 @@ from rowq.worker.handlers import (
     Fail,
     GiveUp,
     Handler,
+    OwnHandler,
     Release,
     Retry,
     Verdict,
     interrupted,
     retry,
     shown,
+    unreadable_body,
     verdict_of,
 )
 from rowq.worker.meter import Meter
+from rowq.worker.timeouts import Call, awaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class HandlerResult:
     """What a handler has decided about each message it was given.
 
     failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
+    timed_out: whether it was broken off, perhaps in the middle of a statement.
     is_passing: whether it raised an error of the database's that asks for the transaction to be
     tried again. The exception itself is not kept: it would keep the messages, by its traceback.
     """
@@ -41,6 +46,7 @@ class HandlerResult:
     verdicts: Mapping[int, Verdict]
     failed: bool = False
     is_passing: bool = False
+    timed_out: bool = False
 
 
 class HandlerCaller:
@@ -53,6 +59,7 @@ class HandlerCaller:
         """Call `handler` for the worker of `context`."""
         self._context = context
         self._handler = handler
+        self._may_interrupt = not isinstance(handler, OwnHandler)
         self._runner: asyncio.Runner | None = None
 
     def close(self) -> None:
@@ -63,16 +70,38 @@ class HandlerCaller:
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
         """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
         ids = [message.message_id for message in messages]
+        timeouts = self._context.timeouts
+        call = timeouts.begin(messages)
         try:
-            if self._context.settings.per == "batch":
-                returned = self._awaited(self._handler(list(messages), *connection))
-                return _result_of_batch(ids, returned)
-            (message,) = messages
-            return self._result(ids[0], self._awaited(self._handler(message, *connection)))
+            try:
+                returned = self._returned(messages, connection, call)
+                if self._context.settings.per == "batch":
+                    return _result_of_batch(ids, returned)
+                return self._result(ids[0], returned)
+            finally:
+                timeouts.end(call)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            # Its time may have been up as it ended.
+            timeouts.end(call)
             return self._raised(ids, error)
+
+    def _returned(
+        self, messages: Sequence[HeldMessage], connection: Sequence[Any], call: Call | None
+    ) -> Any:
+        """Return what the handler returns, or what comes of it when it is awaited."""
+        given = list(messages) if self._context.settings.per == "batch" else messages[0]
+        if call and self._may_interrupt:
+            call.allow()
+        returned = self._handler(given, *connection)
+        if not inspect.isawaitable(returned):
+            return returned
+        if call:
+            call.forbid()
+        self._runner = self._runner or asyncio.Runner()
+        # Each message has context variables of its own, as if each had a thread of its own.
+        return self._runner.run(awaited(returned, call), context=contextvars.copy_context())
 
     def call_together(
         self, messages: Sequence[HeldMessage], note: Callable[[HandlerResult], Awaitable[None]]
@@ -93,16 +122,19 @@ class HandlerCaller:
     async def _noted(
         self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
     ) -> None:
+        call = self._context.timeouts.begin([message])
         try:
             returned = self._handler(message)
             if inspect.isawaitable(returned):
-                returned = await returned
+                returned = await awaited(returned, call)
             result = self._result(message.message_id, returned)
         except KeyboardInterrupt:
             await note(HandlerResult(interrupted([message]), failed=True))
             raise
         except BaseException as error:
             result = self._raised([message.message_id], error)
+        finally:
+            self._context.timeouts.end(call)
         await note(result)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
@@ -110,16 +142,11 @@ class HandlerCaller:
         if isinstance(error, GiveUp):
             self._context.fail(error)
             return HandlerResult(dict.fromkeys(ids, RELEASED), failed=True)
+        if isinstance(error, HandlerTimedOut):
+            self._context.timeouts.say(error)
+            return replace(result_of_error(ids, error), timed_out=True)
         is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
         return result_of_error(ids, error, is_passing=is_passing)
-
-    def _awaited(self, returned: Any) -> Any:
-        """Return what a handler returned, or what comes of it when it is awaited."""
-        if not inspect.isawaitable(returned):
-            return returned
-        self._runner = self._runner or asyncio.Runner()
-        # Each message has context variables of its own, as if each had a thread of its own.
-        return self._runner.run(_of(returned), context=contextvars.copy_context())
 
     def _result(self, message_id: int, returned: Any) -> HandlerResult:
         return result_of(message_id, returned, self._context.warn_of_result)
@@ -169,10 +196,6 @@ def caller_for(context: Context, handler: Handler) -> HandlerCaller:
     return HandlerCaller(context, handler)
 
 
-async def _of(returned: Awaitable[Any]) -> Any:
-    return await returned
-
-
 def result_of(
     message_id: int, returned: Any, warn: Callable[[object], None] = lambda _: None
 ) -> HandlerResult:
@@ -194,6 +217,8 @@ def result_of_error(
     verdicts = dict.fromkeys(ids, verdict_of(error))
     if isinstance(error, Retry | Fail | Release):
         return HandlerResult(verdicts, failed=True)
+    if isinstance(error, UnreadableBody) and error.message_id in verdicts:
+        verdicts[error.message_id] = unreadable_body(error)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
     return HandlerResult(verdicts, failed=True, is_passing=is_passing)
 
@@ -261,12 +286,16 @@ class PlainWork:
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
-            if message.cancelled:
-                claim.decide({message.message_id: RELEASED})
-            else:
-                self._handle(claim, [message])
+            if claim.begin([message]):
+                self._handle_unless_cancelled(claim, message)
             if claim.flush_due:
                 claim.flush(self._queue)
+
+    def _handle_unless_cancelled(self, claim: LiveClaim, message: HeldMessage) -> None:
+        if message.cancelled:
+            claim.decide({message.message_id: RELEASED})
+        else:
+            self._handle(claim, [message])
 
     def _handle_together(self, claim: LiveClaim) -> None:
         is_broken_off = False

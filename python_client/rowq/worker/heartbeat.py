@@ -1,4 +1,7 @@
-"""The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait."""
+"""The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait.
+
+It also gives back what a slow claim has not begun with.
+"""
 
 import logging
 import threading
@@ -87,7 +90,11 @@ class Heartbeat:
         """Return the claims to be looked after, without the stuck ones, the most urgent first."""
         with self._lock:
             claims = self._claims - self._stuck.keys()
-        due = [claim for claim in claims if claim.heartbeat_due or claim.flush_due]
+        due = [
+            claim
+            for claim in claims
+            if claim.heartbeat_due or claim.flush_due or claim.give_back_due or claim.is_hung
+        ]
         return sorted(due, key=lambda claim: claim.lease.expires_at)
 
     def _look_after(self, claim: LiveClaim, queue: Queue) -> None:
@@ -96,10 +103,7 @@ class Heartbeat:
         Raises what means that the connection is lost, and what is no passing error.
         """
         try:
-            if claim.heartbeat_due:
-                claim.extend(queue)
-            if claim.flush_due:
-                claim.flush(queue)
+            _attend_to(claim, queue)
         except Exception as error:
             if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
                 error
@@ -119,6 +123,17 @@ class Heartbeat:
         else:
             with self._lock:
                 self._stuck.pop(claim, None)
+
+
+def _attend_to(claim: LiveClaim, queue: Queue) -> None:
+    if claim.heartbeat_due:
+        claim.extend(queue)
+    if claim.flush_due:
+        claim.flush(queue)
+    if claim.give_back_due:
+        claim.give_back(queue)
+    if claim.is_hung:
+        claim.give_up(queue)
 
 
 class _BriefSession(Session):

@@ -26,6 +26,9 @@ _FIRST_SECONDS = 5.0
 _AGAIN_SECONDS = 10.0
 # Above this rate a poll finds several messages at a time, so that producers need not notify.
 _MOST_A_SECOND = 500
+# More notifications a second than any producers send: a flood of a stranger's, which this process
+# would be busy to read. The database answers no call on the connection before it has sent them.
+_FLOOD_A_SECOND = 10_000
 # The longest pause between two polls while it listens.
 _LONGEST_SECONDS = 1.25
 # The others poll, call maintain and stand for election only so often; each pause between two polls
@@ -45,6 +48,7 @@ class Listener:
         self._name = context.settings.queue_name
         self._is_demanded = bool(context.settings.listen)
         self._rate = Rate(_MOST_A_SECOND)
+        self._flood = Rate(_FLOOD_A_SECOND)
         self._has_listened = False
         self._is_listening = False
         self._is_given_up = False
@@ -86,6 +90,10 @@ class Listener:
             self._has_listened = True
             try:
                 self._go_on(connection, notifications)
+            except _FloodError:
+                self._end_told()
+                log.warning("too many notifications, listening again in %g s", _AGAIN_SECONDS)
+                self._context.stopping.wait(_AGAIN_SECONDS)
             except Exception as error:
                 self._end_told()
                 if not self._engine.is_connection_lost(error):
@@ -115,7 +123,7 @@ class Listener:
                     "no notification comes through; it needs a connection of its own, not one of a"
                     " pooler in transaction mode"
                 )
-        if self._switch(connection, to=True) == "unavailable":
+        if self._switch(connection, notifications, to=True) == "unavailable":
             return (
                 "a server that allows prepared transactions does not notify, because a transaction"
                 " that has notified cannot be prepared; set max_prepared_transactions to 0"
@@ -143,19 +151,22 @@ class Listener:
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
             is_wanted = is_idle and not self._rate.is_over and not self._has_limits(connection)
             if self._context.polling.is_doubted:
-                self._prove(connection)
+                self._prove(connection, notifications)
             elif is_wanted != self._is_listening and time.monotonic() >= self._again_at:
-                self._switch(connection, to=is_wanted)
+                self._switch(connection, notifications, to=is_wanted)
             elif self._context.resting_seconds and time.monotonic() >= self._stand_at:
                 self._stand(connection)
 
-    def _switch(self, connection: Any, *, to: bool) -> str:
+    def _switch(self, connection: Any, notifications: Notifications, *, to: bool) -> str:
         """Begin or end to listen; return the outcome, which is "busy" under a stranger's lock."""
         self._end_told()
         outcome = str(self._call(connection, "listen" if to else "unlisten"))
         self._is_listening = outcome == "listening"
         if self._is_listening:
             self._stand(connection)
+        elif not to:
+            # The routine leaves the channel to other queues, which this session has none of.
+            notifications.end()
         if outcome == "busy":
             self._again_at = time.monotonic() + _AGAIN_SECONDS
             log.warning("listen, trying again in %g s: a stranger holds its lock", _AGAIN_SECONDS)
@@ -173,10 +184,10 @@ class Listener:
             self._look_again_at = time.monotonic() + _SETTING_SECONDS
         return self._is_limited
 
-    def _prove(self, connection: Any) -> None:
+    def _prove(self, connection: Any, notifications: Notifications) -> None:
         """Listen anew, with short pauses meanwhile, as the connection may be dead."""
-        self._switch(connection, to=False)
-        self._switch(connection, to=True)
+        self._switch(connection, notifications, to=False)
+        self._switch(connection, notifications, to=True)
 
     def _stand(self, connection: Any) -> None:
         """Stand for election: whoever is not elected rests for a while."""
@@ -201,16 +212,23 @@ class Listener:
 
     def _pass_on(self, notifications: Notifications) -> None:
         """Wait a tick for notifications; give a hint after those of the queue."""
+        before = notifications.received
         told = notifications.wait(_TICK_SECONDS).count(self._name)
+        self._flood.count(notifications.received - before)
+        if self._flood.is_over:
+            raise _FloodError
         if not told:
             return
         if courtesy := self._context.polling.courtesy_seconds():
             self._context.stopping.wait(courtesy)
             told += notifications.wait(0).count(self._name)
-        for _ in range(told):
-            self._rate.count()
+        self._rate.count(told)
         if not self._rate.is_over:
             self._context.polling.hint()
+
+
+class _FloodError(Exception):
+    """There are too many notifications to read them."""
 
 
 class Rate:
@@ -228,11 +246,11 @@ class Rate:
         """Whether there were too many events."""
         return time.monotonic() < self._over_until
 
-    def count(self) -> None:
-        """Count one event."""
+    def count(self, events: int = 1) -> None:
+        """Count events that have just happened."""
         now = time.monotonic()
         if now - self._began >= 1:
             self._began, self._counted = now, 0
-        self._counted += 1
+        self._counted += events
         if self._counted > self._most:
             self._over_until = now + 1

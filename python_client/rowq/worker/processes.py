@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import os
 import pickle
 import sys
 import threading
@@ -19,6 +20,7 @@ from rowq.worker.context import Context, Settings, StopSignals, log
 from rowq.worker.meter import Measures
 from rowq.worker.stats import WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads, described
+from rowq.worker.timeouts import HandlerHung
 
 _TICK_SECONDS = 0.2
 _REPORT_SECONDS = 0.25
@@ -30,7 +32,7 @@ _QUICK_DEATHS = 5
 _SILENT_SECONDS = 3.0
 _NOT_YET = "a process has not reported yet"
 
-_Report = tuple[Literal["measures"], Measures] | tuple[Literal["failed"], str]
+_Report = tuple[Literal["measures"], Measures] | tuple[Literal["failed", "hung"], str]
 _LOGGERS = ("rowq", "rowq.worker")
 
 
@@ -127,6 +129,7 @@ class WorkerProcess:
         self._measures = (Measures(), Measures(why_not_ready=_NOT_YET))
         self._reported_at = 0.0
         self._failure: str | None = None
+        self._hung: str | None = None
         self._process: SpawnProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
         self._is_restart = False
@@ -220,6 +223,8 @@ class WorkerProcess:
                 if report[0] == "measures":
                     self._reported_at = time.monotonic()
                     self._measures = (self._measures[0], report[1])
+                elif report[0] == "hung":
+                    self._hung = report[1]
                 else:
                     self._failure = report[1]
 
@@ -232,6 +237,10 @@ class WorkerProcess:
             raise WorkerFailed(self._failure)
         if stopping or (status == 0 and self._settings.drain):
             self.done = True
+            return
+        if self._hung is not None:
+            log.warning("a worker process has ended and is replaced: %s", self._hung)
+            self._hung, self._restart_at = None, 0.0
             return
         if lived < _QUICK_SECONDS:
             self._quick_deaths += 1
@@ -326,6 +335,11 @@ def work_in_child(
             workers[0].run(None, signals)
     except RowqError as error:
         log.exception("the worker gives up")
+        if isinstance(error.__cause__, HandlerHung):
+            report_measures()
+            report("hung", str(error))
+            # The thread of the handler would keep the process from its end.
+            os._exit(1)
         report("failed", described(error))
         sys.exit(1)
     finally:

@@ -9,16 +9,20 @@ from rowq.errors import ConnectionLost, RowqError, WorkerFailed
 from rowq.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.queue import Queue
 from rowq.rights import remedy_of
+from rowq.worker.claim import LiveClaim
 from rowq.worker.consumer import Consumer
-from rowq.worker.context import Context, Server, StopSignals
-from rowq.worker.handlers import find_handler
+from rowq.worker.context import Context, Server, StopSignals, log
+from rowq.worker.handlers import find_handler, retry
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
 from rowq.worker.meter import Measures
 from rowq.worker.pulse import Pulse
 from rowq.worker.stats import WorkerStats
+from rowq.worker.timeouts import Call
 
 _PROGRESS_SECONDS = 0.2
+# The heartbeat has so long to give up the claims whose handlers hang.
+_GIVE_UP_SECONDS = 5.0
 
 OnProgress = Callable[[WorkerStats], None]
 
@@ -42,6 +46,8 @@ class WorkerThreads:
         self._pulse = (
             Pulse(context, context.meter, self._heartbeats.values()) if context.meter else None
         )
+        self._hung: set[Call] = set()
+        """Calls of the handler that hang; their threads are not waited for."""
         self._maintenances = [Maintenance(context, server) for server in context.servers]
         self._consumers = [
             Consumer(context, handler, self._heartbeats, number)
@@ -65,7 +71,8 @@ class WorkerThreads:
             self._watch(consumers, on_progress, signals)
         finally:
             self._context.stop()
-            _join(consumers)
+            _join([thread for thread in consumers if self._is_at_work(thread)])
+            self._give_up_hung()
             self._end_helpers()
             _join(others)
         if self._context.failure is not None:
@@ -100,12 +107,39 @@ class WorkerThreads:
         on_progress: OnProgress | None,
         signals: StopSignals,
     ) -> None:
-        while living := [thread for thread in consumers if thread.is_alive()]:
+        while living := [thread for thread in consumers if self._is_at_work(thread)]:
             living[0].join(_PROGRESS_SECONDS)
+            for call in self._context.timeouts.check():
+                if call not in self._hung:
+                    self._note_hung(call)
             if signals.asked or self._context.failure:
                 self._context.stop()
             if on_progress:
                 on_progress(self._context.counter.snapshot())
+
+    def _is_at_work(self, thread: threading.Thread) -> bool:
+        return thread.is_alive() and all(thread.ident != call.thread for call in self._hung)
+
+    def _note_hung(self, call: Call) -> None:
+        """Give up the messages of a call that hangs, and fail."""
+        hung = self._context.timeouts.hung(call)
+        self._hung.add(call)
+        self._context.fail(hung)
+        log.error("%s", hung)
+        first, verdict = call.messages[0], retry(str(hung))
+        for claim in self._claims():
+            if (claim.part, claim.claim_id) == (first.part, first.claim_id):
+                claim.note_hung({message.message_id: verdict for message in call.messages})
+
+    def _give_up_hung(self) -> None:
+        """Wait until the heartbeat has given up the claims whose handlers hang."""
+        until = time.monotonic() + _GIVE_UP_SECONDS
+        for claim in self._claims():
+            if claim.is_hung and not claim.given_up.wait(max(until - time.monotonic(), 0)):
+                log.warning("claim %d is left as it is: its handler hangs", claim.claim_id)
+
+    def _claims(self) -> list[LiveClaim]:
+        return [claim for heartbeat in self._heartbeats.values() for claim in heartbeat.claims()]
 
     def _start(self, name: str, run: Callable[[], None], started: list[threading.Thread]) -> None:
         def guarded() -> None:

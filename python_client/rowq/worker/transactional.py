@@ -57,6 +57,10 @@ class _Attempt:
         return [left] if left else []
 
 
+class _TimedOutError(Exception):
+    """A handler has taken too long, so that its transaction was broken off."""
+
+
 class TransactionalWork:
     """Gives messages and a connection to the handler; commits once per claim if all goes well."""
 
@@ -96,6 +100,9 @@ class TransactionalWork:
         """Handle messages in one transaction; return those that are to be handled again."""
         try:
             self._transaction(attempt)
+        except _TimedOutError:
+            attempt.claim.decide(attempt.result.verdicts if attempt.result else {})
+            return [*attempt.others(attempt.last), *attempt.later]
         except TransactionEnded as end:
             self._session.close()
             return self._after_end(attempt, end)
@@ -131,13 +138,18 @@ class TransactionalWork:
         for message in attempt.messages:
             if self._context.stopping.is_set() or attempt.claim.lost:
                 return
-            yield [message]
+            if attempt.claim.begin([message]):
+                yield [message]
 
     def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:
         """Call the handler; keep what it wrote, or undo it and let the transaction go on."""
         attempt.last, attempt.result = group, None
         with transaction.lend(attempt.claim.claim_id) as connection:
             attempt.result = result = self._caller.call(group, connection)
+        if result.timed_out:
+            # Its last statement may be under way still.
+            self._session.break_off()
+            raise _TimedOutError
         if result.failed:
             transaction.undo()
             if result.is_passing:

@@ -59,8 +59,9 @@ class Worker:
         stripes: int | None = None,
         home: int | None = None,
         per: Literal["message", "batch"] = "message",
-        batch_size: int = 10,
+        batch_size: int | None = None,
         lease_seconds: int | None = None,
+        timeout_seconds: float | None = None,
         threads: int = 1,
         processes: int = 0,
         transactional: bool = False,
@@ -84,10 +85,19 @@ class Worker:
         stripes             how many parts the queue has on each server, where it is a striped one
         home                the part where its first thread asks first, the next ones at the parts
                             behind it; None: drawn, or with fewer threads than parts they take turns
-        batch_size          most messages per claim
+        batch_size          most messages per claim. None: one at first, then as many as the handler
+                            takes a tenth of a second for, 50 at most; what no handler has begun
+                            with after a second goes to other workers. With per="batch", or
+                            `concurrent`, 10
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call
                             into C, such as a regular expression: it holds up the heartbeat
+        timeout_seconds     most seconds for one call of the handler; None: no limit. When they are
+                            over, HandlerTimedOut is raised in a plain handler's thread, or the task
+                            of an asynchronous one is cancelled, and another attempt follows. A
+                            handler that has not ended 10 seconds later hangs, such as in a call
+                            into C: its lease is ended, and run() raises WorkerFailed, or with
+                            `processes` the process is replaced
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim
@@ -126,6 +136,7 @@ class Worker:
             per=per,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
+            timeout_seconds=timeout_seconds,
             threads=threads,
             processes=processes,
             transactional=transactional,

@@ -67,12 +67,15 @@ def fill(connection: Connection, queue: str) -> None:
         connection.execute(statement, [part])
 
 
-def looks(connection: Connection, queue: str) -> dict[str, Look]:
-    """Return looks at a page each, at the beginning, in the middle and at the end."""
+def looks(connection: Connection, queue: str, key: str | None = None) -> dict[str, Look]:
+    """Return looks at a page each, at the beginning, in the middle and at the end.
+
+    key: a dedup key that is there; None: the id of a delayed message is one.
+    """
     own = {"queue_name": queue}
     dead = call(connection, "list_dead", **own, max_messages=10_000)[-1].message_id
     delayed = call(connection, "list_delayed", **own, max_messages=10_000)[-1]
-    key = str(delayed.message_id)
+    key = str(delayed.message_id) if key is None else key
     claim = call(connection, "list_claims", **own, max_claims=10_000)[-1].claim_id
     page = {"max_messages": PAGE}
     half: dict[str, Any] = {"max_messages": PAGE // 2, "message_type": "mail"}
@@ -144,7 +147,8 @@ def test_every_statement_goes_by_the_primary_key_in_its_order(
     call(connection, "fail_now", queue_name=queue, claim_id=claim)
     dequeue(connection, queue, 2)
     session = connect()
-    all_looks = looks(connection, queue)
+    # Of a key that is not there, a plan names no table: MariaDB looks before it plans.
+    all_looks = looks(connection, queue, "key")
 
     def work() -> None:
         if level is not None:

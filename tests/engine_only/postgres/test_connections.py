@@ -14,8 +14,10 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 import rowq
+from rowq.cli.exit_codes import ExitCode
 from rowq.postgres.engine import ENGINE
 from rowq.session import OwnedSession
+from tests.cli.conftest import run_app
 from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 from tests.helpers.queues import Connect
@@ -98,6 +100,17 @@ def test_a_worker_on_a_read_only_server_waits_for_one_that_writes(
     connection.execute(f"alter role {role} set default_transaction_read_only = off")
     thread.join(30)
     assert worker.stats.processed == 1
+
+
+def test_command_on_read_only_server_names_standby_at_once(
+    queue: rowq.Queue, queue_name: str, role_url: RoleUrl, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = role_url("default_transaction_read_only = on")
+    ran = run_app("enqueue", queue_name, url=url, given="1")
+    assert ran.code == ExitCode.NO_CONNECTION
+    assert ran.err.startswith("rowq: the server is read-only: a standby? enqueue was not executed:")
+    assert not caplog.records
+    assert queue.peek(queue_name) == []
 
 
 def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url: RoleUrl) -> None:

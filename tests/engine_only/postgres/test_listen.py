@@ -88,6 +88,34 @@ def test_a_connection_that_does_not_hear_another_one_is_deaf(
     assert PostgresNotifications(open_notifying()).is_deaf(owner, 0.2)
 
 
+def test_connection_that_ends_to_listen_has_no_channel(open_notifying: Open) -> None:
+    own = open_notifying()
+    notifications = PostgresNotifications(own)
+    own.execute("listen rowq")
+    notifications.end()
+    assert own.execute("select pg_listening_channels()").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "count", "kept"), [("repeat('x', 7000)", 2000, 0), ("'q'", 12_000, 10_000)]
+)
+def test_notifications_of_a_stranger_fill_no_memory(
+    open_notifying: Open, payload: str, count: int, kept: int
+) -> None:
+    own, stranger = open_notifying(), open_notifying()
+    notifications = PostgresNotifications(own)
+    own.execute("listen rowq")
+    stranger.execute(
+        f"select count(pg_notify('rowq', {payload} || g)) from generate_series(1, {count}) g"
+    )
+    # All of them come with the answer to a call.
+    own.execute("select 1")
+    while notifications.received < count:
+        notifications._collect()
+        own.execute("select 1")
+    assert len(notifications._heard) == kept
+
+
 @pytest.mark.promise("P01")
 def test_it_is_told_at_the_commit_and_never_of_what_was_rolled_back(
     producer: Connection, listener: Listener, queue_name: str

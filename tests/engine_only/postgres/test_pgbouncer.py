@@ -1,8 +1,10 @@
 """rowq works behind PgBouncer, where each transaction may run in another session."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import cast
 
 import psycopg
 import pytest
@@ -137,3 +139,25 @@ def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(
             queue.create_queue(queue_name)
         with pytest.raises(rowq.WorkerFailed, match="pooler in transaction mode"):
             rowq.Worker(url, queue_name, print, listen=True).run()
+
+
+def test_client_prepares_statements_only_without_a_pooler(
+    database_url: str, pooled_url: str
+) -> None:
+    with rowq.connect(database_url) as direct, rowq.connect(pooled_url) as pooled_queue:
+        assert direct._session.connection().prepare_threshold is not None
+        assert pooled_queue._session.connection().prepare_threshold is None
+    with rowq.connect(f"{pooled_url}?prepare_threshold=7") as asked:
+        assert asked._session.connection().prepare_threshold == 7
+
+
+def test_async_client_prepares_statements_only_without_a_pooler(
+    database_url: str, pooled_url: str
+) -> None:
+    async def threshold(url: str) -> int | None:
+        async with await rowq.connect_async(url) as queue:
+            connection = await queue._session.connection()
+            return cast("psycopg.AsyncConnection", connection).prepare_threshold
+
+    assert asyncio.run(threshold(database_url)) is not None
+    assert asyncio.run(threshold(pooled_url)) is None

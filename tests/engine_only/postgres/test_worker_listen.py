@@ -99,6 +99,58 @@ def test_a_busy_worker_does_not_listen(connection: Connection, queue: WorkerQueu
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
 
 
+@pytest.fixture
+def ears(monkeypatch: pytest.MonkeyPatch) -> list[PostgresNotifications]:
+    """Return the notifications of the connections that listen, as they are made."""
+    made: list[PostgresNotifications] = []
+    prepare = PostgresNotifications.__init__
+
+    def noted(ear: PostgresNotifications, connection: Connection) -> None:
+        prepare(ear, connection)
+        made.append(ear)
+
+    monkeypatch.setattr(PostgresNotifications, "__init__", noted)
+    return made
+
+
+def flood(connection: Connection, count: int) -> None:
+    """Notify the channel of the workers, as any account may."""
+    connection.execute(
+        "select count(pg_notify('rowq', g::text)) from generate_series(1, %s) g", [count]
+    )
+
+
+def test_busy_worker_receives_no_notifications(
+    connection: Connection, queue: WorkerQueue, ears: list[PostgresNotifications]
+) -> None:
+    go = threading.Event()
+    with running(queue.worker(lambda _message: go.wait(60), batch_size=1)):
+        wait_until(lambda: bool(listeners(connection, queue)), "it listens while it is idle")
+        queue.enqueue(1)
+        wait_until(lambda: not listeners(connection, queue), "it listens no more")
+        flood(connection, 1000)
+        go.set()
+        wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
+        assert sum(ear.received for ear in ears) < 1000
+
+
+def test_worker_leaves_a_flood_of_notifications_and_polls(
+    connection: Connection,
+    queue: WorkerQueue,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(listener, "_FLOOD_A_SECOND", 100)
+    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    with listening(connection, queue) as seen:
+        flooded = listeners(connection, queue)
+        flood(connection, 1000)
+        wait_until(lambda: "too many notifications" in caplog.text, "it notices the flood")
+        queue.enqueue(1)
+        wait_until(lambda: seen == [1], "the message is handled")
+        wait_until(lambda: bool(listeners(connection, queue) - flooded), "it listens again")
+
+
 def test_where_too_many_come_it_polls_for_a_while(
     connection: Connection, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,9 +347,9 @@ def test_a_connection_that_has_gone_silent_is_found_by_a_message_of_which_it_did
         proved: list[bool] = []
         prove = listener.Listener._prove
 
-        def noted(thread: listener.Listener, ear: Any) -> None:
+        def noted(thread: listener.Listener, *given: Any) -> None:
             monkeypatch.setattr(PostgresNotifications, "wait", wait)
-            prove(thread, ear)
+            prove(thread, *given)
             proved.append(True)
 
         monkeypatch.setattr(listener.Listener, "_prove", noted)

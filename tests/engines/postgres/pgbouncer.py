@@ -41,7 +41,7 @@ def pooled(database_url: str, sessions: int, clients: int = 100) -> Iterator[tup
         with _running([str(PROGRAM), "-q", str(settings)], user) as pid:
             url = f"postgresql://anybody@127.0.0.1:{port}/pooled"
             wait_until(lambda: _answers(url), "pgbouncer answers")
-            yield f"{url}?prepare_threshold=none", pid
+            yield url, pid
 
 
 _SETTINGS = """

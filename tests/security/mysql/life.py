@@ -19,8 +19,9 @@ from tests.security.mysql.hostile_values import variables
 from tests.stored_times import expire_claim, pass_seconds
 
 NUMBERED = ("queue", "message", "claim", "finished")
-ABOUT = 40.0
-"""Seconds within which moments are taken for the same; all times of a life are far enough apart."""
+ABOUT = 200.0
+"""Moments are rounded to so many seconds. All times of a life are multiples of it, so that a slow
+machine, and the jitter of a retry, which is 20 seconds at most, are far from the next one."""
 
 ENOUGH = 50 * 65535
 """Numbers that a life may use up: some for its rows, a few for looks that took long, all of them as

@@ -41,9 +41,21 @@ class Command(BaseCommand):  # type: ignore[misc]
             metavar="N",
             help="Messages at a time: processes where it is more than 1.",
         )
-        parser.add_argument("--batch-size", type=int, default=10, help="Most messages per claim.")
+        parser.add_argument(
+            "--batch-size",
+            type=int,
+            help="Most messages per claim; by default 1, and more while messages are fast.",
+        )
         parser.add_argument(
             "--lease-seconds", type=int, help="Length of the lease; the queue's by default."
+        )
+        parser.add_argument(
+            "--timeout-seconds",
+            type=float,
+            help=(
+                "Most seconds for a message. Then its function gets an exception, and is ended"
+                " with its process if that does not help."
+            ),
         )
         parser.add_argument("--worker-name", help="Who holds the messages, for people to read.")
         parser.add_argument(
@@ -84,6 +96,7 @@ class Command(BaseCommand):  # type: ignore[misc]
         """Work; raises CommandError when going on makes no sense."""
         name = options["handler"]
         workers = options["workers"]
+        in_processes = workers > 1 or options["timeout_seconds"] is not None
         url = options["url"]
         log_to_stderr()
         try:
@@ -93,7 +106,7 @@ class Command(BaseCommand):  # type: ignore[misc]
                 url,
                 options["queue_name"],
                 DjangoHandler(name),
-                processes=workers if workers > 1 else 0,
+                processes=workers if in_processes else 0,
                 **{key: options[key] for key in _PASSED_ON},
             )
             stats = worker.run()
@@ -121,6 +134,6 @@ def _missing(error: Exception, url: str | None, options: Mapping[str, Any]) -> s
 
 
 _PASSED_ON = (
-    *("batch_size", "lease_seconds", "worker_name", "transactional", "concurrent", "listen"),
-    *("stripes", "home", "drain", "metrics_port", "metrics_host"),
+    *("batch_size", "lease_seconds", "timeout_seconds", "worker_name", "transactional"),
+    *("concurrent", "listen", "stripes", "home", "drain", "metrics_port", "metrics_host"),
 )

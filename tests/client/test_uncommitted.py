@@ -1,0 +1,258 @@
+"""A connection that is closed before what was enqueued on it is committed: a warning says so."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+import rowq
+from rowq.engines import engine_for_url
+from tests.engines.base import Connection
+from tests.helpers.queues import Connect
+
+sqlalchemy = pytest.importorskip("sqlalchemy")
+FORGOTTEN = "a message for queue {} was not committed before its connection was closed"
+
+
+@contextmanager
+def no_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rowq.UncommittedWarning)
+        yield
+
+
+def warning_of(queue_name: str) -> Any:
+    return pytest.warns(rowq.UncommittedWarning, match=FORGOTTEN.format(queue_name))
+
+
+@pytest.fixture
+def made(connection: Connection, queue_name: str) -> str:
+    rowq.Queue(connection).create_queue(queue_name)
+    return queue_name
+
+
+@pytest.fixture
+def own(connect: Connect, database_url: str) -> Connection:
+    """Return a connection of the driver's on which transactions are open until they are ended."""
+    if engine_for_url(database_url).name == "sqlserver":
+        pytest.skip("pyodbc shows no close; to run it: --engine postgres18")
+    return connect(autocommit=False)
+
+
+def test_closing_without_commit_is_warned_of(own: Connection, made: str) -> None:
+    queue = rowq.Queue(own)
+    queue.enqueue(made, 1)
+    with warning_of(made) as warned:
+        own.close()
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("call", ["enqueue_batch", "publish", "publish_batch"])
+def test_every_routine_that_enqueues_is_watched(
+    connection: Connection, own: Connection, made: str, call: str
+) -> None:
+    rowq.Queue(connection).bind_topic(made, made)
+    queue = rowq.Queue(own)
+    match call:
+        case "enqueue_batch":
+            queue.enqueue_batch(made, [1])
+        case "publish":
+            queue.publish(made, 1)
+        case _:
+            queue.publish_batch([rowq.NewMessage(data=1, topic=made)])
+    with pytest.warns(rowq.UncommittedWarning):
+        own.close()
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_closing_after_the_end_of_the_transaction_is_not_warned_of(
+    own: Connection, made: str, end: str
+) -> None:
+    rowq.Queue(own).enqueue(made, 1)
+    getattr(own, end)()
+    # The transaction that is open now has nothing to do with it.
+    rowq.Queue(own).version()
+    with no_warning():
+        own.close()
+
+
+def test_each_transaction_is_watched_anew(own: Connection, made: str) -> None:
+    queue = rowq.Queue(own)
+    for _ in range(3):
+        queue.enqueue(made, 1)
+        own.commit()
+    queue.enqueue(made, 1)
+    with warning_of(made):
+        own.close()
+
+
+def test_connection_in_autocommit_is_not_warned_of(connect: Connect, made: str) -> None:
+    own = connect()
+    rowq.Queue(own).enqueue(made, 1)
+    with no_warning():
+        own.close()
+
+
+def test_other_calls_are_not_warned_of(own: Connection, made: str) -> None:
+    rowq.Queue(own).dequeue_fast(made)
+    with no_warning():
+        own.close()
+
+
+def on_psycopg(url: str, use: Callable[[psycopg.Connection], object]) -> None:
+    use(psycopg.connect(url))
+
+
+@pytest.fixture
+def postgres_url(database_url: str) -> str:
+    """Return the URL of a PostgreSQL."""
+    if engine_for_url(database_url).name != "postgres":
+        pytest.skip("this is for PostgreSQL; to run it: --engine postgres18")
+    return database_url
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_collected_connection_is_warned_of(postgres_url: str, made: str) -> None:
+    with warning_of(made):
+        on_psycopg(postgres_url, lambda own: rowq.Queue(own).enqueue(made, 1))
+        gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_collected_connection_that_has_committed_is_not_warned_of(
+    postgres_url: str, made: str
+) -> None:
+    def use(own: psycopg.Connection) -> None:
+        rowq.Queue(own).enqueue(made, 1)
+        own.commit()
+        own.execute("select 1")
+
+    with no_warning():
+        on_psycopg(postgres_url, use)
+        gc.collect()
+
+
+@pytest.mark.parametrize("commits", ["block", "statement"])
+def test_transaction_that_is_committed_without_the_method_is_not_warned_of(
+    postgres_url: str, made: str, commits: str
+) -> None:
+    own = psycopg.connect(postgres_url)
+    if commits == "block":
+        with own.transaction():
+            rowq.Queue(own).enqueue(made, 1)
+    else:
+        rowq.Queue(own).enqueue(made, 1)
+        own.execute("commit")
+    own.execute("select 1")
+    with no_warning():
+        own.close()
+
+
+def test_block_of_a_connection_commits_and_is_not_warned_of(postgres_url: str, made: str) -> None:
+    with no_warning(), psycopg.connect(postgres_url) as own:
+        rowq.Queue(own).enqueue(made, 1)
+
+
+PROGRAM = """
+import os, sys
+import psycopg, rowq
+
+url, name, commits = sys.argv[1:]
+own = psycopg.connect(url)
+rowq.Queue(own).enqueue(name, 1)
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+if commits == "yes":
+    own.commit()
+"""
+
+
+@pytest.mark.parametrize("commits", ["yes", "no"])
+def test_end_of_a_program_is_warned_of_but_not_that_of_a_forked_process(
+    postgres_url: str, made: str, commits: str
+) -> None:
+    command = [sys.executable, "-c", PROGRAM, postgres_url, made, commits]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stderr.count("UncommittedWarning") == (commits == "no")
+    with rowq.connect(postgres_url) as queue:
+        assert queue.queue_stats(made)[0].ready == (commits == "yes")
+
+
+def test_aborted_transaction_is_not_warned_of(postgres_url: str, made: str) -> None:
+    own = psycopg.connect(postgres_url)
+    rowq.Queue(own).enqueue(made, 1)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        own.execute("select 1/0")
+    with no_warning():
+        own.close()
+
+
+def test_asynchronous_connection_is_warned_of(postgres_url: str, made: str) -> None:
+    async def forget() -> None:
+        own = await psycopg.AsyncConnection.connect(postgres_url)
+        await rowq.AsyncQueue(own).enqueue(made, 1)
+        with warning_of(made):
+            await own.close()
+        assert own.closed
+
+    asyncio.run(forget())
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Any]:
+    """Return an engine of SQLAlchemy's."""
+    scheme, rest = database_url.split("://", 1)
+    drivers = {
+        "postgresql": "postgresql+psycopg",
+        "mariadb": "mysql+pymysql",
+        "mysql": "mysql+pymysql",
+    }
+    if scheme not in drivers:
+        pytest.skip("this is for PostgreSQL and MariaDB; to run it: --engine postgres18")
+    engine = sqlalchemy.create_engine(f"{drivers[scheme]}://{rest.partition('?ssl_mode')[0]}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize("by_statement", [False, True])
+def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
+    engine: Any, made: str, by_statement: bool
+) -> None:
+    from rowq.sqlalchemy import enqueue
+
+    with warning_of(made), engine.connect() as own:
+        enqueue(own, made, 1) if by_statement else rowq.Queue(own).enqueue(made, 1)
+    with no_warning(), engine.begin() as own:
+        enqueue(own, made, 1) if by_statement else rowq.Queue(own).enqueue(made, 1)
+    with no_warning(), engine.connect() as own:
+        rowq.Queue(own).enqueue(made, 1)
+        own.rollback()
+
+
+@pytest.mark.parametrize("by_statement", [False, True])
+def test_sqlalchemy_session_that_is_closed_uncommitted_is_warned_of(
+    engine: Any, made: str, by_statement: bool
+) -> None:
+    from sqlalchemy.orm import Session
+
+    from rowq.sqlalchemy import enqueue
+
+    def send(session: Any) -> None:
+        enqueue(session, made, 1) if by_statement else rowq.Queue(session).enqueue(made, 1)
+
+    with warning_of(made), Session(engine) as session:
+        send(session)
+    with no_warning(), Session(engine) as session, session.begin():
+        send(session)
+    with no_warning(), Session(engine) as session:
+        send(session)
+        session.commit()
+        session.execute(sqlalchemy.text("select 1"))
