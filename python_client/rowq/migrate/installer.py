@@ -99,6 +99,9 @@ class BaseInstaller(ABC):
                 require_no_messages(self.losses())
             if installed == 1:
                 self.require_removable()
+            else:
+                # The steps restore routines of the release before.
+                self.prepare()
             numbered.migration.process_steps(self, "rollback")
             if installed == 1:
                 self.remove()
@@ -128,7 +131,7 @@ class BaseInstaller(ABC):
         """
 
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
-        """Do what a migration needs beforehand; nothing on most engines."""
+        """Do what a step that makes routines needs beforehand; nothing on most engines."""
 
     def refresh(self) -> None:
         """See once more to what an earlier migration had to leave out."""
