@@ -54,6 +54,7 @@ $$;
 \ir internal/block_batch.sql
 \ir internal/body_fault.sql
 \ir internal/bound_queues.sql
+\ir internal/channel.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_name.sql
 \ir internal/check_range.sql

@@ -29,14 +29,17 @@ class PostgresNotifications(Notifications):
 
     def is_deaf(self, other: Any, seconds: float) -> bool:
         token = uuid.uuid4().hex
-        self._connection.execute("listen rowq")
-        other.execute("select pg_catalog.pg_notify('rowq', %s)", [token])
+        channel = f"rowq_{token}"
+        self._connection.execute(f"listen {channel}")
+        other.execute("select pg_catalog.pg_notify(%s, %s)", [channel, token])
         until = time.monotonic() + seconds
+        is_deaf = False
         while token not in self.wait(max(until - time.monotonic(), 0)):
             if time.monotonic() >= until:
-                self._connection.execute("unlisten rowq")
-                return True
-        return False
+                is_deaf = True
+                break
+        self._connection.execute(f"unlisten {channel}")
+        return is_deaf
 
     def _collect(self) -> None:
         while notify := self._connection.pgconn.notifies():

@@ -160,7 +160,7 @@ begin
             values (v_part_id, v_lane, v_message_id, v_message_id);
         end if;
         if rowq.internal_is_listened(v_part_id) then
-            perform pg_notify('rowq', p_queue_name);
+            perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
         end if;
     end if;
 

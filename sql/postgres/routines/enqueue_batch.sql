@@ -64,7 +64,7 @@ begin
         if v_stored.o_lanes is not null then
             perform rowq.internal_open_lanes(v_part_id, v_stored.o_lanes);
             if rowq.internal_is_listened(v_part_id) then
-                perform pg_notify('rowq', p_queue_name);
+                perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
             end if;
         end if;
         return query
@@ -183,7 +183,7 @@ begin
       and m.message_id <> all (v_blocked)
       and m.message_id = any (v_waiting) is not true;
     if found and rowq.internal_is_listened(v_part_id) then
-        perform pg_notify('rowq', p_queue_name);
+        perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
     end if;
 
     return query
