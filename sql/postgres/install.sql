@@ -66,6 +66,7 @@ $$;
 \ir internal/cut_ties.sql
 \ir internal/delete_messages.sql
 \ir internal/end_cancelled.sql
+\ir internal/end_tied.sql
 \ir internal/enter_group.sql
 \ir internal/expire.sql
 \ir internal/finish.sql
