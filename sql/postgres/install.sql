@@ -103,6 +103,7 @@ $$;
 \ir internal/next_tick.sql
 \ir internal/note_cancels.sql
 \ir internal/note_expiry.sql
+\ir internal/note_fault.sql
 \ir internal/note_start.sql
 \ir internal/notify.sql
 \ir internal/offset_change.sql

@@ -1,5 +1,6 @@
 -- The rows say what is installed: schema_version and rowq_version, which each migration writes. A
--- further row is the first part of the names of the channels of notifications.
+-- further row is the first part of the names of the channels of notifications, and for a queue for
+-- which maintain has failed, maintain_fault.<part_id> is the error.
 create table if not exists rowq.meta (
     name       text not null,
     value      text not null,
