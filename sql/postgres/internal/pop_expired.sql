@@ -30,7 +30,7 @@ begin
               and x.message_id = u.message_id
             offset 0
         ) m
-        where u.place is not null
+        where u.place <> 'later'
     loop
         case v_row.place
             when 'ready' then

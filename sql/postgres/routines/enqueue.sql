@@ -168,8 +168,8 @@ begin
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
         values (
-            v_part_id, v_lane, v_now + make_interval(secs => p_expire_seconds), v_message_id,
-            v_message_id
+            v_part_id, v_lane, v_now + make_interval(secs => least(p_expire_seconds, 86400)),
+            v_message_id, v_message_id
         );
     end if;
 

@@ -117,7 +117,8 @@ begin
     if v_expires then
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select v_part_id, m.lane, m.expires_at, m.message_id, m.message_id
+        select v_part_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
+               m.message_id
         from unnest(v_messages, v_kept_ids, v_lanes) m (
             part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
             group_key, headers, body, body_binary, has_successors, expires_at, kept_id, lane
