@@ -91,7 +91,9 @@ begin
         where (m.group_key is not null and t.message_id is null)
            or (p_with_keys and m.dedup_key is not null)
            or m.has_successors;
-        set p_ties = if(p_ties is null, v_more, json_merge_preserve(p_ties, coalesce(v_more, '[]')));
+        set p_ties = if(
+            p_ties is null, v_more, json_merge_preserve(p_ties, coalesce(v_more, '[]'))
+        );
     end if;
     if @@group_concat_max_len <> v_cut_at then
         set session group_concat_max_len = v_cut_at;

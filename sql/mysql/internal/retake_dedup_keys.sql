@@ -31,8 +31,8 @@ begin
         select json_arrayagg(json_array(m.message_id, hex(m.dedup_key))) into v_keys
         from json_table(v_slice, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
-        -- One whose row internal_release_dedup_keys has left has its key still. A lock on a row that
-        -- is not there would cover the gap around it.
+        -- One whose row internal_release_dedup_keys has left has its key still. A lock on a row
+        -- that is not there would cover the gap around it.
         select count(*) into v_count
         from json_table(v_keys, '$[*]' columns (dedup_key varchar(1600) path '$[1]')) j
         straight_join rowq.dedup k force index (primary)

@@ -1,5 +1,5 @@
--- The rows say what is installed: schema_version and rowq_version, which each migration writes. For a
--- queue for which maintain has failed, maintain_fault.<part_id> is the error.
+-- The rows say what is installed: schema_version and rowq_version, which each migration writes. For
+-- a queue for which maintain has failed, maintain_fault.<part_id> is the error.
 create table if not exists rowq.meta (
     name       varchar(100) not null comment 'What the value is of.',
     value      varchar(500) not null comment 'The value.',

@@ -10,8 +10,8 @@ is
 -- routine   internal_try_recheck
 -- purpose   Look again at what a row of recheck names; return whether that was enough.
 -- promise   P22 P24 P26 P27
--- locks     as internal_pass_group, internal_widen_group, internal_let_go, internal_free_successors,
---           internal_recheck_death and internal_lock_messages
+-- locks     as internal_pass_group, internal_widen_group, internal_let_go,
+--           internal_free_successors, internal_recheck_death and internal_lock_messages
 -- differs   no such helper elsewhere: part of internal_recheck
     v_again         rowq_ids;
     v_locked        rowq_ids;

@@ -6,8 +6,8 @@ as $$
 -- routine   internal_archive
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19 P26
--- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for a
---           second; as internal_free_successors
+-- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
+--           a second; as internal_free_successors
 declare
     v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
     v_batch     record;

@@ -47,8 +47,9 @@ begin
         -- one to another. Scalar subqueries are lookups by key; "exists" may become a hash of all
         -- rows.
         select array_agg(h.expiry_id) ids, array_agg(h.message_id) message_ids,
-               array_agg(case when h.later_at > v_now and h.place <> '' then 'later' else h.place end)
-                   places,
+               array_agg(
+                   case when h.later_at > v_now and h.place <> '' then 'later' else h.place end
+               ) places,
                array_agg(h.lane) lanes, array_agg(h.seq) seqs, array_agg(h.expires_at) moments,
                array_agg(h.later_at) later_ats, max(h.expires_at) last_at, count(*) as due
         into v_due

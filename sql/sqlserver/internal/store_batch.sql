@@ -127,7 +127,9 @@ begin
     if exists (select 1 from @parsed p where p.expire_seconds is not null)
         insert into rowq.expiry with (rowlock)
             (part_id, expires_at, expiry_id, message_id, lane, seq)
-        select @part_id, m.expires_at, n.message_id, n.message_id, n.lane,
+        select @part_id,
+               iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at),
+               n.message_id, n.message_id, n.lane,
                datediff_big(microsecond, '19700101', @now) + n.position
         from @new n
         inner join rowq.message m with (forceseek)
