@@ -13,8 +13,8 @@ begin
 -- routine   internal_dedup_owner
 -- purpose   Return the unfinished message that has a dedup key, or null.
 -- promise   P12
--- locks     the dedup row, shared; one that internal_release_dedup_keys has left is deleted, waiting
---           for another producer that holds it
+-- locks     the dedup row, shared; one that internal_release_dedup_keys has left is deleted,
+--           waiting for another producer that holds it
     declare v_ended_id bigint;
     set p_message_id = null;
     if not p_is_there then

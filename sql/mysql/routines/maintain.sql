@@ -13,9 +13,9 @@ begin
 -- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an error
---           in one of its queues is kept for health; in an open transaction the archive keeps its
---           partitions, and nothing expires
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
+--           error in one of its queues is kept for health; in an open transaction the archive keeps
+--           its partitions, and nothing expires
     declare v_owns_transaction boolean;
     declare v_all, v_parts, v_idle, v_failed, v_rows longtext default '[]';
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped, v_expired int;

@@ -28,8 +28,8 @@ as $$
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an error
---           in one of its queues is a warning, and kept for health
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
+--           error in one of its queues is a warning, and kept for health
 #variable_conflict use_column
 declare
     v_queues     rowq.queue[];
