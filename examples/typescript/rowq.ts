@@ -452,6 +452,8 @@ export interface Columns {
     schema_version: number;
     /** Engine name and version. */
     engine: string;
+    /** The channel of the queue's notifications, whose payload is the queue's name. */
+    channel: string;
 }
 
 type Given<Required extends keyof Parameters, Optional extends keyof Parameters = never> = {
@@ -851,10 +853,15 @@ export interface Routines {
         given: Given<never>;
         row: Row<never, "rowq_version" | "schema_version" | "engine">;
     };
-    /** Have this session notified on the channel rowq of a queue's new messages. */
+    /**
+     * Have this session notified of a queue's new messages, on a channel that nobody else can name.
+     */
     listen: {
         given: Given<"queue_name">;
-        row: Row<"queue_name" | "outcome"> & { outcome: "listening" | "busy" | "unavailable" };
+        row: Row<
+            "queue_name" | "outcome",
+            "channel"
+        > & { outcome: "listening" | "busy" | "unavailable" };
     };
     /** Take back one listen; while nobody listens, producers notify nobody. */
     unlisten: {

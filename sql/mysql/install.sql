@@ -72,12 +72,14 @@ deallocate prepare rowq_check;
 -- source internal/count_messages.sql
 -- source internal/cut_ties.sql
 -- source internal/dedup_owner.sql
+-- source internal/delete_messages.sql
 -- source internal/delete_queue.sql
 -- source internal/delete_ready.sql
 -- source internal/dequeue.sql
 -- source internal/drop_days.sql
 -- source internal/end_awaited.sql
 -- source internal/end_cancelled.sql
+-- source internal/end_held.sql
 -- source internal/end_tied.sql
 -- source internal/enter_group.sql
 -- source internal/expand_range.sql
@@ -88,6 +90,7 @@ deallocate prepare rowq_check;
 -- source internal/first_key.sql
 -- source internal/follow_death.sql
 -- source internal/follow_deaths.sql
+-- source internal/free_dedup_keys.sql
 -- source internal/free_successors.sql
 -- source internal/has_late_claim.sql
 -- source internal/health_queue.sql
@@ -106,7 +109,6 @@ deallocate prepare rowq_check;
 -- source internal/lock_gate.sql
 -- source internal/lock_part_shared.sql
 -- source internal/lock_ready.sql
--- source internal/lock_ties.sql
 -- source internal/look_for_idle.sql
 -- source internal/maintain_archive.sql
 -- source internal/maintain_delivery.sql
@@ -125,6 +127,7 @@ deallocate prepare rowq_check;
 -- source internal/note_cancels.sql
 -- source internal/note_error.sql
 -- source internal/note_expiry.sql
+-- source internal/note_fault.sql
 -- source internal/note_start.sql
 -- source internal/offset_change.sql
 -- source internal/oldest_ready.sql
@@ -199,6 +202,7 @@ deallocate prepare rowq_check;
 -- source internal/topic_fault.sql
 -- source internal/trim_claim.sql
 -- source internal/try_enter_group.sql
+-- source internal/try_lock_messages.sql
 -- source internal/try_unblock.sql
 -- source internal/unblock.sql
 -- source internal/unpin_session.sql

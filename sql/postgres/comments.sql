@@ -56,7 +56,7 @@ begin
                 ('routine', 'list_topics', '', 'The patterns of one queue or all, in the order of the queues'' names.'),
                 ('routine', 'health', '', 'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'),
                 ('routine', 'version', '', 'What is installed.'),
-                ('routine', 'listen', '', 'Have this session notified on the channel rowq of a queue''s new messages.'),
+                ('routine', 'listen', '', 'Have this session notified of a queue''s new messages, on a channel that nobody else can name.'),
                 ('routine', 'unlisten', '', 'Take back one listen; while nobody listens, producers notify nobody.'),
                 ('routine', 'elect_keeper', '', 'Elect the one session that calls maintain for a queue each second; the others may call it more seldom.'),
                 ('table', 'archive', '', 'Finished messages, kept for the queue''s archive_days.'),

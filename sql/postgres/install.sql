@@ -54,6 +54,7 @@ $$;
 \ir internal/block_batch.sql
 \ir internal/body_fault.sql
 \ir internal/bound_queues.sql
+\ir internal/channel.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_name.sql
 \ir internal/check_range.sql
@@ -65,6 +66,7 @@ $$;
 \ir internal/cut_ties.sql
 \ir internal/delete_messages.sql
 \ir internal/end_cancelled.sql
+\ir internal/end_tied.sql
 \ir internal/enter_group.sql
 \ir internal/expire.sql
 \ir internal/finish.sql
@@ -101,6 +103,7 @@ $$;
 \ir internal/next_tick.sql
 \ir internal/note_cancels.sql
 \ir internal/note_expiry.sql
+\ir internal/note_fault.sql
 \ir internal/note_start.sql
 \ir internal/notify.sql
 \ir internal/offset_change.sql

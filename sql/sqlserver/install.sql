@@ -83,6 +83,7 @@ go
 :r internal/dequeue.sql
 :r internal/drop_days.sql
 :r internal/end_cancelled.sql
+:r internal/end_held.sql
 :r internal/enqueue_batch.sql
 :r internal/enter_group.sql
 :r internal/enter_queue.sql

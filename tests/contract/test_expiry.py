@@ -14,6 +14,9 @@ __all__ = ["word"]
 
 pytestmark = pytest.mark.requires("expiry")
 
+DAY = 86400
+YEARS = 3650 * DAY
+
 OUT_OF_RANGE = [0, -1, 0.0009, 315360000.5, 1e300, float("inf"), float("-inf"), float("nan")]
 
 
@@ -424,3 +427,40 @@ def test_the_ends_of_the_range_are_taken(queue: CheckedQueue, seconds: float) ->
     queue.enqueue("x", expire_seconds=seconds)
     queue.call("enqueue_batch", messages=[{"body": "x", "expire_seconds": seconds}])
     assert queue.stored()["expiry"] == 2
+
+
+@pytest.mark.promise("P36")
+def test_the_note_of_a_message_that_has_ended_lasts_a_day_at_most(queue: CheckedQueue) -> None:
+    ids = [queue.enqueue("single", expire_seconds=YEARS)[0] for _ in range(3)]
+    messages = [
+        {"body": "plain", "expire_seconds": YEARS},
+        {"body": "keyed", "expire_seconds": YEARS, "dedup_key": "key"},
+        {"body": "later", "expire_seconds": YEARS, "delay_seconds": YEARS},
+    ]
+    for batch in (messages[:1], messages):
+        ids += [row.message_id for row in queue.call("enqueue_batch", messages=batch)]
+    assert queue.stored()["expiry"] == len(ids)
+    queue.call("cancel", message_ids=ids)
+    queue.pass_seconds(DAY + 1)
+    queue.call("maintain")
+    assert queue.stored()["expiry"] == 0
+
+
+@pytest.mark.promise("P36")
+def test_one_that_expires_after_days_does_so_wherever_it_was_meanwhile(
+    queue: CheckedQueue,
+) -> None:
+    [ready] = queue.enqueue("ready", expire_seconds=3.5 * DAY)
+    [delayed] = queue.enqueue("delayed", expire_seconds=3.5 * DAY, delay_seconds=30 * DAY)
+    for _ in range(3):
+        for _ in range(3):
+            row = queue.dequeue_one()
+            assert row.message_id == ready
+            queue.call("release", claim_id=row.claim_id)
+        queue.pass_seconds(DAY + 1)
+        assert queue.call_one("maintain").expired == 0
+        assert queue.stored()["expiry"] == 2, "one row a message"
+    assert (queue.state_of(ready), queue.state_of(delayed)) == ("ready", "delayed")
+    queue.pass_seconds(DAY)
+    assert queue.call_one("maintain").expired == 2
+    assert queue.stored()["expiry"] == 0

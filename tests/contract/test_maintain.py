@@ -1,12 +1,17 @@
 """maintain, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
+from contextlib import closing
+
 import pytest
 
-from tests.engines.base import Connection
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, bodies, call, refused, rolled_back, transaction
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import CheckedQueue, new_queue
 
 DAY = 86400
+FAULT = "maintain_fault"
 
 
 def maintain(queue: CheckedQueue, **arguments: int) -> Row:
@@ -156,3 +161,40 @@ def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_e
 @pytest.mark.promise("P15")
 def test_an_empty_name_is_no_queue(connection: Connection) -> None:
     refused(connection, "RQ701", "maintain", queue_name="")
+
+
+@pytest.mark.promise("P11", "P19")
+def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
+    server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    with closing(server.connect(empty_database)) as connection:
+        queues = [new_queue(connection, f"queue {place}") for place in range(5)]
+        for late in queues:
+            late.enqueue("delayed", delay_seconds=10)
+            late.pass_seconds(100)
+        broken = queues[2]
+        table = "rowq_ready" if server.engine == "oracle" else "rowq.ready"
+        dialect = dialect_of(connection)
+        # Queues have the numbers 1, 2, 3 in the order in which they were made, and MariaDB has rows
+        # of its own in each of them, with message_id 0.
+        check = "check (part_id <> 3 or message_id = 0)"
+        dialect.execute(connection, f"alter table {table} add constraint rowq_sabotage {check}")
+        rows = call(connection, "maintain", queue_name=None)
+        assert {row.queue_name: row.promoted for row in rows} == {
+            late.name: int(late is not broken) for late in queues
+        }
+        if server.engine in {"postgres", "mysql"}:
+            [found] = [row for row in call(connection, "health") if row.check_name == FAULT]
+            assert (found.status, found.value) == ("critical", 1)
+            assert broken.name in found.detail
+        with pytest.raises(Exception, match=r"(?i)rowq_sabotage"):
+            broken.call("maintain")
+
+        dialect.execute(connection, f"alter table {table} drop constraint rowq_sabotage")
+        broken.tick()
+        rows = call(connection, "maintain", queue_name=None)
+        assert {row.queue_name for row in rows if row.promoted} == {broken.name}
+        if server.engine in {"postgres", "mysql"}:
+            [found] = [row for row in call(connection, "health") if row.check_name == FAULT]
+            assert (found.status, found.value) == ("ok", 0)

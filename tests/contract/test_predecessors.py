@@ -518,3 +518,51 @@ def test_health_does_not_count_what_waited_for_a_dead_message_and_was_cancelled(
     assert waiting(queue) == ("warning", 1)
     queue.call("cancel", message_ids=[waits])
     assert waiting(queue) == ("ok", 0)
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize("finish", ["complete", "fail_now"])
+def test_messages_that_name_thousands_that_are_gone_delay_no_other_message(
+    queue: CheckedQueue, finish: str
+) -> None:
+    """One call looks for a limited number of predecessors, and maintain for the others."""
+    waiting, named = 60, 3000
+    rows = queue.call("enqueue_batch", messages=[{"delay_seconds": 1000}] * named)
+    gone = [row.message_id for row in rows]
+    [victim] = queue.enqueue("victim", priority=0)
+    each = {"predecessor_ids": [*gone, victim], "on_predecessor_dead": "continue"}
+    queue.call("enqueue_batch", messages=[{"body": "slow", **each}] * waiting)
+    send(queue, "honest", victim, on_predecessor_dead="continue", priority=0)
+    assert {row.outcome for row in queue.call("cancel", message_ids=gone)} == {"cancelled"}
+    [row] = queue.dequeue(1)
+    assert row.message_id == victim
+    queue.call(finish, claim_id=row.claim_id)
+    assert queue.call_one("queue_stats").blocked >= waiting // 2, "not all in one call"
+    assert queue.take() == ["honest"]
+    calls = 0
+    while queue.call_one("queue_stats").blocked:
+        queue.tick()
+        queue.call("maintain")
+        calls += 1
+        assert calls <= waiting
+    assert finish_all(queue) == ["slow"] * waiting
+    queue.tick()
+    queue.call("maintain")
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P26")
+def test_one_call_frees_a_thousand_messages_of_all_that_end_in_it(queue: CheckedQueue) -> None:
+    ids = queue.enqueue(*(f"first {place}" for place in range(3)))
+    for first in ids:
+        waiting = [{"body": "next", "predecessor_ids": [first]}] * 500
+        queue.call("enqueue_batch", messages=waiting)
+    rows = queue.dequeue(3)
+    assert [row.message_id for row in rows] == ids
+    queue.call("complete", claim_id=rows[0].claim_id)
+    stats = queue.call_one("queue_stats")
+    assert (stats.ready, stats.blocked) == (1000, 500)
+    queue.tick()
+    queue.call("maintain")
+    stats = queue.call_one("queue_stats")
+    assert (stats.ready, stats.blocked) == (1500, 0)

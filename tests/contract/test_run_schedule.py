@@ -63,3 +63,26 @@ def test_its_messages_join_their_group(queue: CheckedQueue) -> None:
 def test_an_unknown_schedule_is_refused_by_its_name(queue: CheckedQueue) -> None:
     assert "nightly" in queue.refused("RQ702", "run_schedule", schedule_name="nightly")
     assert "schedule_name" in queue.refused("RQ711", "run_schedule", schedule_name=None)
+
+
+@pytest.mark.promise("P12", "P15", "P30")
+def test_no_producer_can_take_the_key_of_a_schedule(queue: CheckedQueue) -> None:
+    queue.call(
+        "create_schedule",
+        schedule_name="nightly", interval_seconds=3600, overlap=False, body="tick",
+    )  # fmt: skip
+    key = "schedule:nightly"
+    message = {"body": "evil", "dedup_key": key, "delay_seconds": 3e8}
+    assert "schedule" in queue.refused("RQ711", "enqueue", **message)
+    assert "schedule" in queue.refused("RQ711", "enqueue_batch", messages=[message])
+    assert queue.enqueue("other", dedup_key="Schedule:nightly")
+    assert queue.finish_next() == "other"
+    queue.pass_seconds(3600)
+    queue.call("maintain")
+    [row] = queue.dequeue(10)
+    assert row.body == "tick"
+    assert queue.message(row.message_id).dedup_key == key
+    assert queue.call_one("run_schedule", schedule_name="nightly").outcome == "duplicate"
+    queue.call("complete", claim_id=row.claim_id)
+    assert queue.call_one("run_schedule", schedule_name="nightly").outcome == "enqueued"
+    assert queue.held_keys() == 1

@@ -1,13 +1,17 @@
 """Producers of one dedup key, and sessions that finish its message, at the same time."""
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import pytest
 
 from rowq import NewMessage
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Step, orders, play
-from tests.interleavings.work import each_ending, everything
+from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.work import each_ending, everything, keep_house
+from tests.stored_times import expire_claim
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
@@ -135,3 +139,67 @@ def test_reset_waits_for_one_producer_after_another_that_takes_a_key_of_the_dead
         producer.commit()
     assert {outcome.outcome for outcome in resetting.result()} == {"duplicate"}
     assert {message.data for message in admin.queue.dequeue_fast(queue, 10)} == {"new"}
+
+
+ENDS: dict[str, Callable[[Session, str, int, int | None], Any]] = {
+    "complete": lambda own, queue, _, claim: own.queue.complete(queue, claim),
+    "fail_now": lambda own, queue, _, claim: own.queue.fail_now(queue, claim),
+    "retry_later": lambda own, queue, _, claim: own.queue.retry_later(queue, claim),
+    "reap": lambda own, queue, *_: own.queue.maintain(queue),
+    "cancel": lambda own, queue, message, _: own.queue.cancel(queue, [message]),
+    "purge_queue": lambda own, queue, *_: own.queue.purge_queue(queue),
+}
+"""What ends the message, or its last attempt; of a claim, if there is one."""
+
+
+@pytest.mark.promise("P03", "P09", "P10", "P12")
+@pytest.mark.parametrize("archive_days", [0, 1])
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+@pytest.mark.parametrize("end", ENDS)
+@each_ending
+def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
+    sessions: Open, queue: str, end: str, isolation: str, archive_days: int, ending: str
+) -> None:
+    producer, another, worker = sessions(3)
+    worker.queue.alter_queue(queue, max_attempts=1, archive_days=archive_days)
+    first = worker.queue.enqueue(queue, 0, dedup_key="key").message_id
+    claim = None
+    if end not in {"cancel", "purge_queue"}:
+        claim = worker.queue.dequeue_fast(queue)[0].claim_id
+        if end == "reap":
+            expire_claim(worker.connection, claim)
+    told = producer.begin(isolation).queue.enqueue(queue, 1, dedup_key="key")
+    assert (told.outcome, told.message_id) == ("duplicate", first)
+    worker.start(lambda _: ENDS[end](worker, queue, first, claim)).result()
+    keep_house(worker, queue)
+    assert everything(worker, queue) == []
+    assert worker.queue.queue_stats(queue)[0].leased == 0
+
+    # The key is free, for a producer that waits for the other one at most.
+    sending = another.start(lambda own: own.enqueue(queue, 2, dedup_key="key"))
+    producer.end(ending)
+    sent = sending.result()
+    assert sent.outcome == "enqueued"
+    assert another.queue.enqueue(queue, 3, dedup_key="key").message_id == sent.message_id
+    keep_house(worker, queue)
+    assert everything(worker, queue) == [sent.message_id]
+    assert dialect_of(worker.connection).held_keys(worker.connection, queue) == 1
+    assert not dialect_of(worker.connection).stored(worker.connection, queue)["recheck"]
+
+
+@pytest.mark.promise("P10", "P12")
+@each_ending
+def test_a_dead_message_whose_key_was_held_is_reset_with_its_key(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    producer, worker = sessions(2)
+    first = worker.queue.enqueue(queue, 0, dedup_key="key").message_id
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    producer.begin().queue.enqueue(queue, 1, dedup_key="key")
+    worker.start(lambda own: own.fail_now(queue, claim)).result()
+    producer.end(ending)
+    assert worker.queue.reset(queue, [first])[0].outcome == "reset"
+    keep_house(worker, queue)
+    assert producer.queue.enqueue(queue, 2, dedup_key="key").message_id == first
+    assert everything(worker, queue) == [first]
+    assert dialect_of(worker.connection).held_keys(worker.connection, queue) == 1

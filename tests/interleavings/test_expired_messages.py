@@ -180,9 +180,9 @@ def test_maintain_does_not_wait_for_who_has_just_named_it_as_a_predecessor(
     producer, keeper = sessions(2)
     [first] = late(producer, queue)
     producer.begin().queue.enqueue(queue, 1, predecessor_ids=[first])
-    assert expired(keeper, queue) == 0
-    producer.end(ending)
     assert expired(keeper, queue) == 1
+    producer.end(ending)
+    assert expired(keeper, queue) == 0
     assert len(everything(keeper, queue)) == (1 if ending == "commit" else 0)
 
 

@@ -1,19 +1,24 @@
 """Producers of messages that wait, and sessions that end what these wait for, at the same time."""
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any, TypeVar
 
 import pytest
 
+from rowq import Queue, StaleClaim
 from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
 from tests.interleavings.work import keep_house, work_off
-from tests.stored_times import expire_claim
+from tests.stored_times import expire_claim, pass_seconds
 
 pytestmark = pytest.mark.requires("predecessors")
 
 ENDINGS = ["commit", "rollback"]
+
+T = TypeVar("T")
 
 
 def send(session: Session, queue: str, text: str, *after: int, dead: str | None = None) -> int:
@@ -28,6 +33,11 @@ def settle(session: Session, queue: str) -> None:
     """Keep house twice: what was left to be looked at again is settled by then."""
     for _ in range(2):
         keep_house(session, queue)
+
+
+def at_once(session: Session, call: Callable[[Queue], T]) -> T:
+    """Return what a call returns that must wait for no open transaction; fail if it waits."""
+    return session.start(call).result()
 
 
 def is_settled(session: Session, queue: str) -> bool:
@@ -247,25 +257,34 @@ def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, 
     assert is_settled(worker, queue)
 
 
-@pytest.mark.promise("P26")
-def test_a_completion_waits_for_who_has_just_named_its_message_and_for_no_other(
-    sessions: Open, queue: str
+@pytest.mark.promise("P04", "P26")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("archive_days", [0, 1])
+@pytest.mark.parametrize("settings", [{}, {"result_seconds": 60, "history_days": 1}], ids=str)
+def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
+    sessions: Open, queue: str, settings: dict[str, float], archive_days: int, ending: str
 ) -> None:
     producer, worker, other = sessions(3)
-    first, beside = send(other, queue, "first"), send(other, queue, "beside")
-    claims = [worker.queue.dequeue_fast(queue)[0].claim_id for _ in range(2)]
+    other.queue.alter_queue(queue, archive_days=archive_days, **settings)
+    first = send(other, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
     send(producer.begin(), queue, "second", first)
-    other.queue.complete(queue, claims[1])
-    completion = worker.start(lambda own: own.complete(queue, claims[0]))
-    completion.waits_for(producer)
-    producer.commit()
-    completion.result()
-    assert work_off(other, queue) == ["second"]
-    assert other.queue.get_message(queue, beside) is None
+    completed = at_once(worker, lambda own: own.complete(queue, claim))
+    assert completed[0].outcome == "completed"
+    with pytest.raises(StaleClaim):
+        worker.queue.complete(queue, claim)
+    keep_house(other, queue)
+    assert work_off(other, queue) == [], "it is not delivered again"
+    assert other.queue.cancel(queue, [first])[0].outcome in {"leased", "not_found"}
+    producer.end(ending)
+    settle(other, queue)
+    assert work_off(other, queue) == (["second"] if ending == "commit" else [])
+    settle(other, queue)
     assert is_settled(other, queue)
+    assert not dialect_of(other.connection).bodies(other.connection, queue)
 
 
-@pytest.mark.promise("P04", "P25", "P26")
+@pytest.mark.promise("P04", "P12", "P22", "P25", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("key", [None, "key"])
 @pytest.mark.parametrize("gone", [[], [1]], ids=["all", "holes"])
@@ -274,24 +293,113 @@ def test_a_batch_is_completed_while_one_of_it_is_named(
 ) -> None:
     producer, worker, other = sessions(3)
     ids = [
-        other.queue.enqueue(queue, text, dedup_key=key if text == "b" else None).message_id
+        other.queue.enqueue(
+            queue, text, dedup_key=key if text == "d" else None, group_key=key and f"group {text}"
+        ).message_id
         for text in "abcd"
     ]
     send(other, queue, "waits already", ids[2])
+    if key:
+        other.queue.enqueue(queue, "of the group", group_key="group d")
     if gone:
         other.queue.cancel(queue, [ids[place] for place in gone])
     messages = worker.queue.dequeue_fast(queue, 10)
-    assert len(messages) == 4 - len(gone)
-    send(producer.begin(), queue, "waits", ids[3])
-    completion = worker.start(lambda own: own.complete(queue, messages[0].claim_id))
-    completion.waits_for(producer)
-    producer.end(ending)
-    outcomes = [(row.message_id, row.outcome) for row in completion.result()]
-    assert outcomes == [(message.message_id, "completed") for message in messages]
-    expected = ["waits already"] + (["waits"] if ending == "commit" else [])
-    assert work_off(other, queue) == expected
-    assert is_settled(other, queue)
+    send(producer.begin(), queue, "waits", messages[-1].message_id)
+    send(producer, queue, "waits, too", ids[2])
+    outcomes = at_once(worker, lambda own: own.complete(queue, messages[0].claim_id))
+    assert [(row.message_id, row.outcome) for row in outcomes] == [
+        (message.message_id, "completed") for message in messages
+    ]
+    freed = ["waits already"] + (["of the group"] if key else [])
+    assert sorted(work_off(other, queue)) == sorted(freed), "what was committed goes on at once"
+    for place in range(4):
+        assert other.queue.enqueue(queue, "again", dedup_key=f"key {place}").outcome == "enqueued"
     assert other.queue.enqueue(queue, "again", dedup_key="key").outcome == "enqueued"
+    assert len(work_off(other, queue)) == 5
+    producer.end(ending)
+    settle(other, queue)
+    expected = ["waits", "waits, too"] if ending == "commit" else []
+    assert sorted(work_off(other, queue)) == expected
+    settle(other, queue)
+    assert is_settled(other, queue)
+    assert not dialect_of(other.connection).bodies(other.connection, queue)
+
+
+ENDS: dict[str, Callable[[Session, str, int], Any]] = {
+    "cancel": lambda own, queue, first: own.queue.cancel(queue, [first]),
+    "purge_queue": lambda own, queue, _: own.queue.purge_queue(queue),
+    "discard_dead": lambda own, queue, _: own.queue.discard_dead(queue),
+    "expire": lambda own, queue, _: own.queue.maintain(queue),
+}
+"""What ends a message that no worker holds."""
+
+
+@pytest.mark.promise("P26", "P36")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("end", ENDS)
+def test_no_end_of_a_message_waits_for_a_producer_that_has_named_it(
+    sessions: Open, queue: str, end: str, ending: str
+) -> None:
+    producer, worker = sessions(2)
+    first = worker.queue.enqueue(queue, "first", expire_seconds=600).message_id
+    if end == "discard_dead":
+        worker.queue.fail_now(queue, worker.queue.dequeue_fast(queue)[0].claim_id)
+    elif end == "expire":
+        pass_seconds(worker.connection, queue, 601)
+    send(producer.begin(), queue, "second", first)
+    at_once(worker, lambda _: ENDS[end](worker, queue, first))
+    assert work_off(worker, queue) == [], "it has ended"
+    producer.end(ending)
+    settle(worker, queue)
+    assert work_off(worker, queue) == (["second"] if ending == "commit" else [])
+    settle(worker, queue)
+    assert is_settled(worker, queue)
+    assert not dialect_of(worker.connection).bodies(worker.connection, queue)
+
+
+@pytest.mark.promise("P26", "P34")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("give_back", ["release", "reap"])
+def test_a_cancelled_message_ends_beside_a_producer_that_has_named_it(
+    sessions: Open, queue: str, give_back: str, ending: str
+) -> None:
+    producer, worker = sessions(2)
+    first = send(worker, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    assert worker.queue.cancel(queue, [first], include_leased=True)[0].outcome == "requested"
+    send(producer.begin(), queue, "second", first)
+    if give_back == "release":
+        released = at_once(worker, lambda own: own.release(queue, claim))
+        assert released[0].outcome == "cancelled"
+    else:
+        expire_claim(worker.connection, claim)
+        assert at_once(worker, lambda own: own.reap(queue)).reaped == 0
+    assert work_off(worker, queue) == []
+    producer.end(ending)
+    settle(worker, queue)
+    assert work_off(worker, queue) == (["second"] if ending == "commit" else [])
+    settle(worker, queue)
+    assert is_settled(worker, queue)
+    assert not dialect_of(worker.connection).bodies(worker.connection, queue)
+
+
+@pytest.mark.promise("P25", "P26")
+def test_a_message_that_has_ended_while_it_was_named_may_be_named_again(
+    sessions: Open, queue: str
+) -> None:
+    producer, later, worker = sessions(3)
+    first = send(worker, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    send(producer.begin(), queue, "second", first)
+    at_once(worker, lambda own: own.complete(queue, claim))
+    send(later.begin(), queue, "third", first)
+    producer.commit()
+    settle(worker, queue)
+    later.commit()
+    settle(worker, queue)
+    assert sorted(work_off(worker, queue)) == ["second", "third"]
+    settle(worker, queue)
+    assert is_settled(worker, queue)
 
 
 @pytest.mark.promise("P06")

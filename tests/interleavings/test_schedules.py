@@ -79,32 +79,19 @@ def test_a_dropped_schedule_is_run_by_nobody(sessions: Open, queue: str) -> None
     assert work_off(keeper, queue) == []
 
 
-@pytest.mark.promise("P06", "P30")
-def test_a_tick_waits_a_moment_at_most_for_a_producer_with_its_key(
-    sessions: Open, queue: str
-) -> None:
-    producer, keeper = sessions(2)
-    schedule(keeper, queue, overlap=False)
-    schedule(keeper, queue, "other")
-    producer.begin().queue.enqueue(queue, "first", dedup_key="schedule:often")
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == ["other"]
-    producer.rollback()
-    keeper.queue.maintain(queue)
-    assert work_off(keeper, queue) == ["often"]
-
-
 @pytest.mark.promise("P06", "P22", "P30")
+@pytest.mark.parametrize("overlap", [True, False])
 def test_a_tick_waits_a_moment_at_most_for_who_has_opened_its_group(
-    sessions: Open, queue: str
+    sessions: Open, queue: str, overlap: bool
 ) -> None:
     producer, keeper = sessions(2)
-    schedule(keeper, queue, group_key="group")
+    schedule(keeper, queue, group_key="group", overlap=overlap)
     schedule(keeper, queue, "other")
     producer.begin().queue.enqueue(queue, "first", group_key="group")
     keeper.queue.maintain(queue)
     assert work_off(keeper, queue) == ["other"]
     producer.commit()
+    pass_seconds(keeper.connection, queue, 1)
     keeper.queue.maintain(queue)
     assert work_off(keeper, queue) == ["first", "often"]
 

@@ -25,8 +25,8 @@ POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name != "internal"
 CALLERS_RIGHTS = {"dequeue_wait", "wait_for_result"}
 """A procedure that commits may neither be security definer nor set its search path."""
 
-DYNAMIC = {"open_day", "purge_archive", "grants"}
-"""Partitions and roles have names that are known only when it runs."""
+DYNAMIC = {"open_day", "purge_archive", "grants", "listen", "unlisten"}
+"""Partitions, roles and channels have names that are known only when it runs."""
 
 PINNED = r"\nlanguage plpgsql\nsecurity definer\nset search_path = pg_catalog, pg_temp\n"
 """A caller's temporary objects come last; nothing else of the caller's is looked at."""

@@ -101,6 +101,9 @@ class BaseInstaller(ABC):
             if installed == 1:
                 self.require_removable()
                 roles = self.look.roles()
+            else:
+                # The steps restore routines of the release before.
+                self.prepare()
             numbered.migration.process_steps(self, "rollback")
             if installed == 1:
                 self.remove()
@@ -131,7 +134,7 @@ class BaseInstaller(ABC):
         """
 
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
-        """Do what a migration needs beforehand; nothing on most engines."""
+        """Do what a step that makes routines needs beforehand; nothing on most engines."""
 
     def refresh(self) -> None:
         """See once more to what an earlier migration had to leave out."""

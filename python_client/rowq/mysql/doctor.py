@@ -1,11 +1,25 @@
 """What matters to rowq on MariaDB and MySQL."""
 
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
-from rowq.doctor.check import EngineChecks, Setting, Status, is_one_of
+from rowq.doctor.check import Check, EngineChecks, Setting, Status, is_one_of
+from rowq.mysql.statements import OWNER
 
 _LEAST_PACKET = 16 * 1024 * 1024
+_DEFINERS = "select distinct definer from information_schema.routines where routine_schema = 'rowq'"
+# A grantee is written with quotation marks around its two halves, a definer without.
+_MAY_DO_MORE = """
+    select replace(p.grantee, '''', '')
+    from information_schema.user_privileges p
+    where p.privilege_type <> 'USAGE'
+    union
+    select replace(s.grantee, '''', '')
+    from information_schema.schema_privileges s
+    where 'rowq' collate utf8mb4_bin not like s.table_schema
+"""
 
 
 def _is_supported(version: Any) -> bool:
@@ -14,11 +28,37 @@ def _is_supported(version: Any) -> bool:
     return numbers >= ((10, 6, 0) if "mariadb" in str(version).lower() else (8, 0, 21))
 
 
+def definers(connection: Any) -> Iterator[Check]:
+    """Yield whether all routines run as one account that has rights in `rowq` only.
+
+    An account that may not see the rights of others cannot find a single wrong definer.
+    """
+    found = _first_values(connection, _DEFINERS)
+    powerful = (found - {OWNER}) & _first_values(connection, _MAY_DO_MORE)
+    names = ", ".join(sorted(found))
+    if len(found) > 1 or powerful:
+        yield Check(
+            "definers",
+            Status.FAILED,
+            f"routines run as {names}, with all rights of that account: run rowq migrate as an"
+            f" account that may create {OWNER}",
+        )
+    else:
+        yield Check("definers", Status.OK, names)
+
+
+def _first_values(connection: Any, query: str) -> set[str]:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        return {str(row[0]) for row in cursor.fetchall()}
+
+
 CHECKS = EngineChecks(
     now="select timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) / 1000000",
     version="select version()",
     is_supported=_is_supported,
     supported="MariaDB 10.6 or newer, MySQL 8.0.21 or newer",
+    more=definers,
     settings=(
         Setting(
             "read_only",

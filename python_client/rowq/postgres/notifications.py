@@ -46,7 +46,7 @@ class PostgresNotifications(Notifications):
         is_deaf = True
         while is_deaf and time.monotonic() < until:
             is_deaf = token not in self.wait(max(until - time.monotonic(), 0))
-        self.end()
+        self._connection.execute(f"unlisten {token}")
         return is_deaf
 
     def end(self) -> None:

@@ -207,7 +207,7 @@ class Listener:
 
     def _call(self, connection: Any, routine: str) -> Any:
         """Call a routine for the queue; return its second column."""
-        ((_, answer),) = self._engine.call(connection, routine, {"queue_name": self._name})
+        ((_, answer, *_),) = self._engine.call(connection, routine, {"queue_name": self._name})
         return answer
 
     def _pass_on(self, notifications: Notifications) -> None:

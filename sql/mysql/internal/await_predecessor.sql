@@ -8,15 +8,17 @@ create procedure rowq.internal_await_predecessor(
     p_on_dead varchar(20),
     p_is_fresh boolean,
     p_owns_transaction boolean,
+    p_most_looks int,
     out p_state varchar(20),
     out p_predecessor_id bigint,
-    out p_rest_ids longtext
+    out p_rest_ids longtext,
+    out p_looks int
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_await_predecessor
--- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, or unsure where others are at work. p_is_fresh says that a message that is not seen has ended.
+-- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them, if that is not null. p_is_fresh says that a message that is not seen has ended.
 -- promise   P25 P26 P27
 -- locks     the predecessor's message row, tried only; a new successor row; new recheck rows
     declare v_count int default json_length(p_predecessor_ids);
@@ -24,9 +26,13 @@ begin
     declare v_next int;
     declare v_shown_id, v_locked_id, v_after, v_ended_id bigint;
     declare v_has_successors boolean;
-    set p_state = null, p_rest_ids = null;
+    declare v_last_place int;
+    set p_state = null, p_rest_ids = null, p_looks = 0;
 
     looks: while p_state is null do
+        set v_last_place = coalesce(
+            least(v_count, v_place + greatest(p_most_looks - p_looks, 0)), v_count
+        );
         set v_next = null, p_predecessor_id = null, v_locked_id = null, v_ended_id = null;
         select j.place, j.message_id, m.message_id, m.has_successors
         into v_next, p_predecessor_id, v_shown_id, v_has_successors
@@ -37,10 +43,12 @@ begin
             on m.message_id = j.message_id
            and m.part_id = p_part_id
         where j.place > v_place
+          and j.place <= v_last_place
           and (m.message_id is not null or not p_is_fresh)
         limit 1;
+        set p_looks = p_looks + coalesce(v_next, v_last_place) - v_place;
         if v_next is null then
-            set p_state = 'free';
+            set p_state = if(v_last_place < v_count, 'cut', 'free'), v_place = v_last_place;
             leave looks;
         end if;
         set v_place = v_next;
@@ -146,8 +154,10 @@ begin
     -- What is left of a list are its last members, and its end.
     if p_state = 'unsure' then
         set p_predecessor_id = null, v_place = v_place - 1;
+    elseif p_state = 'cut' then
+        set p_predecessor_id = null;
     end if;
-    if p_state in ('waiting', 'unsure') and v_place < v_count then
+    if p_state in ('waiting', 'unsure', 'cut') and v_place < v_count then
         set p_rest_ids = if(
             v_place = 0, p_predecessor_ids,
             concat('[', substring_index(p_predecessor_ids, ',', v_place - v_count))

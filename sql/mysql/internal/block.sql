@@ -24,6 +24,7 @@ begin
 -- errors    RQ711
     declare v_ids, v_rest_ids longtext;
     declare v_newest_id, v_predecessor_id bigint;
+    declare v_looks int;
 
     -- A number that is too big for an id is read as null.
     select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_newest_id
@@ -57,7 +58,7 @@ begin
     elseif v_ids is not null then
         call rowq.internal_await_predecessor(
             p_part_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
-            p_state, v_predecessor_id, v_rest_ids
+            null, p_state, v_predecessor_id, v_rest_ids, v_looks
         );
     end if;
 

@@ -15,6 +15,8 @@ begin
 -- locks     as internal_leave_groups and internal_free_successors
     declare v_message_id bigint;
     declare v_is_end boolean default false;
+    declare v_most int default 1000;
+    declare v_looks int default 10000;
     declare each_awaited cursor for
         select j.message_id
         from json_table(
@@ -33,7 +35,9 @@ begin
         if v_is_end then
             leave awaited;
         end if;
-        call rowq.internal_free_successors(p_part_id, v_message_id, p_owns_transaction);
+        call rowq.internal_free_successors(
+            p_part_id, v_message_id, p_owns_transaction, v_most, v_looks
+        );
         set v_is_end = false;
     end loop;
     close each_awaited;

@@ -10,15 +10,13 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_end_awaited
--- purpose   Delete those of these messages that are still there, because others wait for them, and let these go on.
+-- purpose   Delete those of these messages that are still there, none with a key, and let the messages go on that wait for them; leave to maintain those whose rows another transaction has locked.
 -- promise   P26
--- locks     message rows; as internal_free_successors
+-- locks     as internal_read_ties and internal_cut_ties; new recheck rows
 -- differs   PostgreSQL learns by the delete itself who waits
-    declare v_ties longtext;
-    call rowq.internal_read_ties(p_messages, null, false, true, v_ties);
-    delete m
-    from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-    straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+    declare v_ties, v_held longtext;
+    call rowq.internal_read_ties(p_messages, null, false, true, v_ties, v_held);
+    call rowq.internal_delete_messages(p_part_id, p_messages, v_held);
     if v_ties is not null then
         call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
     end if;

@@ -61,7 +61,9 @@ begin
         select json_arrayagg(json_array(
                    e.message_id, e.lane, e.seq,
                    case
-                       when m.expires_at is null then null
+                       when m.expires_at is null
+                         or coalesce(r.message_id, d.message_id, b.message_id, g.message_id) is null
+                           then null
                        when m.expires_at > v_now then 'later'
                        when r.message_id is not null then 'ready'
                        when d.message_id is not null then 'delayed'
@@ -70,7 +72,9 @@ begin
                    end,
                    e.expiry_id, timestampdiff(microsecond, '1970-01-01', e.expires_at),
                    timestampdiff(microsecond, '1970-01-01', m.due_at),
-                   timestampdiff(microsecond, '1970-01-01', m.expires_at)
+                   timestampdiff(
+                       microsecond, '1970-01-01', least(m.expires_at, v_now + interval 1 day)
+                   )
                ))
         into v_due
         from (
@@ -114,9 +118,11 @@ begin
         end if;
 
         -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again.
+        -- back adds a row. One that another session holds now is looked for again, and one row of a
+        -- message that expires later is put off.
         select json_arrayagg(
-                   if(j.place is null or p.message_id is not null,
+                   if(j.place is null or p.message_id is not null
+                      or j.place = 'later' and j.turn > 1,
                       json_array(j.expiry_id, j.expires_at), null)
                ),
                json_arrayagg(
@@ -124,14 +130,20 @@ begin
                       json_array(j.expiry_id, j.expires_at), null)
                )
         into v_gone, v_some
-        from json_table(
-            v_due,
-            '$[*]' columns (
-                message_id bigint path '$[0]',
-                place varchar(20) path '$[3]',
-                expiry_id bigint path '$[4]',
-                expires_at bigint path '$[5]'
-            )
+        from (
+            select x.message_id, x.place, x.expiry_id, x.expires_at,
+                   row_number() over (
+                       partition by x.message_id, x.place order by x.expiry_id
+                   ) as turn
+            from json_table(
+                v_due,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    place varchar(20) path '$[3]',
+                    expiry_id bigint path '$[4]',
+                    expires_at bigint path '$[5]'
+                )
+            ) x
         ) j
         left join (
             select distinct a.message_id

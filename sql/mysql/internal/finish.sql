@@ -17,10 +17,8 @@ begin
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_tokenless have no token of their group, and those in p_keyless no dedup key any more.
 -- promise   P04 P12 P22 P26 P32
--- locks     as internal_lock_ties and internal_end_tied; message rows; result rows; as
---           internal_end_awaited
+-- locks     as internal_end_tied and internal_end_awaited; result rows
     declare v_rest, v_slice longtext;
-    declare v_is_sliced boolean default false;
 
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
@@ -30,25 +28,13 @@ begin
         set v_rest = p_messages;
         while v_rest is not null do
             call rowq.internal_next_slice(v_rest, v_slice);
-            if v_rest is not null and not v_is_sliced then
-                call rowq.internal_lock_ties(
-                    p_part_id, p_messages, p_keyless, p_archive_days = 0 or not p_owns_transaction
-                );
-                set v_is_sliced = true;
-            end if;
             call rowq.internal_end_tied(
                 p_part_id, p_archive_days > 0, p_is_keyed, v_slice, p_tokenless, p_keyless,
                 p_owns_transaction
             );
         end while;
     else
-        delete m
-        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where m.has_successors is null;
-        if row_count() < json_length(p_messages) then
-            call rowq.internal_end_awaited(p_part_id, p_messages, p_owns_transaction);
-        end if;
+        call rowq.internal_end_awaited(p_part_id, p_messages, p_owns_transaction);
     end if;
     -- What was completed has results of its own, which complete keeps.
     if p_state <> 'completed' then

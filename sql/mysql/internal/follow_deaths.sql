@@ -5,23 +5,25 @@ create procedure rowq.internal_follow_deaths(
     p_part_id int,
     p_dead longtext,
     p_failed longtext,
-    p_owns_transaction boolean
+    p_owns_transaction boolean,
+    inout p_most_looks int
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_follow_deaths
--- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first.
+-- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first. p_most_looks is as for internal_unblock.
 -- promise   P10 P12 P27 P32
--- locks     message rows, tried only, those of p_failed waited for in the caller's transaction; new
---           dead and result rows; dedup rows; as internal_follow_death; new recheck rows
+-- locks     message rows, tried only; in the caller's transaction as internal_read_ties; new dead
+--           and result rows; as internal_release_dedup_keys and internal_follow_death; new recheck
+--           rows
     declare c_most int default 1000;
     declare v_count int default 0;
     declare v_dead longtext default p_dead;
     declare v_failed longtext default p_failed;
     declare v_rest, v_slice, v_ties, v_free, v_held, v_awaited longtext;
     declare v_at int;
-    declare v_is_sliced boolean;
+    declare v_most int default c_most;
 
     levels: loop
         if v_failed is not null then
@@ -37,17 +39,11 @@ begin
                 )
             ) j;
             call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
-            set v_rest = v_failed, v_is_sliced = false;
+            set v_rest = v_failed;
             while v_rest is not null do
                 call rowq.internal_next_slice(v_rest, v_slice);
-                if v_rest is not null and not v_is_sliced then
-                    call rowq.internal_lock_ties(
-                        p_part_id, v_failed, null, not p_owns_transaction
-                    );
-                    set v_is_sliced = true;
-                end if;
                 call rowq.internal_read_ties(
-                    v_slice, null, true, not p_owns_transaction, v_ties
+                    v_slice, null, true, not p_owns_transaction, v_ties, v_held
                 );
                 if v_ties is not null then
                     call rowq.internal_release_dedup_keys(p_part_id, v_ties);
@@ -95,7 +91,7 @@ begin
         while v_at < json_length(v_awaited) do
             call rowq.internal_follow_death(
                 p_part_id, json_extract(v_awaited, concat('$[', v_at, ']')), p_owns_transaction,
-                v_failed
+                v_most, p_most_looks, v_failed
             );
             set v_at = v_at + 1;
         end while;

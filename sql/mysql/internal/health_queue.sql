@@ -180,7 +180,8 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_schedules', p_part_id,
         coalesce(timestampdiff(microsecond, v_run_at, v_now) / 1e6, 0), 30, 300,
-        'seconds that a tick of a schedule has not been run; call maintain every second'
+        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
+        'the transaction that has locked the schedule'
     ));
     set p_checks = concat_ws(',', p_checks, json_array(
         'failed_schedules', p_part_id, v_failed, 1, 1000,

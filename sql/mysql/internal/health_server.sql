@@ -6,13 +6,15 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_server
--- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out.
+-- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out, queues that are not maintained.
 -- differs   this engine's own
     declare v_age double default 0;
     declare v_length, v_used double default 0;
     declare v_table varchar(64);
     declare v_thread bigint;
     declare v_may_look boolean default true;
+    declare v_failed int;
+    declare v_fault varchar(500);
     -- In some clouds no account may look at other sessions, because that needs the PROCESS
     -- privilege (1227).
     declare continue handler for 1227, 1142, 1044 set v_may_look = false;
@@ -64,6 +66,18 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'sequence_near_end', null, coalesce(v_used, 0), 50, 90,
         concat('per cent of the numbers of rowq.', coalesce(v_table, 'message'), ' are used up')
+    ));
+
+    select count(*),
+           min(concat(
+               'maintain has failed for queue ', convert(q.queue_name using utf8mb4), ': ', m.value
+           ))
+    into v_failed, v_fault
+    from rowq.meta m
+    straight_join rowq.queue q on m.name = concat('maintain_fault.', q.part_id);
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'maintain_fault', null, v_failed, 1, 1,
+        left(coalesce(v_fault, 'maintain has failed for no queue'), 500)
     ));
 end//
 delimiter ;

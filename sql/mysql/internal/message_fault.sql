@@ -40,6 +40,8 @@ begin
             then 'run_at must be a moment within the next ten years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
+        when locate('schedule:', cast(p_dedup_key as binary)) = 1
+            then 'dedup_key must not begin with schedule:, which is for schedules'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000

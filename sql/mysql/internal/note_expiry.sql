@@ -19,7 +19,10 @@ begin
                json_array(
                    j.message_id, if(p_seq is null, null, j.lane), p_seq + j.place,
                    timestampdiff(
-                       microsecond, '1970-01-01', greatest(coalesce(m.expires_at, v_now), v_now)
+                       microsecond, '1970-01-01',
+                       least(
+                           greatest(coalesce(m.expires_at, v_now), v_now), v_now + interval 1 day
+                       )
                    )
                )
            )

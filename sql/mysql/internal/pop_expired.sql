@@ -13,16 +13,14 @@ begin
 -- routine   internal_pop_expired
 -- purpose   Take messages out of the places where internal_expire saw them, unless another session holds them. p_tokenless are those without a token of a group.
 -- promise   P03 P36
--- locks     message rows, their dedup rows, then blocked, delayed, grouped and ready rows, all of
---           them tried only
+-- locks     blocked, delayed, grouped and ready rows, tried only
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
-    declare v_free, v_seen, v_some, v_more longtext;
-    declare v_keyed int;
+    declare v_due, v_seen, v_some, v_more longtext;
     set p_messages = null, p_tokenless = '[]';
 
     -- Several notes may say the same of one message.
     select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.due_at))
-    into v_seen
+    into v_due
     from (
         select j.message_id, max(j.lane) as lane, max(j.seq) as seq, max(j.place) as place,
                max(j.due_at) as due_at
@@ -39,78 +37,11 @@ begin
         where j.place <> 'later'
         group by j.message_id
     ) h;
-    -- The end of a message waits for a producer that has just named it as a predecessor, and
-    -- maintain must not.
-    if v_seen is not null then
-        select json_arrayagg(
-                   json_array(h.message_id, h.lane, h.seq, h.place, h.due_at, h.is_keyed)
-               ),
-               sum(h.is_keyed)
-        into v_free, v_keyed
-        from (
-            select j.message_id, j.lane, j.seq, j.place, j.due_at,
-                   m.dedup_key is not null as is_keyed
-            from json_table(
-                v_seen,
-                '$[*]' columns (
-                    message_id bigint path '$[0]',
-                    lane smallint path '$[1]',
-                    seq bigint path '$[2]',
-                    place varchar(20) path '$[3]',
-                    due_at bigint path '$[4]'
-                )
-            ) j
-            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-            for update /*!80000 of m */ skip locked
-        ) h;
-    end if;
 
-    -- It waits, too, for a producer that holds the dedup key since it was told of a duplicate. A
-    -- message that is in one of the places has its key.
-    if v_keyed > 0 then
-        select json_arrayagg(h.message_id) into v_some
-        from (
-            select k.message_id
-            from json_table(
-                v_free, '$[*]' columns (message_id bigint path '$[0]', is_keyed int path '$[5]')
-            ) j
-            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-            straight_join rowq.dedup k force index (primary)
-                on k.part_id = p_part_id
-               and k.dedup_key = m.dedup_key
-            where j.is_keyed
-            for update /*!80000 of m, k */ skip locked
-        ) h;
-        if coalesce(json_length(v_some), 0) < v_keyed then
-            select json_arrayagg(
-                       json_array(j.message_id, j.lane, j.seq, j.place, j.due_at)
-                   )
-            into v_more
-            from json_table(
-                v_free,
-                '$[*]' columns (
-                    message_id bigint path '$[0]',
-                    lane smallint path '$[1]',
-                    seq bigint path '$[2]',
-                    place varchar(20) path '$[3]',
-                    due_at bigint path '$[4]',
-                    is_keyed int path '$[5]'
-                )
-            ) j
-            left join (
-                select distinct a.message_id
-                from json_table(v_some, '$[*]' columns (message_id bigint path '$')) a
-            ) o on o.message_id = j.message_id
-            where not j.is_keyed
-               or o.message_id is not null;
-            set v_free = v_more;
-        end if;
-    end if;
-
-    if locate('"blocked"', v_free) > 0 then
+    if locate('"blocked"', v_due) > 0 then
         select json_arrayagg(j.message_id) into v_seen
         from json_table(
-            v_free,
+            v_due,
             '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
         where j.place = 'blocked';
@@ -119,14 +50,14 @@ begin
             p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
     end if;
 
-    if locate('"delayed"', v_free) > 0 then
+    if locate('"delayed"', v_due) > 0 then
         select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.due_at)),
                json_arrayagg(if(h.group_key is null, null, h.message_id))
         into v_some, v_more
         from (
             select d.message_id, d.lane, d.attempt, d.group_key, j.due_at
             from json_table(
-                v_free,
+                v_due,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
                     place varchar(20) path '$[3]',
@@ -152,10 +83,10 @@ begin
             p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
     end if;
 
-    if locate('"grouped"', v_free) > 0 then
+    if locate('"grouped"', v_due) > 0 then
         select json_arrayagg(j.message_id) into v_seen
         from json_table(
-            v_free,
+            v_due,
             '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
         where j.place = 'grouped';
@@ -164,12 +95,12 @@ begin
             p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
     end if;
 
-    if locate('"ready"', v_free) > 0 then
+    if locate('"ready"', v_due) > 0 then
         select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.seq)) into v_some
         from (
             select r.message_id, r.lane, r.attempt, r.seq
             from json_table(
-                v_free,
+                v_due,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
                     lane smallint path '$[1]',

@@ -13,12 +13,12 @@ begin
 -- routine   internal_push_dead
 -- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
 -- promise   P10 P12 P21 P27 P32
--- locks     new dead rows; message rows, tried only, but waited for in the caller's transaction;
---           new result rows; dedup rows; as internal_leave_groups and internal_follow_deaths
+-- locks     new dead rows; in the caller's transaction as internal_read_ties; new result rows; as
+--           internal_release_dedup_keys, internal_leave_groups and internal_follow_deaths
     declare v_is_held boolean;
-    declare v_is_sliced boolean default false;
     declare v_rest longtext default p_messages;
-    declare v_slice, v_ties longtext;
+    declare v_slice, v_ties, v_held longtext;
+    declare v_looks int default 10000;
 
     insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
     select p_part_id, j.message_id, j.lane, j.attempt, utc_timestamp(6), left(p_error, 2000)
@@ -33,13 +33,11 @@ begin
 
     while v_rest is not null do
         call rowq.internal_next_slice(v_rest, v_slice);
-        if v_rest is not null and not v_is_sliced then
-            call rowq.internal_lock_ties(p_part_id, p_messages, null, not p_owns_transaction);
-            set v_is_sliced = true;
-        end if;
         -- In a transaction of its own the call sees every message without a lock, and keys never
         -- change. Who has come to wait is looked for below.
-        call rowq.internal_read_ties(v_slice, null, true, not p_owns_transaction, v_ties);
+        call rowq.internal_read_ties(
+            v_slice, null, true, not p_owns_transaction, v_ties, v_held
+        );
         if v_ties is not null then
             call rowq.internal_release_dedup_keys(p_part_id, v_ties);
             select q.group_after_dead = 'hold' into v_is_held
@@ -64,6 +62,6 @@ begin
         end if;
     end while;
     call rowq.internal_push_result(p_part_id, p_messages, 'dead', p_error, null, null);
-    call rowq.internal_follow_deaths(p_part_id, p_messages, null, p_owns_transaction);
+    call rowq.internal_follow_deaths(p_part_id, p_messages, null, p_owns_transaction, v_looks);
 end//
 delimiter ;

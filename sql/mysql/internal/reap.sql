@@ -16,9 +16,8 @@ begin
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09 P34 P37
--- locks     expired claim rows, passing over locked ones; message rows, waited for in the caller's
---           transaction only; message and dedup rows of cancelled messages, tried only; for them as
---           internal_finish; new history rows
+-- locks     expired claim rows, passing over locked ones; in the caller's transaction as
+--           internal_try_lock_messages; for cancelled messages as internal_finish; new history rows
     declare v_expired, v_held, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
@@ -26,7 +25,6 @@ begin
     declare v_after, v_claim_id, v_first_id, v_last_id bigint;
     declare v_lane, v_attempt smallint;
     declare v_at, v_ended int default 0;
-    declare v_free, v_keyed, v_free_keys int;
     set p_reaped = 0, p_died = 0;
 
     select greatest(l.floor - 1, 0) into v_after
@@ -73,34 +71,6 @@ begin
         end if;
         if v_messages is null then
             iterate claims;
-        end if;
-        if v_cancel_ids is not null then
-            -- Leave the claim alone while a producer is adding a message that waits for one of
-            -- these, or was told of one as a duplicate, because the end of a message would wait
-            -- for that transaction.
-            select count(*), sum(h.is_keyed), 0 into v_free, v_keyed, v_free_keys
-            from (
-                select m.message_id, m.dedup_key is not null as is_keyed
-                from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
-                straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-                for update /*!80000 of m */ skip locked
-            ) h;
-            if v_keyed > 0 then
-                select count(*) into v_free_keys
-                from (
-                    select k.message_id
-                    from json_table(v_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
-                    straight_join rowq.message m force index (primary)
-                        on m.message_id = j.message_id
-                    straight_join rowq.dedup k force index (primary)
-                        on k.part_id = p_part_id
-                       and k.dedup_key = m.dedup_key
-                    for update /*!80000 of m, k */ skip locked
-                ) h;
-            end if;
-            if v_free < json_length(v_cancel_ids) or v_free_keys < v_keyed then
-                iterate claims;
-            end if;
         end if;
         delete c
         from rowq.claim c force index (primary)

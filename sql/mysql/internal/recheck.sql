@@ -15,7 +15,8 @@ begin
 -- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
 -- promise   P22 P24 P26 P27
 -- locks     recheck rows, passing over locked ones; as internal_pass_group, internal_widen_group,
---           internal_let_go, internal_free_successors and internal_recheck_death
+--           internal_let_go, internal_free_successors, internal_recheck_death,
+--           internal_free_dedup_keys and internal_end_held
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_since, v_due_at datetime(6);
@@ -25,6 +26,8 @@ begin
     declare v_seen, v_locked, v_notes, v_awaited, v_again longtext;
     declare v_next, v_note varchar(80);
     declare v_is_end boolean default false;
+    declare v_most int default p_limit;
+    declare v_looks int default 50 * p_limit;
     declare each_note cursor for
         select j.recheck_id, v_epoch + interval j.due_at microsecond
         from json_table(
@@ -88,13 +91,24 @@ begin
 
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
-        if v_message_id is not null then
+        if v_predecessor_id is not null and least(v_most, v_looks) = 0 then
+            -- Others have used up what one call may do: leave this one to the next call.
+            set v_is_done = false;
+        elseif v_message_id = v_predecessor_id then
+            call rowq.internal_end_held(
+                p_part_id, v_message_id, v_most, v_looks, v_is_done
+            );
+        elseif v_message_id is not null then
             set v_is_done = false, v_notes = concat_ws(',', v_notes, v_note);
         elseif v_predecessor_id is not null and v_is_hint then
-            call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_is_done);
+            call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_looks, v_is_done);
         elseif v_predecessor_id is not null then
-            call rowq.internal_free_successors(p_part_id, v_predecessor_id, p_owns_transaction);
+            call rowq.internal_free_successors(
+                p_part_id, v_predecessor_id, p_owns_transaction, v_most, v_looks
+            );
             set v_is_done = true;
+        elseif v_group_key is null then
+            call rowq.internal_free_dedup_keys(p_part_id, v_is_done);
         elseif v_is_hint then
             call rowq.internal_widen_group(
                 p_part_id, v_group_key, p_owns_transaction, v_is_done
@@ -128,7 +142,9 @@ begin
             order by j.message_id
             limit 1000000
         ) h;
-        call rowq.internal_let_go(p_part_id, v_awaited, null, p_owns_transaction, v_again);
+        call rowq.internal_let_go(
+            p_part_id, v_awaited, null, p_owns_transaction, v_looks, v_again
+        );
         delete r
         from json_table(
             v_notes,

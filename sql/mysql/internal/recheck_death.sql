@@ -4,13 +4,14 @@ delimiter //
 create procedure rowq.internal_recheck_death(
     p_part_id int,
     p_message_id bigint,
+    inout p_most_looks int,
     out p_is_done boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_recheck_death
--- purpose   Look again what waits for a dead message; p_is_done is false where a producer is still adding something that does. The transaction must be the call's own.
+-- purpose   Look again what waits for a dead message; p_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock. The transaction must be the call's own.
 -- promise   P27
 -- locks     the message row, tried only; as internal_follow_deaths
     declare v_message_id, v_dead_id bigint;
@@ -34,7 +35,7 @@ begin
           and d.message_id = p_message_id;
         if v_dead_id is not null then
             call rowq.internal_follow_deaths(
-                p_part_id, json_array(json_array(p_message_id + 0)), null, true
+                p_part_id, json_array(json_array(p_message_id + 0)), null, true, p_most_looks
             );
         end if;
     end if;

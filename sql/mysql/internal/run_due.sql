@@ -10,7 +10,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_run_due
--- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late becomes true where it had to wait.
+-- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late is as for internal_send_tick, and becomes true where a producer holds what it needs.
 -- promise   P30 P31
 -- locks     the part, shared; as internal_run_ticks: not waited for on MariaDB, for a second at
 --           most on MySQL
@@ -36,8 +36,8 @@ begin
                 if v_is_pinned and @rowq_pinned is null then
                     call rowq.internal_pin_session(@@timestamp);
                 end if;
-                if v_errno = 1205 then
-                    set p_is_late = true;
+                if v_errno = 1205 and not p_is_late then
+                    set p_is_late = true, v_tries_left = 1;
                 end if;
                 -- The caller must get the error where the caller's transaction is gone (1213, 1020,
                 -- 1205), or where the call was killed (1317) or ran out of its time (1969, 3024).
@@ -61,7 +61,7 @@ begin
             set session innodb_lock_wait_timeout = /*!80000 1 */ /*M!100600 0 */;
             call rowq.internal_lock_part_shared(p_part_id, '');
             call rowq.internal_run_ticks(
-                p_part_id, p_schedule_name, v_refusal, v_owns_transaction
+                p_part_id, p_schedule_name, v_refusal, p_is_late, v_owns_transaction
             );
             set session innodb_lock_wait_timeout = v_patience;
             call rowq.internal_commit_work(v_owns_transaction);

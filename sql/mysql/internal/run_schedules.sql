@@ -13,28 +13,25 @@ begin
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_names longtext;
     declare v_at int default 0;
-    declare v_is_late, v_is_tied boolean default false;
+    declare v_is_late boolean default false;
 
     -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. A
     -- thousand of the longest names fit into what group_concat_max_len is at least.
-    select json_arrayagg(json_array(hex(h.schedule_name), h.is_tied)) into v_names
+    select json_arrayagg(hex(h.schedule_name)) into v_names
     from (
-        select s.schedule_name, if(s.group_key is null and s.overlap, 0, 1) as is_tied
+        select s.schedule_name, s.overlap
         from rowq.schedule s force index (primary)
         where s.part_id = p_part_id
           and s.next_run_at <= v_now
         limit 1000
     ) h;
     while v_at < coalesce(json_length(v_names), 0) do
-        -- Wait for a producer once a call.
-        set v_is_tied = json_extract(v_names, concat('$[', v_at, '][1]'));
-        if not (v_is_late and v_is_tied) then
-            call rowq.internal_run_due(
-                p_part_id,
-                unhex(json_unquote(json_extract(v_names, concat('$[', v_at, '][0]')))),
-                v_is_late
-            );
-        end if;
+        -- Wait for a producer that opens a group once a call: after that messages join their groups
+        -- when they are promoted, so that no tick is missed.
+        call rowq.internal_run_due(
+            p_part_id, unhex(json_unquote(json_extract(v_names, concat('$[', v_at, ']')))),
+            v_is_late
+        );
         set v_at = v_at + 1;
     end while;
 end//

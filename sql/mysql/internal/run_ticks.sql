@@ -5,13 +5,14 @@ create procedure rowq.internal_run_ticks(
     p_part_id int,
     p_schedule_name varbinary(400),
     p_refusal longtext,
+    p_is_late boolean,
     p_owns_transaction boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_run_ticks
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; with p_refusal, why they cannot be added, add none and note it.
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; with p_refusal, why they cannot be added, add none and note it. p_is_late is as for internal_send_tick.
 -- promise   P30 P31
 -- locks     the schedule row, passed over when locked; as internal_send_tick
 -- errors    RQ711
@@ -60,7 +61,8 @@ begin
                 );
             else
                 call rowq.internal_send_tick(
-                    p_part_id, p_schedule_name, v_tick, p_owns_transaction, v_message_id, v_outcome
+                    p_part_id, p_schedule_name, v_tick, p_is_late, p_owns_transaction,
+                    v_message_id, v_outcome
                 );
                 set v_error = null, v_count = v_count + 1;
                 if v_outcome = 'enqueued' then

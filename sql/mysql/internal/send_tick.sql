@@ -5,6 +5,7 @@ create procedure rowq.internal_send_tick(
     p_part_id int,
     p_schedule_name varbinary(400),
     p_tick datetime(6),
+    p_is_late boolean,
     p_owns_transaction boolean,
     out p_message_id bigint,
     out p_outcome varchar(20)
@@ -13,7 +14,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_send_tick
--- purpose   Add the message of a schedule, whose row the caller holds, to its queue; the outcome is enqueue's.
+-- purpose   Add the message of a schedule, whose row the caller holds, to its queue; the outcome is enqueue's. p_is_late lets it join its group when it is promoted.
 -- promise   P30
 -- locks     as internal_store and internal_store_grouped
 -- errors    RQ711
@@ -24,6 +25,7 @@ begin
     declare v_priority, v_max_attempts, v_max_body_length int;
     declare v_is_failed boolean;
     declare v_fault varchar(120);
+    declare v_now datetime(6) default utc_timestamp(6);
 
     select q.max_body_length into v_max_body_length
     from rowq.queue q
@@ -40,17 +42,19 @@ begin
     for update;
 
     call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_merged);
+    -- Enqueue refuses keys of schedules, so that no producer can stop one by its key.
     call rowq.internal_message_fault(
-        v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, v_dedup_key,
+        v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, null,
         v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_fault
     );
     if v_fault is not null then
         call rowq.internal_refuse(v_fault);
     end if;
     call rowq.internal_store(
-        p_part_id, 0, utc_timestamp(6), v_body, v_body_binary, v_message_type, v_merged,
-        v_priority, null, v_dedup_key, v_max_attempts, v_group_key, null, null, null,
-        null, p_owns_transaction, p_message_id, p_outcome, v_joining, v_is_failed
+        p_part_id, 0, v_now, v_body, v_body_binary, v_message_type, v_merged, v_priority,
+        if(p_is_late and v_group_key is not null, v_now + interval 1000 microsecond, null),
+        v_dedup_key, v_max_attempts, v_group_key, null, null, null, null, p_owns_transaction,
+        p_message_id, p_outcome, v_joining, v_is_failed
     );
     if v_joining is not null then
         call rowq.internal_store_grouped(p_part_id, concat('[', v_joining, ']'));

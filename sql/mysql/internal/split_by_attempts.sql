@@ -14,10 +14,28 @@ begin
 -- routine   internal_split_by_attempts
 -- purpose   Divide messages into those with an attempt left and those without; null where there is none.
 -- promise   P10
--- locks     in the caller's transaction message rows
-    declare v_worn longtext;
+-- locks     in the caller's transaction as internal_try_lock_messages
+    declare v_worn, v_locked, v_free, v_held longtext;
 
-    if p_owns_transaction then
+    -- Where the snapshot is older than a message, a lock finds it.
+    if not p_owns_transaction then
+        call rowq.internal_try_lock_messages(p_messages, v_free, v_held);
+    end if;
+    if v_free is not null then
+        select json_arrayagg(j.message_id) into v_locked
+        from json_table(
+            p_messages,
+            '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
+        ) j
+        straight_join (
+            select distinct x.message_id
+            from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) x
+        ) f on f.message_id = j.message_id
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
+        for update /*!80000 of m */;
+    end if;
+    if p_owns_transaction or v_held is not null then
         select json_arrayagg(j.message_id) into v_worn
         from json_table(
             p_messages,
@@ -25,17 +43,11 @@ begin
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where j.attempt >= coalesce(m.max_attempts, p_max_attempts);
-    else
-        -- Read with a lock, because an old snapshot may not show the message yet.
-        select json_arrayagg(j.message_id) into v_worn
-        from json_table(
-            p_messages,
-            '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
-        ) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
-        for update /*!80000 of m */;
     end if;
+    if v_locked is not null then
+        set v_worn = json_merge_preserve(coalesce(v_worn, '[]'), v_locked);
+    end if;
+
     set p_alive = p_messages, p_dead = null;
 
     if v_worn is not null then

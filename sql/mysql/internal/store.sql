@@ -95,7 +95,8 @@ begin
     if p_expire_seconds is not null and p_outcome = 'enqueued' then
         insert into rowq.expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            p_part_id, v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond,
+            p_part_id,
+            v_enqueued_at + interval round(least(p_expire_seconds, 86400) * 1000000) microsecond,
             uuid_short() & 9007199254740991, p_message_id, v_lane,
             timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
         );

@@ -23,7 +23,7 @@ begin
     declare v_group_key, v_joining, v_all_joining longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_stored longtext default '';
-    declare v_failed, v_slice, v_ties longtext;
+    declare v_failed, v_slice, v_ties, v_held longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds, v_expire_seconds double;
@@ -177,7 +177,7 @@ begin
     set v_failed = concat('[', v_failed, ']');
     while v_failed is not null do
         call rowq.internal_next_slice(v_failed, v_slice);
-        call rowq.internal_read_ties(v_slice, null, true, false, v_ties);
+        call rowq.internal_read_ties(v_slice, null, true, false, v_ties, v_held);
         call rowq.internal_release_dedup_keys(p_part_id, v_ties);
     end while;
     set p_results = concat(p_results, v_chunk, ']');

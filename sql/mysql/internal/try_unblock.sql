@@ -6,6 +6,8 @@ create procedure rowq.internal_try_unblock(
     p_message_id bigint,
     p_ended_id bigint,
     p_owns_transaction boolean,
+    p_share int,
+    inout p_most_looks int,
     inout p_is_late boolean,
     out p_state varchar(20),
     out p_next varchar(80)
@@ -14,7 +16,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_try_unblock
--- purpose   Look again what a blocked message waits for, whose row the caller has locked: again, waiting, moved, ready or failed; p_next is one that is ready, as [message_id, lane, attempt], or one that fails, with the predecessor that is dead behind that.
+-- purpose   Look again what a blocked message waits for, whose row the caller has locked: again, waiting, moved, ready or failed; p_next is one that is ready, as [message_id, lane, attempt], or one that fails, with the predecessor that is dead behind that. p_share is for how many predecessors it may look, of the p_most_looks that the call has.
 -- promise   P25 P26 P27
 -- locks     as internal_await_predecessor and internal_try_enter_group; the message row, tried only
 -- differs   PostgreSQL does it in internal_unblock
@@ -26,6 +28,7 @@ begin
     declare v_rest_ids, v_ids longtext;
     declare v_is_fresh, v_is_delayed boolean;
     declare v_has_token boolean default true;
+    declare v_looks int default 0;
     set p_state = 'free', p_next = null;
 
     select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.rest_ids
@@ -53,17 +56,19 @@ begin
         set v_is_fresh = p_owns_transaction or v_shown_id is not null;
         call rowq.internal_await_predecessor(
             p_part_id, p_message_id, v_ids, v_on_dead, v_is_fresh, p_owns_transaction,
-            p_state, v_dead_id, v_rest_ids
+            p_share, p_state, v_dead_id, v_rest_ids, v_looks
         );
+        set p_most_looks = greatest(p_most_looks - v_looks, 0);
     end if;
     set v_is_delayed = coalesce(v_due_at > utc_timestamp(6), false);
 
-    if p_state = 'waiting' then
+    if p_state in ('waiting', 'cut') then
         update rowq.blocked b force index (primary)
         set b.predecessor_id = v_dead_id,
             b.rest_ids = v_rest_ids
         where b.part_id = p_part_id
           and b.message_id = p_message_id;
+        set p_state = if(p_state = 'cut', 'again', p_state);
     elseif p_state = 'failed' then
         -- Its row is to have the error, and a producer may be adding a message that waits for it.
         select m.message_id into v_locked_id

@@ -6,6 +6,7 @@ create procedure rowq.internal_unblock(
     p_message_ids longtext,
     p_ended_id bigint,
     p_owns_transaction boolean,
+    inout p_most_looks int,
     out p_again longtext,
     out p_failed longtext
 )
@@ -13,7 +14,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_unblock
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are the ids of those that need another look, p_failed those that fail: [message_id, lane, attempt, the predecessor that is dead].
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are the ids of those that need another look, p_failed those that fail: [message_id, lane, attempt, the predecessor that is dead]. p_most_looks is for how many predecessors it may look, and then how many of that are left.
 -- promise   P25 P26 P27
 -- locks     blocked rows, tried only; as internal_try_unblock; new ready rows
     declare v_now datetime(6) default utc_timestamp(6);
@@ -22,6 +23,7 @@ begin
     declare v_state varchar(20);
     declare v_next varchar(80);
     declare v_is_late, v_is_end boolean default false;
+    declare v_left int;
     declare each_other cursor for
         select j.message_id
         from json_table(
@@ -67,6 +69,9 @@ begin
         where h.message_id is null;
     end if;
 
+    -- Each message has its share of the looks, so that those with many predecessors do not keep the
+    -- others waiting.
+    set v_left = json_length(v_held);
     open each_other;
     set v_is_end = false;
     messages: loop
@@ -75,9 +80,10 @@ begin
             leave messages;
         end if;
         call rowq.internal_try_unblock(
-            p_part_id, v_message_id, p_ended_id, p_owns_transaction, v_is_late, v_state, v_next
+            p_part_id, v_message_id, p_ended_id, p_owns_transaction, p_most_looks div v_left,
+            p_most_looks, v_is_late, v_state, v_next
         );
-        set v_is_end = false;
+        set v_is_end = false, v_left = v_left - 1;
         if v_state = 'again' then
             set p_again = json_array_append(coalesce(p_again, '[]'), '$', v_message_id + 0);
         elseif v_state = 'failed' then

@@ -15,9 +15,8 @@ begin
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     with an archive the part, shared; the claim row; then message and dedup rows, waiting
---           for who has just named one of the messages as a predecessor; rows of groups and of
---           messages that wait, tried only; new result and history rows
+-- locks     with an archive the part, shared; the claim row; then message and dedup rows, rows of
+--           groups and of messages that wait, all of them tried only; new result and history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -31,17 +30,25 @@ begin
     declare v_is_keyed boolean;
     declare v_is_done boolean default false;
     declare v_messages, v_cancel_ids longtext;
+    /*!80000 declare v_count int; */
 
     -- Most calls go this short way: a transaction of their own, the whole claim, no key, archive,
     -- results or history. For everything else, every error included, it changes nothing, and the
     -- loop below does it all.
     short_way: begin
         -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
-        -- (1317) or ran out of its time (1969, 3024).
+        -- (1317) or ran out of its time (1969, 3024). But messages are not waited for here.
         declare exit handler for 1205, 1317, 1969, 3024
         begin
-            call rowq.internal_roll_back(v_owns_transaction, null, v_tries_left);
-            resignal;
+            declare v_errno int;
+            get diagnostics condition 1 v_errno = mysql_errno;
+            if v_errno = 1205 and v_is_done then
+                rollback and no chain no release;
+                set v_is_done = false;
+            else
+                call rowq.internal_roll_back(v_owns_transaction, null, v_tries_left);
+                resignal;
+            end if;
         end;
         declare exit handler for sqlexception
         begin
@@ -82,15 +89,45 @@ begin
               and messages <=> v_messages;
             set v_is_done = row_count() > 0;
         end if;
+        /*!80000
+        -- MySQL has no time-out of 0 for the locks of one statement.
+        if v_is_done then
+            select count(*) into v_count
+            from (
+                select m.message_id
+                from json_table(
+                    coalesce(
+                        v_messages, concat('[0', repeat(',0', v_last_id - v_first_id), ']')
+                    ),
+                    '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+                ) j
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = if(
+                        v_messages is null, v_first_id + j.place - 1, j.message_id
+                    )
+                limit 1000000
+                for update of m skip locked
+            ) h;
+            if v_count < coalesce(json_length(v_messages), v_last_id - v_first_id + 1) then
+                rollback and no chain no release;
+                set v_is_done = false;
+                leave short_way;
+            end if;
+        end if;
+        */
         if v_is_done and v_messages is null then
             -- Find each message by its key. A delete by a range waits for whoever has locked the
             -- row behind its end, and reads the whole table where the server takes it for empty, as
-            -- it does after a restart. An array of as many zeros counts to the end of the range.
+            -- it does after a restart. An array of as many zeros counts to the end of the range. A
+            -- row that another transaction has locked, a producer perhaps that may never end, is
+            -- left to the loop below.
             if v_first_id = v_last_id then
+                /*M!100600 set statement innodb_lock_wait_timeout = 0 for */
                 delete from rowq.message
                 where message_id = v_first_id
                   and has_successors is null;
             else
+                /*M!100600 set statement innodb_lock_wait_timeout = 0 for */
                 delete m
                 from json_table(
                     concat('[0', repeat(',0', v_last_id - v_first_id), ']'),
@@ -101,6 +138,7 @@ begin
                 where m.has_successors is null;
             end if;
         elseif v_is_done then
+            /*M!100600 set statement innodb_lock_wait_timeout = 0 for */
             delete m
             from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
             straight_join rowq.message m force index (primary) on m.message_id = j.message_id

@@ -39,7 +39,7 @@ begin
     declare v_message_id bigint;
     declare v_outcome varchar(20);
     declare v_joining varchar(2000);
-    declare v_ties longtext;
+    declare v_ties, v_held longtext;
 
     attempt: loop
         begin
@@ -118,7 +118,7 @@ begin
                 end if;
                 if v_is_failed then
                     call rowq.internal_read_ties(
-                        concat('[[', v_message_id, ']]'), null, true, false, v_ties
+                        concat('[[', v_message_id, ']]'), null, true, false, v_ties, v_held
                     );
                     call rowq.internal_release_dedup_keys(v_part_id, v_ties);
                 end if;

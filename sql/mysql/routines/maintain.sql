@@ -13,10 +13,11 @@ begin
 -- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
---           open transaction the archive keeps its partitions, and nothing expires
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
+--           error in one of its queues is kept for health; in an open transaction the archive keeps
+--           its partitions, and nothing expires
     declare v_owns_transaction boolean;
-    declare v_all, v_parts, v_idle, v_rows longtext default '[]';
+    declare v_all, v_parts, v_idle, v_failed, v_rows longtext default '[]';
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped, v_expired int;
     declare v_elected boolean;
     declare v_at int default 0;
@@ -48,6 +49,9 @@ begin
         where q.queue_name = cast(p_queue_name as binary);
         set v_parts = json_array(v_part_id);
     end if;
+    select json_arrayagg(cast(substring(m.name, 16) as signed)) into v_failed
+    from rowq.meta m
+    where m.name like 'maintain!_fault.%' escape '!';
     call rowq.internal_commit_work(v_owns_transaction);
     if p_queue_name is not null and v_part_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
@@ -65,6 +69,8 @@ begin
 
     while v_at < coalesce(json_length(v_parts), 0) do
         begin
+            declare v_errno int;
+            declare v_text varchar(400);
             -- A queue that was dropped meanwhile is an error only if the caller has named it.
             declare exit handler for sqlstate '45701'
             begin
@@ -72,12 +78,36 @@ begin
                     resignal;
                 end if;
             end;
+            -- A queue that fails keeps no other one from its housekeeping. But the caller must get
+            -- the error where the caller's transaction is gone (1213, 1020, 1205), or where the
+            -- call was killed (1317) or ran out of its time (1969, 3024).
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
+                if p_queue_name is not null
+                   or v_errno in (1317, 1969, 3024)
+                   or not v_owns_transaction
+                   and (v_errno in (1213, 1020) or v_errno = 1205 and @@innodb_rollback_on_timeout)
+                then
+                    resignal;
+                end if;
+                if @rowq_pinned is null then
+                    call rowq.internal_pin_session(@@timestamp);
+                end if;
+                call rowq.internal_note_fault(v_part_id, concat(v_errno, ' ', v_text));
+                set v_rows = json_array_append(
+                    v_rows, '$', json_array(v_part_id, 1, 0, 0, 0, 0, 0, 0, 0)
+                );
+            end;
             set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
                 v_at = v_at + 1;
             call rowq.internal_maintain_queue(
                 v_part_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,
                 v_died, v_archived, v_purged, v_dropped, v_expired
             );
+            if v_elected and json_contains(v_failed, v_part_id) then
+                call rowq.internal_note_fault(v_part_id, null);
+            end if;
             set v_rows = json_array_append(
                 v_rows, '$',
                 json_array(

@@ -39,7 +39,7 @@ begin
             call rowq.internal_require_schedule(v_part_id, p_schedule_name);
             set v_now = utc_timestamp(6);
             call rowq.internal_send_tick(
-                v_part_id, cast(p_schedule_name as binary), v_now, v_owns_transaction,
+                v_part_id, cast(p_schedule_name as binary), v_now, false, v_owns_transaction,
                 v_message_id, v_outcome
             );
             if v_outcome = 'enqueued' then

@@ -1,8 +1,9 @@
--- A row says when a message expires, and where it is if it is ready then. Who adds a message adds
--- one, and so does who makes it ready under a new number or gives it back: maintain can forget a
--- row whose message it does not find. A row stays until its moment, also where the message has
--- ended before. A part ends in two fence rows (expiry_id 0), as in delayed, and readers select
--- message_id, which is outside of the key.
+-- A row says when maintain looks whether a message has expired, and where it is if it is ready
+-- then. Who adds a message adds one, and so does who makes it ready under a new number or gives it
+-- back: maintain can forget a row whose message it does not find. A row stays until its moment,
+-- also where the message has ended before. So that is no later than a day, and maintain puts it off
+-- for another day until the message expires. A part ends in two fence rows (expiry_id 0), as in
+-- delayed, and readers select message_id, which is outside of the key.
 create table if not exists rowq.expiry (
     part_id    int not null comment 'The queue; never used again for another one.',
     expires_at datetime(6) not null comment 'Maintain looks for the message from this moment on.',

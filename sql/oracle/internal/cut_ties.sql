@@ -10,7 +10,8 @@ is
 -- routine   internal_cut_ties
 -- purpose   Free what messages had that have ended: their dedup keys, their tokens but for those that are tokenless, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
 -- promise   P12 P22 P26
--- locks     dedup rows; as internal_leave_groups and internal_free_successors
+-- locks     dedup rows; as internal_leave_groups and internal_free_successors; new recheck rows
+    v_began      constant timestamp(6) := sys_extract_utc(systimestamp);
     v_ids        t_numbers;
     v_keys       t_keys;
     v_tokenless  t_places;
@@ -43,7 +44,12 @@ begin
     end loop;
     internal_leave_groups(p_part_id, v_group_keys);
     for i in 1 .. p_ids.count loop
-        if p_awaited(i) = 1 then
+        -- Many messages may have ended, each with a thousand others that wait: leave what takes
+        -- long to maintain.
+        if p_awaited(i) = 1
+           and internal_seconds_since(v_began, sys_extract_utc(systimestamp)) > 0.5 then
+            internal_recheck_later(p_part_id, null, rowq_ids(p_ids(i)), 0);
+        elsif p_awaited(i) = 1 then
             internal_free_successors(p_part_id, p_ids(i));
         end if;
     end loop;

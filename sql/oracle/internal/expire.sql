@@ -12,7 +12,9 @@ is
     v_started constant timestamp(6) := sys_extract_utc(systimestamp);
     v_now   timestamp(6) := v_started;
     v_since timestamp(6) := internal_from_microseconds(internal_read_floor(p_queue.part_id, -6));
+    v_found    t_expiring_list;
     v_due      t_expiring_list;
+    v_later    t_expiring_list;
     v_messages t_messages;
     v_ended    t_places;
     v_gone     t_expiring_list;
@@ -25,8 +27,10 @@ is
     cursor due_rows is
         select /*+ leading(e m) use_nl(m) index_rs_asc(e rowq_expiry_pk) index(m rowq_message_pk) */
                e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq, m.due_at, m.group_key,
+               least(m.expires_at, v_now + numtodsinterval(1, 'day')) as later_at,
                case
                    when m.message_id is null then null
+                   when m.expires_at > v_now then 'later'
                    when exists (
                        select /*+ no_unnest index(r rowq_ready_pk) */ null
                        from rowq_ready r
@@ -67,9 +71,24 @@ is
 begin
     open due_rows;
     while v_seen < c_steps * p_limit and v_expired < p_limit loop
-        fetch due_rows bulk collect into v_due limit p_limit;
-        exit when v_due.count = 0;
-        v_seen := v_seen + v_due.count;
+        fetch due_rows bulk collect into v_found limit p_limit;
+        exit when v_found.count = 0;
+        v_seen := v_seen + v_found.count;
+        v_due.delete;
+        v_later.delete;
+        for i in 1 .. v_found.count loop
+            if v_found(i).place = 'later' then
+                v_later(v_later.count + 1) := v_found(i);
+            else
+                v_due(v_due.count + 1) := v_found(i);
+            end if;
+        end loop;
+        forall i in 1 .. v_later.count
+            update rowq_expiry e
+            set e.expires_at = v_later(i).later_at
+            where e.part_id = p_queue.part_id
+              and e.expires_at = v_later(i).expires_at
+              and e.expiry_id = v_later(i).expiry_id;
         internal_pop_expired(p_queue.part_id, v_due, v_messages);
         internal_finish(p_queue, v_messages, 'expired');
         v_expired := v_expired + v_messages.count;
@@ -95,9 +114,9 @@ begin
               and e.expires_at = v_gone(i).expires_at
               and e.expiry_id = v_gone(i).expiry_id;
         -- Look anew, because what the end of a message has let go on has a row of a later moment.
-        if v_messages.count > 0 and v_due.count = p_limit then
+        if v_messages.count > 0 and v_found.count = p_limit then
             close due_rows;
-            v_since := v_due(v_due.count).expires_at;
+            v_since := v_found(v_found.count).expires_at;
             v_now := sys_extract_utc(systimestamp);
             open due_rows;
         end if;

@@ -136,7 +136,8 @@ begin
     where s.part_id = p_part_id;
     note(
         'overdue_schedules', internal_seconds_since(v_due_at, v_now), 30, 300,
-        'seconds that a tick of a schedule has not been run; call maintain every second'
+        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
+        || 'the transaction that has locked the schedule or opened its group'
     );
     note(
         'failed_schedules', v_failed, 1, 1000,

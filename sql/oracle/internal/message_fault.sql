@@ -38,12 +38,14 @@ begin
             then 'run_at must be a moment within the next ten years'
         when length(p_dedup_key) > 200
             then 'dedup_key must be 1 to 200 characters'
+        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+        when utl_raw.cast_to_raw(substr(p_dedup_key, 1, 9)) = utl_raw.cast_to_raw('schedule:')
+            then 'dedup_key must not begin with schedule:, which is for schedules'
         when length(p_group_key) > 200
             then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
             then 'max_attempts must be between 1 and 10000, got '
                 || internal_number_text(p_max_attempts)
-        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
         when utl_raw.cast_to_raw(p_on_predecessor_dead) not in (
             utl_raw.cast_to_raw('hold'), utl_raw.cast_to_raw('continue'),
             utl_raw.cast_to_raw('fail')

@@ -21,7 +21,8 @@ begin
         return;
     end if;
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
-           m.message_id, greatest(m.expires_at, v_now) as expires_at
+           m.message_id,
+           least(greatest(m.expires_at, v_now), v_now + numtodsinterval(1, 'day')) as expires_at
     bulk collect into v_ids, v_moments
     from table(v_wanted) a
     join rowq_message m

@@ -49,6 +49,8 @@ begin
     fetch due_rows bulk collect into v_notes limit p_limit;
     close due_rows;
     for i in 1 .. v_notes.count loop
+        -- What takes long is left to the next call.
+        exit when internal_seconds_since(v_now, sys_extract_utc(systimestamp)) > 0.5;
         savepoint rowq_note_part;
         v_is_solved := internal_try_recheck(
             p_part_id, v_notes(i).group_key, v_notes(i).message_id, v_notes(i).predecessor_id,

@@ -6,13 +6,19 @@ procedure internal_recheck_later(
 )
 is
 -- routine   internal_recheck_later
--- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended.
+-- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
 -- promise   P26
 -- locks     new recheck rows; the first time the row of lane -4, passed over when locked
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     internal_open_lanes(p_part_id, -4);
-    if p_message_ids is not null then
+    if p_message_ids is not null and p_predecessor_ids is not null then
+        forall i in 1 .. p_message_ids.count
+            insert into rowq_recheck (part_id, due_at, recheck_id, message_id, predecessor_id)
+            values (
+                p_part_id, v_now, rowq_claim_seq.nextval, p_message_ids(i), p_predecessor_ids(i)
+            );
+    elsif p_message_ids is not null then
         forall i in 1 .. p_message_ids.count
             insert into rowq_recheck (part_id, due_at, recheck_id, message_id)
             values (p_part_id, v_now, rowq_claim_seq.nextval, p_message_ids(i));

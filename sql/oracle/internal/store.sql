@@ -50,8 +50,9 @@ begin
     forall i in indices of v_expiring
         insert into rowq_expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            p_part_id, p_new(i).expires_at, rowq_claim_seq.nextval, p_new(i).message_id,
-            p_new(i).lane, p_new(i).seq
+            p_part_id,
+            least(p_new(i).expires_at, p_new(i).enqueued_at + numtodsinterval(1, 'day')),
+            rowq_claim_seq.nextval, p_new(i).message_id, p_new(i).lane, p_new(i).seq
         );
     if v_is_waiting then
         internal_block_batch(p_part_id, p_new, v_ready, v_later);

@@ -133,8 +133,8 @@ type t_group_row is record (
     token_no       rowq_message_group.token_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
--- A t_expiring is a row of expiry that is due. place is the table in which its message waits; null
--- where it waits nowhere.
+-- A t_expiring is a row of expiry that is due. place is the table in which its message waits, or
+-- 'later' where it expires later, and then later_at is the next look; null where it waits nowhere.
 type t_expiring is record (
     expires_at rowq_expiry.expires_at%type,
     expiry_id  rowq_expiry.expiry_id%type,
@@ -143,6 +143,7 @@ type t_expiring is record (
     seq        rowq_expiry.seq%type,
     due_at     rowq_message.due_at%type,
     group_key  rowq_message.group_key%type,
+    later_at   rowq_expiry.expires_at%type,
     place      varchar2(20 char)
 );
 type t_expiring_list is table of t_expiring index by pls_integer;

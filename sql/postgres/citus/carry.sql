@@ -784,7 +784,7 @@ end;
 $$;
 
 create or replace function rowq_citus.at_listen_1(p_queue_name text)
-returns table (queue_name text, outcome text)
+returns table (queue_name text, outcome text, channel text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set rowq.here = 'carried'
@@ -794,13 +794,13 @@ as $$
 begin
     perform rowq_citus.require_arrival(p_queue_name);
     return query
-    select r.queue_name, r.outcome
+    select r.queue_name, r.outcome, r.channel
     from rowq_node.listen(p_queue_name => p_queue_name) r;
 end;
 $$;
 
 create or replace function rowq_citus.to_listen_1(p_queue_name text)
-returns table (queue_name text, outcome text)
+returns table (queue_name text, outcome text, channel text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -812,7 +812,7 @@ begin
     perform rowq_citus.require_caller();
     if p_queue_name is not null then
         return query
-        select r.queue_name, r.outcome
+        select r.queue_name, r.outcome, r.channel
         from rowq_citus.at_listen_1(p_queue_name) r;
     end if;
 end;

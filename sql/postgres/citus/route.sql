@@ -599,7 +599,8 @@ create or replace function rowq.listen(
 )
 returns table (
     queue_name text,
-    outcome    text
+    outcome    text,
+    channel    text
 )
 language plpgsql
 security definer
@@ -607,7 +608,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 -- routine   listen
 -- version   1
--- purpose   Have this session notified on the channel rowq of a queue's new messages.
+-- purpose   Have this session notified of a queue's new messages, on a channel that nobody else can name.
 -- promise   none
 -- locks     as rowq_node.listen, on the node that does it
 -- commits   never; the caller owns the transaction
@@ -617,11 +618,11 @@ begin
     if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
         perform rowq_citus.require_own(p_queue_name);
         return query
-        select r.queue_name, r.outcome
+        select r.queue_name, r.outcome, r.channel
         from rowq_node.listen(p_queue_name => p_queue_name) r;
     else
         return query
-        select r.queue_name, r.outcome
+        select r.queue_name, r.outcome, r.channel
         from rowq_citus.to_listen_1(p_queue_name) r;
     end if;
 end;

@@ -6,23 +6,15 @@ as $$
 -- routine   internal_archive
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19 P26
--- locks     finished rows, passing over locked ones; message rows, tried only where messages wait
---           for others; archive, waited for a second; as internal_free_successors
+-- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
+--           a second; as internal_free_successors
 declare
     v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
     v_batch     record;
     v_archived  integer := 0;
-    v_is_tied   boolean;
-    v_ties      text[];
+    v_gone      record;
     v_tie       text[];
 begin
-    -- Only a queue in which messages have waited for others, or in groups, has this lane.
-    v_is_tied := exists (
-        select
-        from rowq.floor f
-        where f.part_id = p_part_id
-          and f.lane = -4
-    );
     for v_batch in
         select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
         from rowq.finished f
@@ -36,19 +28,17 @@ begin
         perform rowq.internal_open_day(v_batch.finished_at);
 
         -- Leave a batch alone while a producer is adding a message that waits for one of it.
-        if v_is_tied then
-            perform
-            from unnest(v_batch.message_ids) u (message_id)
-            left join lateral (
-                select x.message_id
-                from rowq.message x
-                where x.part_id = p_part_id
-                  and x.message_id = u.message_id
-                for update skip locked
-            ) m on true
-            where m.message_id is null;
-            continue when found;
-        end if;
+        perform
+        from unnest(v_batch.message_ids) u (message_id)
+        left join lateral (
+            select x.message_id
+            from rowq.message x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            for update skip locked
+        ) m on true
+        where m.message_id is null;
+        continue when found;
 
         insert into rowq.archive (
             part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
@@ -67,7 +57,7 @@ begin
               and x.message_id = u.message_id
             offset 0
         ) m;
-        v_ties := rowq.internal_delete_messages(p_part_id, v_batch.message_ids);
+        v_gone := rowq.internal_delete_messages(p_part_id, v_batch.message_ids, true);
 
         delete from rowq.finished f
         where f.part_id = p_part_id
@@ -75,8 +65,8 @@ begin
         v_archived := v_archived + cardinality(v_batch.message_ids);
 
         -- The end of a message did not see what its producer had not committed then.
-        if v_ties is not null then
-            foreach v_tie slice 1 in array v_ties loop
+        if v_gone.o_ties is not null then
+            foreach v_tie slice 1 in array v_gone.o_ties loop
                 if v_tie[3] is not null then
                     perform rowq.internal_free_successors(p_part_id, array[v_tie[3]::bigint]);
                 end if;

@@ -3,34 +3,43 @@ create or replace function rowq.internal_await_predecessor(
     p_message_id      bigint,
     p_predecessor_ids bigint[],
     p_on_dead         text,
+    p_most_looks      integer default null,
     out o_state          text,
     out o_predecessor_id bigint,
-    out o_rest_ids       bigint[]
+    out o_rest_ids       bigint[],
+    out o_looks          integer
 )
 language plpgsql
 as $$
 -- routine   internal_await_predecessor
--- purpose   Let a message wait for the newest of these, in order, that has not ended: waiting, free, failed, or unsure where others are at work.
+-- purpose   Let a message wait for the newest of these, in order, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them.
 -- promise   P25 P26 P27
 -- locks     the predecessor's message row, tried only; a new successor row
 declare
     v_has_successors boolean;
+    v_is_held        boolean;
     v_is_dead        boolean;
     v_place          integer;
+    v_first_place    integer;
     v_from           bigint;
 begin
+    o_looks := 0;
     loop
+        v_first_place := greatest(
+            coalesce(cardinality(p_predecessor_ids) - p_most_looks + o_looks, 0), 0
+        ) + 1;
         -- "offset 0" keeps this a lookup by key for one message after the other, which ends with
         -- the first that is there.
-        select u.message_id, u.place into o_predecessor_id, v_place
+        select u.message_id, u.place, h.has_successors
+        into o_predecessor_id, v_place, v_has_successors
         from (
-            select x.message_id, x.place
-            from unnest(p_predecessor_ids) with ordinality x (message_id, place)
+            select x.message_id, v_first_place - 1 + x.place as place
+            from unnest(p_predecessor_ids[v_first_place:]) with ordinality x (message_id, place)
             order by x.place desc
             offset 0
         ) u
         cross join lateral (
-            select
+            select m.has_successors
             from rowq.message m
             where m.part_id = p_part_id
               and m.message_id = u.message_id
@@ -38,18 +47,34 @@ begin
         ) h
         limit 1;
         if not found then
-            o_state := 'free';
+            o_looks := o_looks + cardinality(p_predecessor_ids) - v_first_place + 1;
+            o_state := case when v_first_place = 1 then 'free' else 'cut' end;
+            v_place := v_first_place - 1;
             exit;
         end if;
+        o_looks := o_looks + cardinality(p_predecessor_ids) - v_place + 1;
 
-        -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
-        -- one, or leaves a note to look again. This one waits for nobody.
-        select m.has_successors into v_has_successors
-        from rowq.message m
+        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
+        -- row to maintain meanwhile. This one waits for nobody: a row that no transaction has ever
+        -- locked has xmax 0.
+        update rowq.message m
+        set has_successors = true
         where m.part_id = p_part_id
           and m.message_id = o_predecessor_id
-        for key share skip locked;
-        if not found then
+          and m.xmax = 0
+          and v_has_successors is not true;
+        v_is_held := found;
+        if v_is_held then
+            v_has_successors := true;
+        else
+            select m.has_successors into v_has_successors
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = o_predecessor_id
+            for key share skip locked;
+            v_is_held := found;
+        end if;
+        if not v_is_held then
             continue when not exists (
                 select
                 from rowq.message m
@@ -118,7 +143,7 @@ begin
         values (p_part_id, o_predecessor_id, p_message_id)
         on conflict do nothing;
         o_rest_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
-    elsif o_state = 'unsure' then
+    elsif o_state in ('unsure', 'cut') then
         o_predecessor_id := null;
         o_rest_ids := p_predecessor_ids[:v_place];
     end if;

@@ -14,7 +14,7 @@ declare
     v_tie     rowq.blocked;
     v_newest  bigint;
     v_late    bigint[];
-    v_again   bigint[];
+    v_done    record;
     v_blocked bigint[] := '{}'::bigint[];
 begin
     foreach v_tie in array p_ties
@@ -57,9 +57,9 @@ begin
     end loop;
 
     if v_late is not null then
-        v_again := rowq.internal_let_go(p_part_id, v_late);
-        if v_again is not null then
-            perform rowq.internal_recheck_later(p_part_id, v_again, null, false);
+        v_done := rowq.internal_let_go(p_part_id, v_late, null, 10000);
+        if v_done.o_again is not null then
+            perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
         end if;
     end if;
     return v_blocked;

@@ -47,11 +47,15 @@ begin
         -- one to another. Scalar subqueries are lookups by key; "exists" may become a hash of all
         -- rows.
         select array_agg(h.expiry_id) ids, array_agg(h.message_id) message_ids,
-               array_agg(h.place) places, array_agg(h.lane) lanes, array_agg(h.seq) seqs,
-               array_agg(h.expires_at) moments, max(h.expires_at) last_at, count(*) as due
+               array_agg(
+                   case when h.later_at > v_now and h.place <> '' then 'later' else h.place end
+               ) places,
+               array_agg(h.lane) lanes, array_agg(h.seq) seqs, array_agg(h.expires_at) moments,
+               array_agg(h.later_at) later_ats, max(h.expires_at) last_at, count(*) as due
         into v_due
         from (
             select e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq,
+                   m.expires_at as later_at,
                    case
                        when m.message_id is null then null
                        when (
@@ -93,7 +97,7 @@ begin
                 for update skip locked
             ) e
             left join lateral (
-                select y.message_id, y.group_key
+                select y.message_id, y.group_key, y.expires_at
                 from rowq.message y
                 where y.part_id = p_part_id
                   and y.message_id = e.message_id
@@ -115,16 +119,29 @@ begin
         end if;
 
         -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
-        -- back adds a row. One that another session holds now is looked for again. Delete the rows
-        -- one by one, because many are of one moment, and the planner may make a filter over all
-        -- that are due of any other way.
+        -- back adds a row. One that another session holds now is looked for again, and one row of a
+        -- message that expires later is put off. Delete the rows one by one, because many are of
+        -- one moment, and the planner may make a filter over all that are due of any other way.
         for v_row in
-            select u.expires_at, u.expiry_id,
-                   u.place is null or u.message_id = any (v_popped.o_message_ids) as is_done
-            from unnest(v_due.moments, v_due.ids, v_due.message_ids, v_due.places)
-                u (expires_at, expiry_id, message_id, place)
+            select u.expires_at, u.expiry_id, u.later_at, u.place = 'later' as is_later,
+                   u.place is null
+                   or u.message_id = any (v_popped.o_message_ids)
+                   or u.place = 'later'
+                   and row_number() over (
+                       partition by u.message_id, u.place order by u.expiry_id
+                   ) > 1
+                       as is_done
+            from unnest(
+                v_due.moments, v_due.ids, v_due.message_ids, v_due.places, v_due.later_ats
+            ) u (expires_at, expiry_id, message_id, place, later_at)
         loop
-            if v_row.is_done then
+            if v_row.is_later and not v_row.is_done then
+                update rowq.expiry e
+                set expires_at = least(v_row.later_at, v_now + interval '1 day')
+                where e.part_id = p_part_id
+                  and e.expires_at = v_row.expires_at
+                  and e.expiry_id = v_row.expiry_id;
+            elsif v_row.is_done then
                 delete from rowq.expiry e
                 where e.part_id = p_part_id
                   and e.expires_at = v_row.expires_at

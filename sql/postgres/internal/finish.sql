@@ -13,10 +13,9 @@ as $$
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; those in p_tokenless have no token of their group.
 -- promise   P04 P12 P22 P32
--- locks     message rows; as internal_cut_ties; result rows
+-- locks     as internal_end_tied; result rows
 declare
     v_rest bigint[] := p_message_ids;
-    v_ties text[];
 begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
@@ -24,13 +23,7 @@ begin
     end if;
 
     if p_tokenless is not null then
-        v_ties := case
-            when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, p_tokenless)
-            else rowq.internal_delete_messages(p_part_id, p_tokenless)
-        end;
-        if v_ties is not null then
-            perform rowq.internal_cut_ties(p_part_id, v_ties, p_tokenless, false);
-        end if;
+        perform rowq.internal_end_tied(p_part_id, p_tokenless, p_archive_days > 0, false);
         v_rest := array(
             select u.message_id
             from unnest(p_message_ids) u (message_id)
@@ -38,13 +31,7 @@ begin
         );
     end if;
 
-    v_ties := case
-        when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, v_rest)
-        else rowq.internal_delete_messages(p_part_id, v_rest)
-    end;
-    if v_ties is not null then
-        perform rowq.internal_cut_ties(p_part_id, v_ties, v_rest, true);
-    end if;
+    perform rowq.internal_end_tied(p_part_id, v_rest, p_archive_days > 0, true);
 
     -- What was completed has results of its own, which complete keeps.
     if p_state <> 'completed' then

@@ -1,6 +1,7 @@
 create or replace function rowq.internal_follow_deaths(
     p_part_id     integer,
     p_message_ids bigint[],
+    inout p_most_looks  integer default 10000,
     out o_failed_ids    bigint[],
     out o_failed_lanes  smallint[],
     out o_failed_errors text[]
@@ -8,7 +9,7 @@ create or replace function rowq.internal_follow_deaths(
 language plpgsql
 as $$
 -- routine   internal_follow_deaths
--- purpose   Let the messages go on that wait for a dead one and do not mind; return those that fail with it.
+-- purpose   Let the messages go on that wait for a dead one and do not mind; return those that fail with it. p_most_looks is as for internal_unblock.
 -- promise   P27
 -- locks     message rows, tried only; successor rows; as internal_unblock; new recheck rows
 declare
@@ -17,6 +18,7 @@ declare
     v_later    bigint[];
     v_dead_id  bigint;
     v_ids      bigint[];
+    v_count    integer := 0;
     v_done     record;
 begin
     -- Where a row is locked, a producer is adding a message that waits: look again when it is
@@ -39,7 +41,7 @@ begin
 
     foreach v_dead_id in array coalesce(v_awaited, '{}') loop
         -- A wide tree dies in steps, too.
-        if cardinality(o_failed_ids) >= c_most then
+        if v_count >= c_most then
             v_later := v_later || v_dead_id;
             continue;
         end if;
@@ -69,8 +71,10 @@ begin
         if cardinality(v_ids) = c_most then
             v_later := v_later || v_dead_id;
         end if;
+        v_count := v_count + cardinality(v_ids);
 
-        v_done := rowq.internal_unblock(p_part_id, v_ids, null);
+        v_done := rowq.internal_unblock(p_part_id, v_ids, null, p_most_looks);
+        p_most_looks := v_done.p_most_looks;
         if v_done.o_again is not null then
             perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
         end if;

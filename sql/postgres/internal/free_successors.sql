@@ -1,19 +1,19 @@
 create or replace function rowq.internal_free_successors(
     p_part_id         integer,
-    p_predecessor_ids bigint[]
+    p_predecessor_ids bigint[],
+    inout p_most       integer default 1000,
+    inout p_most_looks integer default 10000
 )
-returns void
 language plpgsql
 as $$
 -- routine   internal_free_successors
--- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now.
+-- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
 -- promise   P26
 -- locks     successor rows; as internal_let_go; new recheck rows
 declare
-    c_most           constant integer := 1000;
     v_predecessor_id bigint;
     v_ids            bigint[];
-    v_again          bigint[];
+    v_gone           record;
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         -- An old snapshot does not show every message that waits.
@@ -32,23 +32,27 @@ begin
                   where x.part_id = p_part_id
                     and x.predecessor_id = v_predecessor_id
                   order by x.part_id, x.predecessor_id, x.message_id
-                  limit c_most
+                  limit p_most
                   for update skip locked
               ))
             returning s.message_id
         )
         select array_agg(c.message_id order by c.message_id) into v_ids
         from cut c;
-        continue when v_ids is null;
-        if cardinality(v_ids) = c_most then
-            perform rowq.internal_recheck_later(
-                p_part_id, null, array[v_predecessor_id], false
-            );
+        if v_ids is not null then
+            p_most := p_most - cardinality(v_ids);
+            v_gone := rowq.internal_let_go(p_part_id, v_ids, v_predecessor_id, p_most_looks);
+            p_most_looks := v_gone.p_most_looks;
+            if v_gone.o_again is not null then
+                perform rowq.internal_recheck_later(p_part_id, v_gone.o_again, null, false);
+            end if;
         end if;
-
-        v_again := rowq.internal_let_go(p_part_id, v_ids, v_predecessor_id);
-        if v_again is not null then
-            perform rowq.internal_recheck_later(p_part_id, v_again, null, false);
+        if p_most = 0 then
+            perform rowq.internal_recheck_later(
+                p_part_id, null,
+                p_predecessor_ids[array_position(p_predecessor_ids, v_predecessor_id):], false
+            );
+            return;
         end if;
     end loop;
 end;

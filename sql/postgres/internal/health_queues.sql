@@ -229,7 +229,8 @@ begin
                 (
                     'overdue_schedules',
                     coalesce(extract(epoch from v_now - v_seen.next_run_at), 0), 30, 300,
-                    'seconds that a tick of a schedule has not been run; call maintain every second'
+                    'seconds that a tick of a schedule has not been run; call maintain every '
+                    'second, or end the transaction that has locked the schedule'
                 ),
                 (
                     'failed_schedules', v_seen.failed, 1, 1000,

@@ -10,7 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_server
--- purpose   Return the checks that concern the whole server: old snapshots.
+-- purpose   Return the checks that concern the whole server: old snapshots, the queue of notifications, queues that are not maintained.
 -- differs   this engine's own
 #variable_conflict use_column
 begin
@@ -50,5 +50,23 @@ begin
            ))[1] || ' holds the horizon for so many transactions', 'no slot holds the horizon')
     from pg_catalog.pg_replication_slots s
     where coalesce(s.xmin, s.catalog_xmin) is not null;
+
+    return query
+    select 'maintain_fault', null::text, count(*)::double precision, 1::double precision,
+           1::double precision,
+           coalesce(
+               min(format('maintain has failed for queue %s: %s', q.queue_name, m.value)),
+               'maintain has failed for no queue'
+           )
+    from rowq.meta m
+    join rowq.queue q on m.name = 'maintain_fault.' || q.part_id;
+
+    -- Any session can hold the queue of notifications by "listen" and an open transaction.
+    return query
+    select 'notification_queue', null::text,
+           round((pg_notification_queue_usage() * 100)::numeric, 3)::double precision,
+           25::double precision, 50::double precision,
+           'per cent of the queue of notifications are used; end the sessions that listen and are '
+           'idle in a transaction; from 50 on, producers notify no worker, and workers poll';
 end;
 $$;

@@ -35,6 +35,8 @@ begin
             then 'run_at must be a moment within the next ten years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
+        when starts_with(p_dedup_key, 'schedule:')
+            then 'dedup_key must not begin with schedule:, which is for schedules'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
         when not rowq.internal_is_id_list(p_predecessor_ids)

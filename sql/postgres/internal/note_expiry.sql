@@ -13,7 +13,10 @@ begin
     select p_part_id, greatest(m.expires_at, clock_timestamp()), u.message_id
     from unnest(p_message_ids) u (message_id)
     cross join lateral (
-        select x.expires_at
+        select case
+                   when x.expires_at is not null
+                       then least(x.expires_at, clock_timestamp() + interval '1 day')
+               end as expires_at
         from rowq.message x
         where x.part_id = p_part_id
           and x.message_id = u.message_id

@@ -14,7 +14,7 @@ as $$
 -- routine   internal_pop_expired
 -- purpose   Take messages out of the places where they were seen, unless another session holds them. o_tokenless are those without a token of a group.
 -- promise   P03 P36
--- locks     ready, delayed, blocked and grouped rows, then message rows, all of them tried only
+-- locks     ready, delayed, blocked and grouped rows, tried only
 declare
     v_row   record;
     v_found record;
@@ -30,7 +30,7 @@ begin
               and x.message_id = u.message_id
             offset 0
         ) m
-        where u.place is not null
+        where u.place <> 'later'
     loop
         case v_row.place
             when 'ready' then
@@ -61,15 +61,6 @@ begin
                   and g.message_id = v_row.message_id
                 for update skip locked;
         end case;
-        continue when not found;
-
-        -- The end of a message waits for a producer that has just named it as a predecessor, and
-        -- maintain must not.
-        perform
-        from rowq.message m
-        where m.part_id = p_part_id
-          and m.message_id = v_row.message_id
-        for update skip locked;
         continue when not found;
 
         case v_row.place

@@ -4,13 +4,13 @@ create or replace function rowq.internal_push_dead(
     p_message_ids bigint[],
     p_attempts    smallint[],
     p_errors      text[],
-    p_have_tokens boolean default true
+    p_have_tokens boolean default true,
+    inout p_most_looks integer default 10000
 )
-returns void
 language plpgsql
 as $$
 -- routine   internal_push_dead
--- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
+-- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_most_looks is as for internal_unblock.
 -- promise   P10 P12 P21 P27 P32
 -- locks     new dead and result rows; as internal_cut_ties and internal_follow_deaths
 declare
@@ -57,7 +57,8 @@ begin
             perform rowq.internal_recheck_later(p_part_id, null, p_message_ids, true);
             return;
         end if;
-        v_next := rowq.internal_follow_deaths(p_part_id, p_message_ids);
+        v_next := rowq.internal_follow_deaths(p_part_id, p_message_ids, p_most_looks);
+        p_most_looks := v_next.p_most_looks;
         exit when v_next.o_failed_ids is null;
         p_message_ids := v_next.o_failed_ids;
         p_lanes := v_next.o_failed_lanes;

@@ -32,7 +32,10 @@ begin
     select p_part_id, p.lane, greatest(m.expires_at, clock_timestamp()), p.message_id, p.seq
     from pushed p
     cross join lateral (
-        select x.expires_at
+        select case
+                   when x.expires_at is not null
+                       then least(x.expires_at, clock_timestamp() + interval '1 day')
+               end as expires_at
         from rowq.message x
         where x.part_id = p_part_id
           and x.message_id = p.message_id

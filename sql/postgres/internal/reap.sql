@@ -11,8 +11,8 @@ as $$
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09 P34 P37
--- locks     expired claim rows, passing over locked ones; rows of cancelled messages, tried only;
---           for these as internal_finish; new history rows
+-- locks     expired claim rows, passing over locked ones; for cancelled messages as
+--           internal_finish; new history rows
 declare
     v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint);
     -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
@@ -46,19 +46,6 @@ begin
         exit when not found;
 
         if v_claim.cancel_ids is not null then
-            -- Leave the claim alone while a producer is adding a message that waits for one of
-            -- these, because the end of a message would wait for that transaction.
-            perform
-            from unnest(v_claim.cancel_ids) u (message_id)
-            left join lateral (
-                select x.message_id
-                from rowq.message x
-                where x.part_id = p_part_id
-                  and x.message_id = u.message_id
-                for update skip locked
-            ) m on true
-            where m.message_id is null;
-            continue when found;
             v_rest := rowq.internal_end_cancelled(
                 p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
                 v_claim.cancel_ids, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at

@@ -10,8 +10,11 @@ as $$
 -- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
 -- promise   P22 P24 P26 P27
 -- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group,
---           internal_let_go, internal_free_successors and internal_recheck_death
+--           internal_let_go, internal_free_successors, internal_recheck_death and
+--           internal_delete_messages
 declare
+    -- A predecessor is looked for in two microseconds, and a message is freed in some sixty.
+    c_looks       constant integer := 50;
     -- The moment is a constant, so that the scan stops at the last row that is due.
     v_now         constant timestamp with time zone := clock_timestamp();
     v_floor       bigint;
@@ -21,7 +24,10 @@ declare
     v_message_ids bigint[];
     v_seen_ats    timestamp with time zone[];
     v_seen_ids    bigint[];
-    v_again       bigint[];
+    v_ended_id    bigint;
+    v_gone        record;
+    v_budget      record;
+    v_done        record;
     v_count       integer;
     v_solved      integer := 0;
 begin
@@ -36,6 +42,7 @@ begin
         return 0;
     end if;
 
+    select p_limit as p_most, c_looks * p_limit as p_most_looks into v_budget;
     for v_note in
         select r.due_at, r.recheck_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
         from rowq.recheck r
@@ -54,15 +61,32 @@ begin
             -- An old snapshot does not show what has happened since.
             continue when current_setting('transaction_isolation')
                 not in ('read committed', 'read uncommitted');
-            if v_note.message_id is not null then
+            -- Others have used up what one call may do: leave these to the next call.
+            continue when v_note.predecessor_id is not null
+                and least(v_budget.p_most, v_budget.p_most_looks) = 0;
+            v_ended_id := v_note.predecessor_id;
+            if v_note.message_id = v_note.predecessor_id then
+                -- It has ended, and its row was locked. Its keys were freed then.
+                v_gone := rowq.internal_delete_messages(p_part_id, array[v_note.message_id]);
+                continue when v_gone.o_held is not null;
+                v_ended_id := v_gone.o_ties[1][3];
+            elsif v_note.message_id is not null then
                 v_due_ats := v_due_ats || v_note.due_at;
                 v_recheck_ids := v_recheck_ids || v_note.recheck_id;
                 v_message_ids := v_message_ids || v_note.message_id;
                 continue;
             elsif v_note.is_hint then
-                continue when not rowq.internal_recheck_death(p_part_id, v_note.predecessor_id);
-            else
-                perform rowq.internal_free_successors(p_part_id, array[v_note.predecessor_id]);
+                v_done := rowq.internal_recheck_death(
+                    p_part_id, v_note.predecessor_id, v_budget.p_most_looks
+                );
+                v_budget.p_most_looks := v_done.p_most_looks;
+                continue when not v_done.o_is_done;
+                v_ended_id := null;
+            end if;
+            if v_ended_id is not null then
+                v_budget := rowq.internal_free_successors(
+                    p_part_id, array[v_ended_id], v_budget.p_most, v_budget.p_most_looks
+                );
             end if;
         elsif v_note.is_hint then
             continue when not rowq.internal_widen_group(p_part_id, v_note.group_key);
@@ -80,16 +104,19 @@ begin
 
     -- One call for all of the messages waits once for a producer that opens their group.
     if v_message_ids is not null then
-        v_again := rowq.internal_let_go(
+        v_done := rowq.internal_let_go(
             p_part_id,
-            array(select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1)
+            array(
+                select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1
+            ),
+            null, v_budget.p_most_looks
         );
         delete from rowq.recheck r
         using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, recheck_id, message_id)
         where r.part_id = p_part_id
           and r.due_at = u.due_at
           and r.recheck_id = u.recheck_id
-          and u.message_id <> all (coalesce(v_again, '{}'));
+          and u.message_id <> all (coalesce(v_done.o_again, '{}'));
         get diagnostics v_count = row_count;
         v_solved := v_solved + v_count;
     end if;

@@ -1,10 +1,14 @@
-create or replace function rowq.internal_run_due(p_schedule rowq.schedule, p_queue_name text)
+create or replace function rowq.internal_run_due(
+    p_schedule   rowq.schedule,
+    p_queue_name text,
+    p_is_late    boolean
+)
 returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
 -- routine   internal_run_due
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call.
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call. p_is_late is as for internal_send_tick.
 -- promise   P30 P31
 -- locks     as internal_send_tick, waited for 20 ms
 declare
@@ -21,7 +25,7 @@ begin
             v_tick := rowq.internal_next_tick(p_schedule, c_late);
             continue;
         end if;
-        v_sent := rowq.internal_send_tick(p_schedule, p_queue_name, v_tick);
+        v_sent := rowq.internal_send_tick(p_schedule, p_queue_name, v_tick, p_is_late);
         v_error := null;
         if v_sent.o_outcome = 'enqueued' then
             v_last_id := v_sent.o_message_id;

@@ -26,9 +26,15 @@ begin
           and s.next_run_at <= clock_timestamp()
         for update skip locked
     loop
-        -- Wait for a producer once a call, and no longer than a moment.
-        if v_schedule.overlap and v_schedule.group_key is null or not v_is_late then
-            v_is_late := not rowq.internal_run_due(v_schedule, p_queue_name) or v_is_late;
+        -- Wait for a producer that opens a group once a call, and no longer than a moment: after
+        -- that the message joins its group when it is promoted, so that no tick is missed.
+        if v_schedule.group_key is null then
+            perform rowq.internal_run_due(v_schedule, p_queue_name, false);
+            continue;
+        end if;
+        v_is_late := v_is_late or not rowq.internal_run_due(v_schedule, p_queue_name, false);
+        if v_is_late then
+            perform rowq.internal_run_due(v_schedule, p_queue_name, true);
         end if;
     end loop;
 end;

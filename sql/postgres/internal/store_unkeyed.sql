@@ -48,7 +48,8 @@ begin
     ),
     expiring as (
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select p_part_id, g.lane, g.expires_at, g.message_id, g.message_id
+        select p_part_id, g.lane, least(g.expires_at, p_now + interval '1 day'), g.message_id,
+               g.message_id
         from given g
         where g.expires_at is not null
     )

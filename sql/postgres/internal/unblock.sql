@@ -2,6 +2,7 @@ create or replace function rowq.internal_unblock(
     p_part_id     integer,
     p_message_ids bigint[],
     p_ended_id    bigint,
+    inout p_most_looks  integer,
     out o_again         bigint[],
     out o_failed_ids    bigint[],
     out o_failed_lanes  smallint[],
@@ -10,7 +11,7 @@ create or replace function rowq.internal_unblock(
 language plpgsql
 as $$
 -- routine   internal_unblock
--- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor.
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor. p_most_looks is for how many predecessors it may look, and then how many of that are left.
 -- promise   P25 P26 P27
 -- locks     blocked rows, tried only; as internal_await_predecessor and internal_try_enter_group
 declare
@@ -20,6 +21,7 @@ declare
     v_has_token  boolean;
     v_is_delayed boolean;
     v_is_late    boolean := false;
+    v_left       integer := cardinality(p_message_ids);
     v_rest_ids   bigint[];
     v_ids        bigint[];
     v_lanes      smallint[];
@@ -43,6 +45,7 @@ begin
             for update skip locked
         ) b on true
     loop
+        v_left := v_left - 1;
         if not v_row.is_held then
             -- It is gone, or somebody is cancelling it.
             if exists (
@@ -62,14 +65,20 @@ begin
             v_rest_ids := v_rest_ids || v_row.predecessor_id;
         end if;
         if array_remove(v_rest_ids, null) <> '{}' then
+            -- Each message has its share of the looks, so that those with many predecessors do not
+            -- keep the others waiting.
             v_await := rowq.internal_await_predecessor(
-                p_part_id, v_row.message_id, array_remove(v_rest_ids, null), v_row.on_dead
+                p_part_id, v_row.message_id, array_remove(v_rest_ids, null), v_row.on_dead,
+                p_most_looks / (v_left + 1)
             );
+            p_most_looks := greatest(p_most_looks - v_await.o_looks, 0);
             v_state := v_await.o_state;
-            if v_state = 'unsure' then
+            if v_state in ('unsure', 'cut') then
                 o_again := o_again || v_row.message_id;
+            end if;
+            if v_state = 'unsure' then
                 continue;
-            elsif v_state = 'waiting' then
+            elsif v_state in ('waiting', 'cut') then
                 update rowq.blocked b
                 set predecessor_id = v_await.o_predecessor_id,
                     rest_ids = v_await.o_rest_ids

@@ -16,9 +16,8 @@ as $$
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     the claim row first; then new history rows; message and dedup rows, waiting for who has
---           just named one of the messages as a predecessor; rows of groups and of messages that
---           wait, tried only
+-- locks     the claim row first; then new history rows; dedup rows; message rows, rows of groups
+--           and of messages that wait, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -105,14 +104,18 @@ begin
     end if;
 
     -- One message without an archive is deleted here, because a call of internal_finish would cost
-    -- more statements.
+    -- more statements. A row that no transaction has ever locked has xmax 0, and deleting it waits
+    -- for nobody; any other row is left to internal_end_tied.
     if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
         delete from rowq.message m
         where m.part_id = v_part_id
           and m.message_id = v_message_ids[1]
+          and m.xmax = 0
         returning m.dedup_key, m.group_key, m.has_successors
         into v_dedup_key, v_group_key, v_is_awaited;
-        if v_dedup_key is not null or v_group_key is not null or v_is_awaited then
+        if not found then
+            perform rowq.internal_end_tied(v_part_id, v_message_ids, false, true);
+        elsif v_dedup_key is not null or v_group_key is not null or v_is_awaited then
             perform rowq.internal_cut_ties(
                 v_part_id,
                 array[array[

@@ -160,7 +160,7 @@ begin
             values (v_part_id, v_lane, v_message_id, v_message_id);
         end if;
         if rowq.internal_is_listened(v_part_id) then
-            perform pg_notify('rowq', p_queue_name);
+            perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
         end if;
     end if;
 
@@ -168,8 +168,8 @@ begin
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
         values (
-            v_part_id, v_lane, v_now + make_interval(secs => p_expire_seconds), v_message_id,
-            v_message_id
+            v_part_id, v_lane, v_now + make_interval(secs => least(p_expire_seconds, 86400)),
+            v_message_id, v_message_id
         );
     end if;
 

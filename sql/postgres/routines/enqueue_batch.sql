@@ -64,7 +64,7 @@ begin
         if v_stored.o_lanes is not null then
             perform rowq.internal_open_lanes(v_part_id, v_stored.o_lanes);
             if rowq.internal_is_listened(v_part_id) then
-                perform pg_notify('rowq', p_queue_name);
+                perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
             end if;
         end if;
         return query
@@ -117,7 +117,8 @@ begin
     if v_expires then
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select v_part_id, m.lane, m.expires_at, m.message_id, m.message_id
+        select v_part_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
+               m.message_id
         from unnest(v_messages, v_kept_ids, v_lanes) m (
             part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
             group_key, headers, body, body_binary, has_successors, expires_at, kept_id, lane
@@ -183,7 +184,7 @@ begin
       and m.message_id <> all (v_blocked)
       and m.message_id = any (v_waiting) is not true;
     if found and rowq.internal_is_listened(v_part_id) then
-        perform pg_notify('rowq', p_queue_name);
+        perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
     end if;
 
     return query

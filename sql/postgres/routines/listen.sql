@@ -1,40 +1,43 @@
 create or replace function rowq.listen(p_queue_name text)
-returns table (queue_name text, outcome text)
+returns table (queue_name text, outcome text, channel text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   listen
 -- version   1
--- purpose   Have this session notified on the channel rowq of a queue's new messages.
+-- purpose   Have this session notified of a queue's new messages, on a channel that nobody else can name.
 -- promise   none
 -- locks     a shared advisory lock until unlisten or the session's end; tried, never waited for
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
 declare
-    c_tries constant integer := 100;
-    v_queue rowq.queue;
+    c_tries   constant integer := 100;
+    v_queue   rowq.queue;
+    v_channel text;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
+    v_channel := rowq.internal_channel(v_queue.part_id);
 
     if current_setting('max_prepared_transactions') <> '0' then
         -- A transaction that has notified cannot be prepared, so a producer's "prepare transaction"
         -- would fail.
-        return query select p_queue_name, 'unavailable';
+        return query select p_queue_name, 'unavailable', v_channel;
         return;
     end if;
 
-    listen rowq;
+    execute format('listen %I', v_channel);
     -- Producers hold the lock for a moment each, so a session that holds it for longer is no part
     -- of rowq.
     for v_try in 1..c_tries loop
         if pg_try_advisory_lock_shared(1919907698, v_queue.part_id) then
-            return query select p_queue_name, 'listening';
+            return query select p_queue_name, 'listening', v_channel;
             return;
         end if;
         perform pg_sleep(0.001);
     end loop;
-    return query select p_queue_name, 'busy';
+    execute format('unlisten %I', v_channel);
+    return query select p_queue_name, 'busy', v_channel;
 end;
 $$;

@@ -28,7 +28,8 @@ as $$
 -- locks     advisory lock of each queue, tried, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; an
+--           error in one of its queues is a warning, and kept for health
 #variable_conflict use_column
 declare
     v_queues     rowq.queue[];
@@ -39,6 +40,8 @@ declare
     v_locked     text[] := '{}'::text[];
     v_maintained integer[] := '{}'::integer[];
     v_idle       integer[];
+    v_failed     integer[];
+    v_done       record;
     -- More than a batch of results and history goes only till then, whatever the number of queues,
     -- because what was promoted and reaped waits for the end of this transaction.
     v_until      constant timestamp with time zone :=
@@ -65,18 +68,44 @@ begin
     -- Find the queues in which nothing is to be done by one statement for all of them, so that many
     -- idle queues cost next to nothing.
     v_idle := rowq.internal_idle_parts(array(select q.part_id from unnest(v_queues) q));
+    v_failed := array(
+        select substr(m.name, 16)::integer
+        from rowq.meta m
+        where m.name like 'maintain\_fault.%'
+    );
 
     foreach v_queue in array v_queues loop
-        queue_name := v_queue.queue_name;
-        select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
-               m.o_partitions_dropped, m.o_expired, m.o_locked, m.o_maintained
-        into elected, promoted, reaped, died, archived, purged, partitions_dropped, expired,
-             v_locked, v_maintained
-        from rowq.internal_maintain_queue(
-            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_until, v_frontiers,
-            v_locked, v_maintained
-        ) m;
-        return next;
+        if p_queue_name is not null or v_queue.part_id = any (v_idle) then
+            v_done := rowq.internal_maintain_queue(
+                v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_until, v_frontiers,
+                v_locked, v_maintained
+            );
+        else
+            -- A queue that fails keeps no other one from its housekeeping.
+            begin
+                v_done := rowq.internal_maintain_queue(
+                    v_queue, false, p_batch_size, v_until, v_frontiers, v_locked, v_maintained
+                );
+            exception
+                when others then
+                    raise warning 'rowq: maintain of queue % failed: % %',
+                        v_queue.queue_name, sqlstate, sqlerrm;
+                    perform rowq.internal_note_fault(
+                        v_queue.part_id, format('%s %s', sqlstate, sqlerrm)
+                    );
+                    return query select v_queue.queue_name, true, 0, 0, 0, 0, 0, 0, 0;
+                    continue;
+            end;
+        end if;
+        if v_done.o_elected and v_queue.part_id = any (v_failed) then
+            perform rowq.internal_note_fault(v_queue.part_id, null);
+        end if;
+        v_locked := v_done.o_locked;
+        v_maintained := v_done.o_maintained;
+        return query
+        select v_queue.queue_name, v_done.o_elected, v_done.o_promoted, v_done.o_reaped,
+               v_done.o_died, v_done.o_archived, v_done.o_purged, v_done.o_partitions_dropped,
+               v_done.o_expired;
     end loop;
 end;
 $$;

@@ -12,15 +12,27 @@ as $$
 -- locks     gives the lock of listen back
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   this engine's own; the channel stays, other queues may need it
+-- differs   this engine's own
 declare
-    v_queue rowq.queue;
+    v_queue         rowq.queue;
+    v_was_listening boolean;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
+    v_was_listening := pg_advisory_unlock_shared(1919907698, v_queue.part_id);
 
+    -- A session that has called listen more often still holds the lock, and goes on to listen.
+    if not exists (
+        select
+        from pg_locks l
+        where l.locktype = 'advisory'
+          and l.database = (select d.oid from pg_database d where d.datname = current_database())
+          and l.classid = 1919907698::oid
+          and l.objid = v_queue.part_id::oid
+          and l.pid = pg_backend_pid()
+    ) then
+        execute format('unlisten %I', rowq.internal_channel(v_queue.part_id));
+    end if;
     return query
-    select p_queue_name,
-           case when pg_advisory_unlock_shared(1919907698, v_queue.part_id)
-               then 'stopped' else 'not_listening' end;
+    select p_queue_name, case when v_was_listening then 'stopped' else 'not_listening' end;
 end;
 $$;

@@ -92,6 +92,8 @@ begin
                 then N'message_type is longer than 200 characters'
             when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200
                 then concat(g.name, N' must be 1 to 200 characters')
+            when g.name = N'dedup_key' and left(g.value, 9) = N'schedule:'
+                then N'dedup_key must not begin with schedule:, which is for schedules'
             when g.name = N'body_base64' and g.is_base64 = 0
                 then N'body_base64 is not base64'
             when g.name = N'run_at' and g.moment is null

@@ -56,6 +56,8 @@ begin
         when @dedup_key is not null
             and len((@dedup_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'dedup_key must be 1 to 200 characters'
+        when left(@dedup_key, 9) collate Latin1_General_100_BIN2 = N'schedule:'
+            then N'dedup_key must not begin with schedule:, which is for schedules'
         when @group_key is not null
             and len((@group_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'group_key must be 1 to 200 characters'

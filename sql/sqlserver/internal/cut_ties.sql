@@ -10,8 +10,9 @@ begin
 -- routine   InternalCutTies
 -- purpose   Free what messages had, now that they have ended: dedup keys, tokens of groups, and messages that have waited for them.
 -- promise   P12 P22 P26
--- locks     dedup rows; as InternalLeaveGroups and InternalFreeSuccessors
+-- locks     dedup rows; as InternalLeaveGroups and InternalFreeSuccessors; new recheck rows
     set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
     declare @awaited_id bigint = 0;
     declare @leaving rowq.message_list;
 
@@ -40,6 +41,18 @@ begin
         order by j.message_id;
         if @@rowcount = 0
             break;
+        -- Many messages may have ended, each with a thousand others that wait: leave what takes
+        -- long to maintain.
+        if datediff(millisecond, @now, sysutcdatetime()) > 500
+        begin
+            insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
+            select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id
+            from @ties j
+            where j.message_id >= @awaited_id
+              and j.is_awaited = 1
+            option (maxdop 1);
+            break;
+        end;
         exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_close;
     end;
 end

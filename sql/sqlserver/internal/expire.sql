@@ -35,6 +35,13 @@ begin
         primary key (expires_at, expiry_id)
     );
     declare @done table (message_id bigint not null primary key);
+    declare @later table (
+        expires_at datetime2(6) not null,
+        expiry_id  bigint not null,
+        message_id bigint not null,
+        later_at   datetime2(6) not null,
+        primary key (expires_at, expiry_id)
+    );
     declare @kept table (
         expires_at datetime2(6) not null,
         expiry_id  bigint not null,
@@ -65,6 +72,35 @@ begin
             break;
         set @seen += @count;
 
+        -- Put the newest note of a message that expires later off, for a day at most.
+        insert into @later (expires_at, expiry_id, message_id, later_at)
+        select h.expires_at, h.expiry_id, h.message_id,
+               iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at)
+        from (
+            select n.expires_at, n.expiry_id, n.message_id,
+                   row_number() over (partition by n.message_id order by n.expiry_id desc) as turn
+            from @notes n
+        ) h
+        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            on m.part_id = @part_id
+           and m.message_id = h.message_id
+        where h.turn = 1
+          and m.expires_at > @now
+        option (loop join, force order, maxdop 1);
+        if @@rowcount > 0
+        begin
+            update e
+            set expires_at = l.later_at
+            from @later l
+            inner join rowq.expiry e with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                on e.part_id = @part_id
+               and e.expires_at = l.expires_at
+               and e.expiry_id = l.expiry_id
+            option (loop join, force order, maxdop 1);
+            insert into @done (message_id)
+            select l.message_id from @later l;
+        end;
+
         -- Of several notes of a message the newest says where it is. No lane is -1.
         insert into @due (message_id, lane, place, attempt)
         select h.message_id, coalesce(h.lane, -1), coalesce(h.seq, 0), 0
@@ -73,7 +109,8 @@ begin
                    row_number() over (partition by n.message_id order by n.expiry_id desc) as turn
             from @notes n
         ) h
-        where h.turn = 1;
+        where h.turn = 1
+          and not exists (select 1 from @later l where l.message_id = h.message_id);
         exec rowq.InternalPopExpired @part_id, @archive_days, @due, @popped_ids output;
         insert into @done (message_id)
         select cast(j.value as bigint) from openjson(@popped_ids) j;
@@ -111,6 +148,7 @@ begin
         delete from @due;
         delete from @rest;
         delete from @done;
+        delete from @later;
         if @count < @step_size
             break;
         -- Take the time anew, because what the end of a message has let go on has a note of a later

@@ -39,7 +39,12 @@ begin
         return;
 
     insert into rowq.expiry with (rowlock) (part_id, expires_at, expiry_id, message_id, lane, seq)
-    select @part_id, iif(m.expires_at > @now, m.expires_at, @now),
+    select @part_id,
+           case
+               when m.expires_at > dateadd(day, 1, @now) then dateadd(day, 1, @now)
+               when m.expires_at > @now then m.expires_at
+               else @now
+           end,
            next value for rowq.message_seq, j.message_id,
            iif(@is_ready = 1, j.lane, null), iif(@is_ready = 1, j.place, null)
     from @messages j

@@ -12,7 +12,7 @@ begin
 -- purpose   Look again at up to @limit tokens and messages that were left; @solved is for how many that was enough.
 -- promise   P22 P24 P26 P27
 -- locks     recheck rows, passing over locked ones; as InternalPassGroup, InternalWidenGroup,
---           InternalLetGo, InternalFreeSuccessors and InternalRecheckDeath
+--           InternalLetGo, InternalFreeSuccessors, InternalEndHeld and InternalRecheckDeath
 -- differs   in the caller's transaction tokens are passed on, and nothing else
     set nocount on;
     declare @floor bigint;
@@ -88,6 +88,8 @@ begin
             continue;
         else if @group_key is not null
             exec rowq.InternalWidenGroup @part_id, @group_limit, @group_key, @is_done output;
+        else if @waiting_id = @predecessor_id
+            exec rowq.InternalEndHeld @part_id, @waiting_id, @is_done output;
         else if @waiting_id is not null
         begin
             set @ids = concat(N'[', @waiting_id, N']');
@@ -104,7 +106,7 @@ begin
         end;
 
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
-        -- must not make every look write.
+        -- must not make every look write. What takes long is left to the next call.
         if @is_done = 1
         begin
             delete r
@@ -115,6 +117,8 @@ begin
             option (maxdop 1, keepfixed plan);
             set @solved += 1;
         end;
+        if datediff(millisecond, @now, sysutcdatetime()) > 500
+            break;
     end;
     if exists (select 1 from @ready)
         exec rowq.InternalPushReady @part_id, @ready;

@@ -93,7 +93,9 @@ begin
         insert into rowq.expiry with (rowlock)
             (part_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            @part_id, @expires_at, @message_id, @message_id, @lane,
+            @part_id,
+            iif(@expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), @expires_at),
+            @message_id, @message_id, @lane,
             datediff_big(microsecond, '19700101', @now)
         );
     set @outcome = N'enqueued';

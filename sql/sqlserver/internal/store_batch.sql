@@ -120,7 +120,10 @@ begin
     if exists (select 1 from @parsed p where p.expire_seconds is not null)
         insert into rowq.expiry with (rowlock)
             (part_id, expires_at, expiry_id, message_id, lane, seq)
-        select @part_id, m.expires_at, n.message_id, n.message_id, n.lane, @seq
+        select @part_id,
+               iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at),
+               n.message_id, n.message_id, n.lane,
+               @seq
         from @new n
         inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
             on m.part_id = @part_id

@@ -216,8 +216,9 @@ begin
                     (
                         N'overdue_schedules',
                         coalesce(datediff_big(microsecond, s.next_run_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that a tick of a schedule has not been run;'
-                            + N' call maintain every second'
+                        N'seconds that a tick of a schedule has not been run; call maintain every'
+                            + N' second, or end the transaction that has locked the schedule or'
+                            + N' opened its group'
                     ),
                     (
                         N'failed_schedules', f.schedules, 1, 1000,

@@ -11,6 +11,7 @@ import pytest
 
 import rowq
 from rowq import migrate
+from rowq.doctor import Status, examine
 from rowq.migrate.engines import release_for
 from rowq.mysql import install
 from rowq.mysql.statements import OWNER, statements
@@ -229,6 +230,34 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
     rights = "select count(*) from mysql.procs_priv where db = 'rowq' and user like 'rowq\\_%%er'"
     assert admin.execute(rights).fetchone()[0] > 10
     assert migrate.migrate(empty_database).notices == ()
+
+
+@pytest.mark.promise("P16")
+def test_the_doctor_fails_on_a_routine_that_runs_as_another_account(
+    admin: Connection, empty_database: str
+) -> None:
+    def found() -> tuple[Status, str]:
+        checks = {check.check_name: check for check in examine(empty_database)}
+        return checks["definers"].status, checks["definers"].detail
+
+    migrate.migrate(empty_database)
+    assert found() == (Status.OK, OWNER)
+    install.Connection(admin).execute(RELEASE.files(1)["routines/peek.sql"])
+    account = migrate.status(empty_database).owner
+    assert account != OWNER
+    status, detail = found()
+    assert status is Status.FAILED
+    assert "rowq migrate" in detail
+    migrate.migrate(empty_database)
+    assert found() == (Status.OK, OWNER)
+
+
+def test_the_doctor_accepts_one_account_with_rights_on_rowq_only(
+    empty_database: str, installer: Install
+) -> None:
+    migrate.migrate(installer("all on rowq.*"))
+    checks = {check.check_name: check for check in examine(empty_database)}
+    assert checks["definers"].status is Status.OK
 
 
 def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(

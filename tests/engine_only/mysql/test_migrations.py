@@ -491,7 +491,9 @@ def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
         assert migrate.migrate(empty_database).applied == (2,)
         assert made(session) == (1, 1, 1)
         assert migrate.status(empty_database).drift == ()
+        assert migrate.status(empty_database).owner == OWNER
         assert migrate.rollback(empty_database).rolled_back == (2,)
+        assert migrate.status(empty_database).owner == OWNER, "no routine runs as who rolled back"
         assert made(session) == (0, 0, 0)
         assert snapshot(session) == first
         assert migrate.status(empty_database).drift == ()

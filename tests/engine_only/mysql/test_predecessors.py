@@ -1,9 +1,7 @@
 """What messages that wait for others cost: plans, statements and locks."""
 
 import time
-from typing import Any
 
-import pymysql
 import pytest
 
 from tests.engine_only.mysql.costs import pages, until_quiet
@@ -15,7 +13,6 @@ from tests.helpers.calls import (
     dequeue,
     dequeue_one,
     enqueue,
-    refused,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -223,30 +220,32 @@ def step_of_load(connection: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P10", "P26")
-def test_what_writes_to_a_message_waits_for_who_has_just_named_it_and_reap_leaves_its_error_out(
+def test_what_gives_a_message_back_beside_a_producer_that_has_named_it_leaves_its_error_out(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, other = connect(), connect()
-    [ready] = enqueue(connection, queue, "ready", priority=5, message_type="named")
     [leased] = enqueue(connection, queue, "leased first", priority=0)
     claim = dequeue(connection, queue)[0].claim_id
     other.execute("set session innodb_lock_wait_timeout = 1")
     with transaction(producer):
-        enqueue(producer, queue, "after", predecessor_ids=[ready])
         enqueue(producer, queue, "after", predecessor_ids=[leased])
-        waiting: dict[str, dict[str, Any]] = {
-            "cancel": {"message_ids": [ready]},
-            "cancel_many": {"message_type": "named", "after_message_id": ready - 1},
-            "purge_queue": {},
-        }
-        for routine, given in waiting.items():
-            assert "try again" in refused(other, "RQ705", routine, queue_name=queue, **given)
-        with pytest.raises(pymysql.err.OperationalError, match="1205"):
-            call(other, "retry_later", queue_name=queue, claim_id=claim)
-        dialect_of(connection).expire_claim(connection, claim)
+        done = call_one(
+            other,
+            "retry_later",
+            queue_name=queue,
+            claim_id=claim,
+            delay_seconds=0.5,
+            error="broken",
+        )
+        assert done.outcome == "retrying"
+        assert dequeue(connection, queue) == []
+        time.sleep(0.6)
+        [row] = dequeue(connection, queue)
+        assert (row.message_id, row.attempt, row.last_error) == (leased, 2, None)
+        dialect_of(connection).expire_claim(connection, row.claim_id)
         assert call_one(other, "reap", queue_name=queue).reaped == 1
     [row] = dequeue(connection, queue)
-    assert (row.message_id, row.attempt, row.last_error) == (leased, 2, None)
+    assert (row.message_id, row.attempt, row.last_error) == (leased, 3, None)
 
 
 @pytest.mark.promise("P10", "P27")

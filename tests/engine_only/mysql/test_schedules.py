@@ -16,6 +16,7 @@ from tests.engines.mysql.server import MysqlServer
 from tests.engines.mysql.zones import ZONES
 from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
 from tests.helpers.queues import Connect
+from tests.stored_times import pass_seconds, tick
 
 END = datetime(2038, 1, 1, tzinfo=UTC)
 
@@ -159,20 +160,23 @@ def test_an_old_snapshot_runs_no_tick_again(
 
 
 @pytest.mark.promise("P06", "P17", "P30")
-@pytest.mark.parametrize("kind", [{"overlap": False}, {"group_key": "group"}])
-def test_who_holds_a_schedules_key_or_group_is_waited_for_a_moment_and_the_session_is_kept(
+@pytest.mark.parametrize("kind", [{"overlap": False}, {"overlap": True}])
+def test_a_producer_that_opens_a_schedules_group_delays_no_tick_and_the_session_is_kept(
     connection: Connection, connect: Connect, queue: str, kind: dict[str, Any]
 ) -> None:
-    schedule(connection, queue, **kind)
+    schedule(connection, queue, group_key="group", **kind)
     producer, keeper = connect(), connect()
     producer.execute("begin")
-    enqueue(producer, queue, "first", dedup_key="schedule:often", group_key="group")
+    enqueue(producer, queue, "first", group_key="group")
     keeper.execute("set session innodb_lock_wait_timeout = 17")
     call(keeper, "maintain", queue_name=queue)
-    assert shown(connection, queue) == [("often", None, True)]
-    producer.rollback()
-    call(keeper, "maintain", queue_name=queue)
     assert shown(connection, queue) == [("often", None, False)]
+    assert dequeue(connection, queue, 10) == []
+    producer.rollback()
+    tick(connection, queue)
+    pass_seconds(connection, queue, 1)
+    call(keeper, "maintain", queue_name=queue)
+    assert len(dequeue(connection, queue, 10)) == 1
     assert keeper.execute("select @@session.innodb_lock_wait_timeout").fetchone() == (17,)
 
 

@@ -21,11 +21,6 @@ FIRST, LAST = "k2", "k1"
 """The dedup keys of a message in the first slice and of one in the last: not in this order."""
 
 ENDS = ["complete", "archived", "fail_now", "cancel", "discard_dead"]
-WAITS_FOR = {
-    "predecessor": ["complete", "cancel", "discard_dead"],
-    "duplicate": ["complete", "archived", "fail_now", "cancel"],
-}
-"""Which ends wait for a producer that has named a message, or was told of it as a duplicate."""
 
 
 @pytest.fixture
@@ -84,13 +79,9 @@ def test_a_producer_that_holds_one_of_the_last_slice_joins_the_group_of_one_of_t
         assert sent.outcome == ("enqueued" if end == "discard_dead" else "duplicate")
     routine = "complete" if end == "archived" else end
     running = worker.start(lambda own: getattr(own, routine)(queue, **arguments))
-    if end in WAITS_FOR[held]:
-        running.waits_for(producer)
-    else:
-        running.result()
+    running.result()
     producer.queue.enqueue(queue, 1, group_key="group")
     producer.commit()
-    running.result()
 
 
 @pytest.mark.promise("P03", "P22")

@@ -214,7 +214,7 @@ def test_a_call_in_the_caller_s_transaction_leaves_to_others_what_may_wait(
 
 
 @pytest.mark.promise("P30")
-@pytest.mark.parametrize("settings", [{"group_key": "g"}, {"overlap": False}])
+@pytest.mark.parametrize("settings", [{"group_key": "g"}, {"group_key": "g", "overlap": False}])
 def test_a_tick_that_has_to_wait_is_left_for_the_next_call_without_a_note(
     connection: Connection, connect: Connect, queue: str, settings: dict[str, object]
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_tick_that_has_to_wait_is_left_for_the_next_call_without_a_note(
     schedule(connection, queue, "other")
     pass_seconds(connection, queue, 1001)
     with rolled_back(producer):
-        enqueue(producer, queue, "first", group_key="g", dedup_key="schedule:held")
+        enqueue(producer, queue, "first", group_key="g")
         call(connection, "maintain", queue_name=queue)
         assert bodies(dequeue(connection, queue, 10)) == ["other"]
         assert listed(connection, queue)["held"].last_error is None

@@ -1,4 +1,4 @@
-"""What withdraws a message beside an open producer that has just named it as a predecessor."""
+"""What withdraws a message beside a transaction that has named it, or has locked its result."""
 
 import contextlib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 
 def dead_one(connection: Connection, queue: str) -> int:
     """Return a message that is dead."""
-    [dead] = enqueue(connection, queue, "dead", priority=0)
+    [dead] = enqueue(connection, queue, "dead", priority=0, message_type="dead")
     claim = dequeue_one(connection, queue).claim_id
     call(connection, "fail_now", queue_name=queue, claim_id=claim)
     return dead
@@ -60,22 +60,41 @@ def test_what_the_archive_keeps_is_withdrawn_at_once_and_who_named_it_goes_on(
     assert dequeue_one(other, queue).message_id == waits
 
 
+WITHDRAW: dict[str, dict[str, Any]] = {
+    "cancel": {},
+    "cancel_many": {"message_type": "dead"},
+    "purge_queue": {"include_dead": True},
+    "discard_dead": {},
+}
+
+
+def lock_result(holder: Connection, dead: int) -> None:
+    """Lock the result of a dead message, as an open maintain does that has just purged it."""
+    query = "select state from rowq.result where message_id = %s for update"
+    assert holder.execute(query, [dead]).fetchall()
+
+
 @pytest.mark.promise("P15", "P26")
-def test_discard_dead_waits_for_who_has_just_named_the_message_and_says_so(
-    connection: Connection, connect: Connect, queue: str
+@pytest.mark.parametrize("routine", WITHDRAW)
+def test_a_wait_for_a_result_that_ends_says_so(
+    connection: Connection, connect: Connect, queue: str, routine: str
 ) -> None:
-    producer, other = connect(), connect()
+    call(connection, "alter_queue", queue_name=queue, result_seconds=600)
+    holder, other = connect(), connect()
     dead = dead_one(connection, queue)
     other.execute("set session innodb_lock_wait_timeout = 1")
-    given: dict[str, Any] = {"queue_name": queue, "message_ids": [dead]}
-    with transaction(producer):
-        enqueue(producer, queue, "after", predecessor_ids=[dead])
-        assert "try again" in refused(other, "RQ705", "discard_dead", **given)
+    given = {"queue_name": queue, **WITHDRAW[routine]}
+    if routine in {"cancel", "discard_dead"}:
+        given["message_ids"] = [dead]
+    with transaction(holder):
+        lock_result(holder, dead)
+        assert "try again" in refused(other, "RQ705", routine, **given)
         with transaction(other):
-            enqueue(other, queue, "the caller's own")
-            assert "try again" in refused(other, "RQ705", "discard_dead", **given)
-    assert call_one(connection, "queue_stats", queue_name=queue).ready == 1
-    assert call_one(other, "discard_dead", **given).removed == 1
+            enqueue(other, queue, "the caller's own", delay_seconds=600)
+            assert "try again" in refused(other, "RQ705", routine, **given)
+    assert call_one(connection, "queue_stats", queue_name=queue).delayed == 1
+    call(other, routine, **given)
+    assert call_one(connection, "queue_stats", queue_name=queue).dead == 0
 
 
 @pytest.fixture
@@ -103,24 +122,19 @@ def test_a_caller_whose_transaction_ends_with_the_wait_gets_the_engines_own_erro
     rolling_back: Connect, queue_name: str
 ) -> None:
     admin, producer, other = rolling_back(), rolling_back(), rolling_back()
-    call(admin, "create_queue", queue_name=queue_name)
+    call(admin, "create_queue", queue_name=queue_name, result_seconds=600)
     dead = dead_one(admin, queue_name)
-    [ready] = enqueue(admin, queue_name, "ready", message_type="named")
     other.execute("set session innodb_lock_wait_timeout = 1")
-    waiting: dict[str, dict[str, Any]] = {
-        "cancel": {"message_ids": [ready]},
-        "cancel_many": {"message_type": "named"},
-        "purge_queue": {},
-        "discard_dead": {"message_ids": [dead]},
-    }
     with transaction(producer):
-        enqueue(producer, queue_name, "after", predecessor_ids=[ready])
-        enqueue(producer, queue_name, "after", predecessor_ids=[dead])
-        for routine, given in waiting.items():
-            assert "try again" in refused(other, "RQ705", routine, queue_name=queue_name, **given)
+        lock_result(producer, dead)
+        for routine, more in WITHDRAW.items():
+            given = {"queue_name": queue_name, **more}
+            if routine in {"cancel", "discard_dead"}:
+                given["message_ids"] = [dead]
+            assert "try again" in refused(other, "RQ705", routine, **given)
             other.execute("begin")
             enqueue(other, queue_name, "the caller's own")
             with pytest.raises(pymysql.err.OperationalError, match=str(LOCK_WAIT_TIMEOUT)):
-                call(other, routine, queue_name=queue_name, **given)
+                call(other, routine, **given)
             other.execute("commit")
-            assert call_one(admin, "queue_stats", queue_name=queue_name).ready == 1
+            assert call_one(admin, "queue_stats", queue_name=queue_name).ready == 0
