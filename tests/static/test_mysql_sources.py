@@ -53,7 +53,7 @@ def test_no_row_is_inserted_from_a_select_of_our_tables(path: Path) -> None:
 def test_an_index_that_is_asked_for_is_the_primary_key(path: Path) -> None:
     named = set(re.findall(r"\bforce index \((\w+)\)", code(path)))
     others = {"archive_message_ix", "history_message_ix", "result_finished_ix"}
-    assert named <= {"primary", "topic_binding_head_ix", *others}
+    assert named <= {"primary", "topic_binding_head_ix", "topic_binding_pattern_ix", *others}
     assert not re.search(r"\b(use|ignore) index\b", code(path))
 
 

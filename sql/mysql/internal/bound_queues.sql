@@ -13,11 +13,13 @@ begin
     declare v_queue_name varbinary(400);
     declare v_chunk longtext default '';
     declare v_is_end boolean default false;
+    declare v_is_batch boolean default json_length(p_messages) > 1;
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
     -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
     -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
     -- have the same number of them. An array of as many zeros as a topic has heads counts these.
     -- No column is JSON or a long text, which would put the temporary tables on disk.
-    declare each_match cursor for
+    declare each_match_of_one cursor for
         select q.part_id, q.queue_name, q.max_body_length, h.place
         from (
             select distinct b.part_id, t.place
@@ -48,12 +50,101 @@ begin
         ) h
         straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
         order by q.queue_name, h.place;
+    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
+    -- topic matches at most one pattern of each shape. So each pattern that begins as a topic does
+    -- is read once for its shape, however many topics there are; the patterns that a topic would
+    -- match are then put together from its words, and looked up.
+    declare each_match cursor for
+        select q.part_id, q.queue_name, q.max_body_length, h.place
+        from (
+            select distinct b.part_id, m.place
+            from (
+                select t.place,
+                       cast(cast(group_concat(
+                           case substr(s.shape, w.place, 1)
+                               when '1' then '*'
+                               when '2' then '#'
+                               else substring_index(
+                                        substring_index(t.topic, '.', w.place), '.', -1
+                                    )
+                           end
+                           order by w.place separator '.'
+                       ) as char(200)) as binary) as topic_pattern
+                from json_table(
+                    p_messages,
+                    '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
+                ) t
+                straight_join json_table(
+                    concat(
+                        '[0,0',
+                        repeat(',0', char_length(t.topic) - char_length(replace(t.topic, '.', ''))),
+                        ']'
+                    ),
+                    '$[*]' columns (place for ordinality)
+                ) n
+                straight_join (
+                    select distinct b.literal_head, b.shape
+                    from (
+                        select distinct
+                               cast(substring_index(t.topic, '.', n.place - 1) as binary) as head
+                        from json_table(
+                            p_messages, '$[*]' columns (topic varchar(200) path '$.topic')
+                        ) t
+                        straight_join json_table(
+                            concat(
+                                '[0,0',
+                                repeat(
+                                    ',0',
+                                    char_length(t.topic) - char_length(replace(t.topic, '.', ''))
+                                ),
+                                ']'
+                            ),
+                            '$[*]' columns (place for ordinality)
+                        ) n
+                    ) d
+                    straight_join rowq.topic_binding b force index (topic_binding_head_ix)
+                        on b.literal_head = d.head
+                ) s on s.literal_head = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+                straight_join json_table(
+                    concat('[0', repeat(',0', length(s.shape) - 1), ']'),
+                    '$[*]' columns (place for ordinality)
+                ) w
+                where if(
+                          right(s.shape, 1) = '2',
+                          length(s.shape) - 2
+                              <= char_length(t.topic) - char_length(replace(t.topic, '.', '')),
+                          length(s.shape) - 1
+                              = char_length(t.topic) - char_length(replace(t.topic, '.', ''))
+                      )
+                group by t.place, s.shape
+            ) m
+            straight_join rowq.topic_binding b force index (topic_binding_pattern_ix)
+                on b.topic_pattern = m.topic_pattern
+        ) h
+        straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
+        order by q.queue_name, h.place;
     declare continue handler for not found set v_is_end = true;
+    declare exit handler for sqlexception
+    begin
+        set session group_concat_max_len = v_cut_at;
+        resignal;
+    end;
     set p_queues = '';
 
-    open each_match;
+    if not v_is_batch then
+        open each_match_of_one;
+    else
+        -- The engine cuts the result of group_concat to this length.
+        set session group_concat_max_len = greatest(v_cut_at, 1024);
+        open each_match;
+        set session group_concat_max_len = v_cut_at;
+    end if;
     matches: loop
-        fetch each_match into v_part_id, v_queue_name, v_max_body_length, v_place;
+        if v_is_batch then
+            fetch each_match into v_part_id, v_queue_name, v_max_body_length, v_place;
+        else
+            fetch each_match_of_one into v_part_id, v_queue_name, v_max_body_length, v_place;
+        end if;
         if v_is_end then
             leave matches;
         end if;
@@ -79,7 +170,11 @@ begin
             set p_queues = concat(p_queues, v_chunk), v_chunk = '';
         end if;
     end loop;
-    close each_match;
+    if v_is_batch then
+        close each_match;
+    else
+        close each_match_of_one;
+    end if;
     set p_queues = concat(p_queues, v_chunk);
     set p_queues = if(p_queues = '', '[]', concat(p_queues, ']]]'));
 end//

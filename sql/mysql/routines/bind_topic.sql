@@ -46,7 +46,8 @@ begin
             begin
                 declare continue handler for 1062 set v_outcome = 'exists';
                 insert into rowq.topic_binding (
-                    part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern
+                    part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern,
+                    shape
                 )
                 values (
                     v_part_id, p_topic_pattern,
@@ -59,6 +60,15 @@ begin
                     if(
                         locate('*', v_words) > 0,
                         replace(replace(v_words, '_', '!_'), '*', '%'), null
+                    ),
+                    replace(
+                        replace(
+                            replace(
+                                regexp_replace(p_topic_pattern, '[^.*#]++', '0'), '.', ''
+                            ),
+                            '*', '1'
+                        ),
+                        '#', '2'
                     )
                 );
             end;

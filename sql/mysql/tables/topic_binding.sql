@@ -9,7 +9,9 @@ create table if not exists rowq.topic_binding (
     has_rest      boolean not null comment 'Whether any words may follow, or none: the pattern ends with #.',
     literal_head  varbinary(200) not null comment 'The words before the first * or #, which the topic has to begin with.',
     like_pattern  varbinary(400) null comment 'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_head has said it.',
+    shape         varbinary(100) not null comment 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.',
     primary key (part_id, topic_pattern),
-    key topic_binding_head_ix (literal_head, word_count, has_rest, like_pattern)
+    key topic_binding_head_ix (literal_head, word_count, has_rest, like_pattern, shape),
+    key topic_binding_pattern_ix (topic_pattern)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Which queue gets what is published under which topics.';

@@ -9,6 +9,7 @@ is
     v_topic    varchar2(400 char);
     v_first    t_places;
     v_lists    t_key_lists;
+    v_shapes   t_shapes;
     v_patterns rowq_keys;
     v_keys     rowq_topic_keys := rowq_topic_keys();
 begin
@@ -21,7 +22,7 @@ begin
         v_topic := rawtohex(utl_raw.cast_to_raw(p_new(i).topic));
         if not v_first.exists(v_topic) then
             v_first(v_topic) := i;
-            v_lists(i) := internal_topic_patterns(p_new(i).topic);
+            internal_topic_patterns(p_new(i).topic, v_shapes, v_lists(i));
         end if;
         v_patterns := v_lists(v_first(v_topic));
         for n in 1 .. v_patterns.count loop

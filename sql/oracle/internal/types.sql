@@ -153,5 +153,7 @@ type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_key_lists is table of rowq_keys index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
+-- A t_shapes finds the shapes of the patterns that begin with some words, by these words in hex.
+type t_shapes is table of t_texts index by varchar2(4000);
 -- A t_places finds a position by the text of an id, or by what internal_dedup_order returns.
 type t_places is table of pls_integer index by varchar2(4000);

@@ -11,6 +11,9 @@ from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.topics import bind, bind_to_a_thousand, names, publish
 
+MOST_HEADS = 4
+"""A topic of three words begins with none, one, two or all of them."""
+
 
 def buffers(owner: Connection, topic: str) -> int:
     """Return how many buffers the match of a topic reads, once it is planned."""
@@ -70,8 +73,11 @@ def test_publish_finds_the_queues_by_the_index_alone(
         for node in nodes(plan["Plan"])
         if node.get("Relation Name") == "topic_binding"
     ]
-    assert [node["Index Name"] for node in found] == ["topic_binding_head_ix"]
-    assert "Index Cond" in found[0]
-    assert found[0]["Actual Loops"] == 1
+    assert {node["Index Name"] for node in found} == {
+        "topic_binding_head_ix",
+        "topic_binding_pattern_ix",
+    }
+    assert all("Index Cond" in node for node in found)
+    assert all(node["Actual Loops"] <= MOST_HEADS for node in found)
     assert faults(plans) == set()
     assert names(publish(own_queue.connection, "orders.7.paid")) == ["q"]
