@@ -5,6 +5,7 @@ Oracle's are looked at in test_plsql.py, and SQL Server's in test_tsql.py.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -65,7 +66,12 @@ def signatures(engine: str) -> dict[str, list[Signature]]:
         for match in _ROUTINE.finditer(code):
             given = parameters(inside(code, match.start(2)))
             if engine == "postgres":
-                given = tuple(parameter for parameter in given if parameter.direction != "out")
+                # A function reads an inout argument, and returns what it has become.
+                given = tuple(
+                    replace(parameter, direction="in")
+                    for parameter in given
+                    if parameter.direction != "out"
+                )
             found.setdefault(match[1], []).append(Signature(match[1], given))
     return found
 

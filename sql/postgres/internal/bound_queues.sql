@@ -12,9 +12,9 @@ begin
     -- other drop can begin before this transaction ends.
     lock table rowq.message in row exclusive mode;
 
-    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic does
-    -- is read once for its shape, however many topics there are; the patterns that a topic would
-    -- match are then put together from its words, and looked up.
+    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic
+    -- does is read once for its shape, however many topics there are; the patterns that a topic
+    -- would match are then put together from its words, and looked up.
     return query
     with head as materialized (
         select t.topic, t.words, array_to_string(t.words[:n.word_count], '.') as literal_head

@@ -1,6 +1,7 @@
--- A row says that a queue gets what is published under the topics that a pattern matches. shape has a
--- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. literal_head is the words
--- before the first wildcard. Bindings are few and seldom change, and a producer locks none of them.
+-- A row says that a queue gets what is published under the topics that a pattern matches. shape has
+-- a digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. literal_head is the
+-- words before the first wildcard. Bindings are few and seldom change, and a producer locks none of
+-- them.
 create table if not exists rowq.topic_binding (
     part_id       integer not null,
     topic_pattern text not null,

@@ -19,8 +19,8 @@ begin
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         word_count int not null
     );
-    -- A head is the first words of a topic, as many as it says, and so many characters long; word is
-    -- the last of them.
+    -- A head is the first words of a topic, as many as it says, and so many characters long; word
+    -- is the last of them.
     declare @heads table (
         place      int not null,
         word_count int not null,
@@ -64,9 +64,9 @@ begin
     cross apply openjson(concat(N'["', replace(t.topic, N'.', N'","'), N'"]')) w
     option (maxdop 1, keepfixed plan);
 
-    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic does
-    -- is read once for its shape, however many topics there are; the patterns that a topic would
-    -- match are then put together from its words, and looked up.
+    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic
+    -- does is read once for its shape, however many topics there are; the patterns that a topic
+    -- would match are then put together from its words, and looked up.
     insert into @shapes (literal_head, shape)
     select distinct b.literal_head, b.shape
     from (
