@@ -105,7 +105,7 @@ export interface Parameters {
     run_at: Date | string;
     /**
      * While an unfinished message of the queue has this key, enqueue returns that message. Up to
-     * 200 characters.
+     * 200 characters; enqueue refuses keys that begin with schedule:, which are for schedules.
      */
     dedup_key: string;
     /**

@@ -59,8 +59,8 @@ begin
             leave looks;
         end if;
 
-        -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
-        -- one, or leaves a note to look again. This one waits for nobody.
+        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
+        -- row to maintain meanwhile. This one waits for nobody.
         if v_has_successors then
             select m.message_id, m.has_successors into v_locked_id, v_has_successors
             from rowq.message m force index (primary)

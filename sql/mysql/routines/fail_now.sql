@@ -15,8 +15,8 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then message, dead and dedup rows, and for cancelled
---           messages as complete; new history rows
+-- locks     the part, shared; the claim row; then message and dedup rows, tried only; dead rows,
+--           and for cancelled messages as complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

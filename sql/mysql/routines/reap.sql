@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09 P34 P37
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows; new
---           history rows
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows, tried
+--           only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -3,9 +3,11 @@
 -- owner could not pass on, or whose group rests; is_hint says that there is no token yet: the
 -- group's limit was raised, and there may be one to take. With a message_id it is a blocked message
 -- that waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended,
--- of which not all successors were freed; is_hint says that it is dead. maintain looks at what is
--- due, and so does a dequeue that finds nothing. A part ends in two fence rows (recheck_id 0), as
--- in delayed, and readers select is_hint, as those of delayed do attempt.
+-- of which not all successors were freed; is_hint says that it is dead. With the same id as both it
+-- is a message that has ended, and whose row another transaction had locked; with none of the three
+-- it says that dedup has keys to delete. maintain looks at what is due, and so does a dequeue that
+-- finds nothing. A part ends in two fence rows (recheck_id 0), as in delayed, and readers select
+-- is_hint, as those of delayed do attempt.
 create table if not exists rowq.recheck (
     part_id        int not null comment 'The queue; never used again for another one.',
     due_at         datetime(6) not null comment 'Maintain looks at it from this moment on.',

@@ -7,7 +7,7 @@ is
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; keep how they have ended where their queue wants that.
 -- promise   P04 P12 P22 P26 P32
--- locks     message rows; new finished rows; as internal_cut_ties; result rows
+-- locks     as internal_delete_messages and internal_cut_ties; new finished rows; result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_finish_id  rowq_finished.finish_id%type;
     v_ids        t_numbers;

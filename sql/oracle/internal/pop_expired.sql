@@ -44,8 +44,7 @@ begin
         return;
     end if;
 
-    -- The end of a message waits for a producer that has just named it as a predecessor, and
-    -- maintain must not.
+    -- Leave alone what a producer has just named as a predecessor.
     internal_lock_messages(p_part_id, v_ids, v_locked, v_held);
     for i in 1 .. v_locked.count loop
         v_free(internal_number_text(v_locked(i))) := i;

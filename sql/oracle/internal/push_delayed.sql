@@ -8,7 +8,7 @@ is
 -- routine   internal_push_delayed
 -- purpose   Let messages wait for their time; those that are due are ready at once.
 -- promise   P10 P11 P36
--- locks     message rows; new delayed, ready and expiry rows
+-- locks     message rows, waited for; new delayed, ready and expiry rows
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_later   t_messages;
     v_moments t_moments;

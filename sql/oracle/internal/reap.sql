@@ -44,7 +44,7 @@ begin
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
             -- Leave the claim alone while a producer is adding a message that waits for one of
-            -- these, because the end of a message would wait for that transaction.
+            -- these.
             internal_lock_messages(
                 p_queue.part_id, internal_ids_of(v_cancelled), v_locked, v_held
             );

@@ -7,7 +7,7 @@ is
 -- locks     none where it returns 0; else a recheck row, passing over locked ones, and as
 --           internal_pass_group and internal_widen_group
 -- differs   elsewhere a dequeue looks at all of recheck. Here the row of a predecessor would stay
---           locked to the end of the transaction, and complete would wait for that
+--           locked to the end of the transaction, and fail_now would wait for that
     type t_note is record (
         due_at     rowq_recheck.due_at%type,
         recheck_id rowq_recheck.recheck_id%type,

@@ -10,8 +10,9 @@ is
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the claim row; then message, dead and dedup rows, waiting as complete does; new
---           history rows
+-- locks     the claim row; then message rows, waiting for who has just named one of the messages as
+--           a predecessor; dead and dedup rows; for cancelled messages as complete; new history
+--           rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

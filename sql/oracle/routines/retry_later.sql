@@ -11,8 +11,9 @@ is
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the claim row; then message, delayed, ready, dead or dedup rows, waiting as complete
---           does; new history rows
+-- locks     the claim row; then message rows, waiting for who has just named one of the messages as
+--           a predecessor; delayed, ready, dead or dedup rows; for cancelled messages as complete;
+--           new history rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

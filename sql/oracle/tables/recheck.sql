@@ -4,8 +4,9 @@
 -- waits whose producer could lock no token of the group, or the group's limit was raised. With a
 -- message_id it is a blocked message that waits for nothing any more, perhaps. With a
 -- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
--- says that it is dead. maintain looks at what is due, and a dequeue that finds nothing looks at
--- the groups among it, once lane -4 is open.
+-- says that it is dead. With the same id as both it is a message that has ended, and whose row
+-- another transaction had locked. maintain looks at what is due, and a dequeue that finds nothing
+-- looks at the groups among it, once lane -4 is open.
 create table rowq_recheck (
     part_id        number(10) not null,
     due_at         timestamp(6) not null,

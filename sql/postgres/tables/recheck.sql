@@ -3,8 +3,9 @@
 -- owner could not pass on, or whose group rests; is_hint says that there is no token yet: the
 -- group's limit was raised, and there may be one to take. With a message_id it is a blocked message
 -- that waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended,
--- of which not all successors were freed; is_hint says that it is dead. maintain looks at what is
--- due, and so does a dequeue that finds nothing.
+-- of which not all successors were freed; is_hint says that it is dead. With the same id as both it
+-- is a message that has ended, and whose row another transaction had locked. maintain looks at what
+-- is due, and so does a dequeue that finds nothing.
 create table if not exists rowq.recheck (
     part_id        integer not null,
     is_hint        boolean not null default false,

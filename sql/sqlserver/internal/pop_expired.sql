@@ -91,8 +91,7 @@ begin
     if @@rowcount = 0
         return;
 
-    -- The end of a message waits for a producer that has just named it as a predecessor, and
-    -- maintain must not.
+    -- Leave alone what a producer has just named as a predecessor.
     insert into @held (message_id, lane, seq, due_at, group_key)
     select f.message_id, f.lane, f.seq, m.due_at, convert(varbinary(802), m.group_key + N'.')
     from @found f

@@ -10,7 +10,7 @@ begin
 -- routine   InternalPushDelayed
 -- purpose   Let messages wait for their due_at; those that are due are ready at once.
 -- promise   P10 P11 P36
--- locks     message rows; new delayed, ready and expiry rows
+-- locks     message rows, waited for; new delayed, ready and expiry rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);

@@ -71,7 +71,7 @@ begin
         if @has_cancels = 1
         begin
             -- Leave the claim alone while a producer is adding a message that waits for one of the
-            -- cancelled ones, because the end of a message would wait for that transaction.
+            -- cancelled ones.
             select @locked = count(*)
             from rowq.leased l with (forceseek)
             left join rowq.message m

@@ -12,8 +12,9 @@ begin
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
 -- locks     the part, shared; claim rows, if include_leased, and then those of leased; blocked,
---           delayed, dead, grouped and ready rows; locked ones are passed over; a token of each
---           group, tried; then as complete
+--           delayed, dead, grouped and ready rows; locked ones are passed over; if one of the
+--           messages waits in a group, without an archive, message rows, waiting for who has just
+--           named one as a predecessor; a token of each group, tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue

@@ -12,9 +12,8 @@ begin
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     the part, shared; the claim row; then message and dedup rows, waiting for who has just
---           named one of the messages as a predecessor; rows of groups and of messages that wait,
---           tried only; new result and history rows
+-- locks     the part, shared; the claim row; then dedup rows; message rows, rows of groups and of
+--           messages that wait, all of them tried only; new result, history and recheck rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

@@ -12,8 +12,9 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then dead, message and dedup rows, and for cancelled
---           messages as complete; rows of groups, tried only; new history rows
+-- locks     the part, shared; the claim row; then message rows, waiting for who has just named one
+--           of the messages as a predecessor; dead and dedup rows, and for cancelled messages as
+--           complete; rows of groups, tried only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

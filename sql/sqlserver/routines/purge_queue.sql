@@ -12,7 +12,8 @@ begin
 -- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
 -- locks     the part, shared; blocked, grouped, ready, delayed, dead rows, passing over locked
---           ones; then as complete
+--           ones; message rows of groups, waiting for who has just named one as a predecessor; then
+--           as complete
 -- commits   where the caller has no transaction, after each 4000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   where others delete in one transaction, a large queue would hold a million row locks

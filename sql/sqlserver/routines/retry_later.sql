@@ -13,9 +13,10 @@ begin
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then message, delayed, ready or dead rows, and for
---           cancelled messages as complete; rows of groups and of messages that wait, tried only;
---           new history rows
+-- locks     the part, shared; the claim row; then message rows, waiting for who has just named one
+--           of the messages as a predecessor; delayed, ready or dead rows, and for cancelled
+--           messages as complete; rows of groups and of messages that wait, tried only; new history
+--           rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

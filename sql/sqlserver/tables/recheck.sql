@@ -4,10 +4,11 @@
 -- is_hint says that there is no token yet: the group's limit was raised, and there may be one to
 -- take. With a message_id it is a blocked message that waits for nothing any more, perhaps. With a
 -- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
--- says that it is dead. maintain looks at what is due, and so does a dequeue that finds nothing, in
--- a transaction of its own, once maintain has seen such a row (queue.has_recheck). recheck_id is of
--- the sequence of messages, because an identity would change @@identity for a caller who has just
--- inserted something.
+-- says that it is dead. With the same id as both it is a message that has ended, and whose row
+-- another transaction had locked. maintain looks at what is due, and so does a dequeue that finds
+-- nothing, in a transaction of its own, once maintain has seen such a row (queue.has_recheck).
+-- recheck_id is of the sequence of messages, because an identity would change @@identity for a
+-- caller who has just inserted something.
 set quoted_identifier on;
 set ansi_nulls on;
 go
