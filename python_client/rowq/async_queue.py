@@ -556,8 +556,8 @@ class AsyncQueue:
         the message ends as cancelled unless the worker completes it. Outcomes: "cancelled",
         "requested" (a worker holds it, and is told), "leased" (a worker holds it; with
         `include_leased`, another session is at work on its claim: ask again), "not_found". On
-        MariaDB and MySQL raises QueueBusy where a producer that has just named a message does not
-        end in time.
+        MariaDB and MySQL raises QueueBusy where an open transaction that it has to wait for does
+        not end in time.
         """
         rows = await self._rows(
             "cancel",

@@ -32,8 +32,9 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_errno = 1205 and (v_owns_transaction or not @@innodb_rollback_on_timeout) then
-                    -- The wait for a producer ends with the session's innodb_lock_wait_timeout. A
-                    -- caller whose whole transaction ends with it gets the engine's own error.
+                    -- A wait, for a result for instance, ends with the session's
+                    -- innodb_lock_wait_timeout. A caller whose whole transaction ends with it gets
+                    -- the engine's own error.
                     signal sqlstate '45705' set message_text =
                         'RQ705 queue_busy: an open transaction holds a message; try again';
                 end if;
