@@ -180,9 +180,10 @@ def test_maintain_does_not_wait_for_who_has_just_named_it_as_a_predecessor(
     producer, keeper = sessions(2)
     [first] = late(producer, queue)
     producer.begin().queue.enqueue(queue, 1, predecessor_ids=[first])
-    assert expired(keeper, queue) == 1
+    at_once = int(dialect_of(keeper.connection).expires_what_is_named)
+    assert expired(keeper, queue) == at_once
     producer.end(ending)
-    assert expired(keeper, queue) == 0
+    assert expired(keeper, queue) == 1 - at_once
     assert len(everything(keeper, queue)) == (1 if ending == "commit" else 0)
 
 

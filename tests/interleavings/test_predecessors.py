@@ -262,7 +262,7 @@ def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, 
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize("settings", [{}, {"result_seconds": 60, "history_days": 1}], ids=str)
 def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
-    sessions: Open, queue: str, settings: dict[str, float], archive_days: int, ending: str
+    sessions: Open, queue: str, settings: dict[str, Any], archive_days: int, ending: str
 ) -> None:
     producer, worker, other = sessions(3)
     other.queue.alter_queue(queue, archive_days=archive_days, **settings)
@@ -348,7 +348,10 @@ def test_no_end_of_a_message_waits_for_a_producer_that_has_named_it(
         pass_seconds(worker.connection, queue, 601)
     send(producer.begin(), queue, "second", first)
     at_once(worker, lambda _: ENDS[end](worker, queue, first))
-    assert work_off(worker, queue) == [], "it has ended"
+    if end == "expire" and not dialect_of(worker.connection).expires_what_is_named:
+        assert worker.queue.queue_stats(queue)[0].ready == 1, "it expires after the producer"
+    else:
+        assert work_off(worker, queue) == [], "it has ended"
     producer.end(ending)
     settle(worker, queue)
     assert work_off(worker, queue) == (["second"] if ending == "commit" else [])

@@ -360,6 +360,7 @@ def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
     with rolled_back(poller):
         assert dequeue(poller, queue) == []
         call(worker, "complete", queue_name=queue, claim_id=claim)
+        assert not call(connection, "get_message", queue_name=queue, message_id=named)
     tick(connection, queue)
     call_one(connection, "maintain", queue_name=queue)
     assert sorted(row.body for row in dequeue(connection, queue, 10)) == ["a", "b"]

@@ -16,6 +16,8 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 CANNOT_SERIALIZE = 8177
+FAILURES: dict[str, dict[str, Any]] = {"fail_now": {}, "retry_later": {"delay_seconds": 60}}
+"""What writes an error to the row of a message, with its other arguments."""
 
 
 def notes(connection: Connection, queue: str) -> int:
@@ -44,26 +46,86 @@ def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_no
 
 
 @pytest.mark.promise("P26")
-def test_a_completion_that_has_waited_reads_the_flag_as_it_is_then(
-    server: OracleServer, connection: Connection, connect: Connect, queue: str
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
+    connection: Connection, connect: Connect, queue: str, ending: str
 ) -> None:
-    """A delete that waited returns what it has deleted, and not what it found at first."""
     producer, worker = connect(), connect()
+    worker.call_timeout = PATIENCE_MS
     [named] = enqueue(connection, queue, "named")
     row = dequeue_one(connection, queue)
+    dialect_of(producer).begin(producer)
+    enqueue(producer, queue, "waits", predecessor_ids=[named])
+    finish(worker, queue, row)
+    assert notes(connection, queue) == 1
+    keep_house(worker, queue)
+    assert notes(connection, queue) == 1, "the row is held"
+    getattr(dialect_of(producer), ending)(producer)
+    keep_house(worker, queue)
+    assert notes(connection, queue) == 0
+    assert not call(connection, "get_message", queue_name=queue, message_id=named)
+    assert work_off(connection, queue) == (["waits"] if ending == "commit" else [])
+
+
+@pytest.mark.promise("P10", "P27")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.parametrize("routine", FAILURES)
+def test_a_failure_waits_for_a_producer_and_reads_the_flag_as_it_is_then(
+    server: OracleServer,
+    connection: Connection,
+    connect: Connect,
+    queue: str,
+    routine: str,
+    ending: str,
+) -> None:
+    """Only the row has the error, so it is not passed over."""
+    producer, worker = connect(), connect()
+    [named] = enqueue(connection, queue, "named")
+    claim = dequeue_one(connection, queue).claim_id
+    given = {"queue_name": queue, "claim_id": claim, "error": "broken", **FAILURES[routine]}
+    dialect_of(producer).begin(producer)
+    enqueue(producer, queue, "waits", predecessor_ids=[named], on_predecessor_dead="continue")
     with ThreadPoolExecutor(1) as thread:
-        with transaction(producer):
-            enqueue(producer, queue, "waits", predecessor_ids=[named])
-            running = thread.submit(finish, worker, queue, row)
-            wait_until_blocked(server, server.session_id(worker))
+        running = thread.submit(lambda: call(worker, routine, **given))
+        wait_until_blocked(server, server.session_id(worker))
+        getattr(dialect_of(producer), ending)(producer)
         running.result(20)
-    assert work_off(connection, queue) == ["waits"]
+    row = call_one(connection, "get_message", queue_name=queue, message_id=named)
+    is_dead = routine == "fail_now"
+    assert (row.state, row.last_error) == ("dead" if is_dead else "delayed", "broken")
+    goes_on = is_dead and ending == "commit"
+    assert work_off(connection, queue) == (["waits"] if goes_on else [])
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
+def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_maintain(
+    connection: Connection, connect: Connect, queue: str, shown: list[str]
+) -> None:
+    """It cannot lock the row, which was named again since, and takes it for one that is held."""
+    strict = connect()
+    dialect = dialect_of(strict)
+    [named] = enqueue(connection, queue, "named")
+    for text in shown:
+        enqueue(connection, queue, text, predecessor_ids=[named])
+    row = dequeue_one(connection, queue)
+    dialect.begin(strict, "serializable")
+    dialect.execute(strict, "select count(*) from rowq_queue")
+    enqueue(connection, queue, "not shown", predecessor_ids=[named])
+    finish(strict, queue, row)
+    dialect.commit(strict)
+    assert notes(connection, queue) == 1
+    assert work_off(connection, queue) == shown
+    keep_house(connection, queue)
+    assert notes(connection, queue) == 0
+    assert work_off(connection, queue) == ["not shown"]
 
 
 @pytest.mark.promise("P25")
+@pytest.mark.parametrize("routine", FAILURES)
 @pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
-def test_a_serializable_completion_does_not_miss_who_came_to_wait_since_it_began(
-    connection: Connection, connect: Connect, queue: str, shown: list[str]
+def test_a_serializable_failure_does_not_miss_who_came_to_wait_since_it_began(
+    connection: Connection, connect: Connect, queue: str, shown: list[str], routine: str
 ) -> None:
     strict = connect()
     dialect = dialect_of(strict)
@@ -75,7 +137,7 @@ def test_a_serializable_completion_does_not_miss_who_came_to_wait_since_it_began
     dialect.execute(strict, "select count(*) from rowq_queue")
     enqueue(connection, queue, "not shown", predecessor_ids=[named])
     with pytest.raises(oracledb.DatabaseError) as caught:
-        finish(strict, queue, row)
+        call(strict, routine, queue_name=queue, claim_id=row.claim_id, **FAILURES[routine])
     assert number_of(caught.value) == CANNOT_SERIALIZE
     dialect.rollback(strict)
     finish(connection, queue, row)

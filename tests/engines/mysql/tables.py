@@ -129,6 +129,7 @@ class MysqlTables(ShiftedDialect):
     row_version = "recheck_id, due_at"
     readers_wait = True
     savepoints_give_back = False
+    expires_what_is_named = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the moment it came is its place in a lane."""

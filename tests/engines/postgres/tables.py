@@ -86,6 +86,7 @@ class PostgresTables(Dialect):
     row_version = "xmin::text, ctid::text"
     savepoints_give_back = True
     expires_in_transactions = True
+    expires_what_is_named = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
