@@ -67,7 +67,7 @@ def test_the_ways_to_install_print_what_is_said(
 
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
-@pytest.mark.parametrize("name", ["faq", "recipes"])
+@pytest.mark.parametrize("name", ["faq", "recipes", "workers"])
 def test_the_pages_of_the_site_print_what_they_say(
     name: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def test_every_page_of_the_site_with_commands_is_run() -> None:
     """start.md is run by test_newcomer.py, a tab at a time."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     with_commands = {path.stem for path in pages if list(examples(path.read_text("utf-8")))}
-    assert with_commands == {"faq", "install", "operate", "recipes", "start"}
+    assert with_commands == {"faq", "install", "operate", "recipes", "start", "workers"}
 
 
 @pytest.mark.requires("psql")
