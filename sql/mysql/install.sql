@@ -70,6 +70,7 @@ deallocate prepare rowq_check;
 -- source internal/close_fronts.sql
 -- source internal/commit_work.sql
 -- source internal/count_messages.sql
+-- source internal/cut_slice.sql
 -- source internal/cut_ties.sql
 -- source internal/dedup_owner.sql
 -- source internal/delete_messages.sql
