@@ -94,6 +94,7 @@ deallocate prepare rowq_check;
 -- source internal/free_dedup_keys.sql
 -- source internal/free_successors.sql
 -- source internal/has_late_claim.sql
+-- source internal/health_numbers.sql
 -- source internal/health_queue.sql
 -- source internal/health_server.sql
 -- source internal/hint_groups.sql
@@ -120,9 +121,11 @@ deallocate prepare rowq_check;
 -- source internal/moment_of_local.sql
 -- source internal/move_floor.sql
 -- source internal/move_safe_floor.sql
+-- source internal/newest_numbers.sql
 -- source internal/next_cron.sql
 -- source internal/next_cron_local.sql
 -- source internal/next_number.sql
+-- source internal/next_numbers.sql
 -- source internal/next_slice.sql
 -- source internal/next_tick.sql
 -- source internal/note_cancels.sql
