@@ -53,12 +53,19 @@ begin
         limit 1;
     end if;
 
-    -- max alone would begin at the other end of the queue.
-    select max(c.claim_id), min(c.lease_until) into v_claim_id, v_lease_until
+    select c.claim_id, c.lease_until into v_claim_id, v_lease_until
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id >= p_next_claim
-      and c.claim_id < p_next_claim + c_second;
-    set p_claim_id = greatest(p_claim_id, coalesce(v_claim_id, 0));
+    order by c.part_id, c.claim_id
+    limit 1;
+    if v_claim_id < p_next_claim + c_second then
+        select greatest(p_claim_id, c.claim_id), c.lease_until into p_claim_id, v_lease_until
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id < p_next_claim + c_second
+        order by c.part_id desc, c.claim_id desc
+        limit 1;
+    end if;
 end//
 delimiter ;
