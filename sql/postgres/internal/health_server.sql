@@ -43,9 +43,9 @@ begin
           and p.prepared < clock_timestamp() - interval '1 second'
     ) h;
 
-    -- A prepared transaction keeps its rows locked without a session, and when the server has been
-    -- restarted, too. virtualtransaction joins its locks to that of its own id. To list all locks is
-    -- work for the server, so do it only where something is prepared.
+    -- A prepared transaction keeps its rows locked without a session, and after a restart of the
+    -- server, too. virtualtransaction joins its locks to the one on its own id. To list all locks
+    -- is work for the server, so do it only where something is prepared.
     if exists (
         select
         from pg_catalog.pg_prepared_xacts p
