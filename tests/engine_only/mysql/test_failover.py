@@ -44,7 +44,7 @@ def own_queue(owner: Connection) -> CheckedQueue:
 def check(connection: Connection, name: str) -> Row:
     """Return what one check of the server found.
 
-    A look at transactions that comes less than a tenth of a second after another sees the same ones.
+    A look at transactions within a tenth of a second of another sees the same ones.
     """
     time.sleep(0.2)
     [row] = [row for row in call(connection, "health") if row.check_name == name]

@@ -4,13 +4,15 @@ Logical replication, and a dump without its sequences, bring rows, and not the n
 """
 
 import re
+from contextlib import closing
 
 import pytest
 
 from rowq.doctor import Status, examine
+from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
-from tests.engines.base import Connection
-from tests.helpers.calls import Row, call, outcomes
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import Row, bodies, call, outcomes
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
@@ -40,6 +42,55 @@ def mend(connection: Connection) -> list[str]:
 def mention(connection: Connection) -> str:
     detail: str = check(connection, "sequence_behind").detail
     return detail
+
+
+TABLES = """
+    select c.relname
+    from pg_class c
+    where c.relnamespace = 'rowq'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    order by c.relname
+"""
+
+
+def copy_rows(here: Connection, there: Connection) -> None:
+    """Bring the rows of every table, and nothing else, as logical replication does."""
+    for (table,) in here.execute(TABLES).fetchall():
+        there.execute(f"truncate rowq.{table}")
+        with (
+            here.cursor().copy(f"copy (select * from rowq.{table}) to stdout") as source,
+            there.cursor().copy(f"copy rowq.{table} from stdin") as target,
+        ):
+            for data in source:
+                target.write(data)
+
+
+@pytest.mark.promise("P01", "P08")
+def test_after_a_logical_cut_over_and_what_health_names_an_old_claim_ends_no_new_message(
+    server: Server, owner: Connection, own_queue: CheckedQueue
+) -> None:
+    own_queue.enqueue("a", "b", "c")
+    old = own_queue.dequeue_one()
+    own_queue.dequeue_one()
+    url = server.fresh_database()
+    try:
+        migrate(url)
+        with closing(server.connect(url)) as there:
+            copy_rows(owner, there)
+            assert check(there, "sequence_behind").status == "critical"
+            mend(there)
+            assert check(there, "sequence_behind").status == "ok"
+
+            queue = own_queue.via(there)
+            queue.pass_seconds(100)
+            assert queue.call_one("reap").reaped == 2
+            queue.enqueue("d")
+            new = queue.dequeue(10)
+            assert bodies(new) == ["a", "b", "c", "d"]
+            # The claim is gone, and its number does not come again.
+            queue.refused("RQ721", "complete", claim_id=old.claim_id)
+            assert queue.counts() == (0, 0, 4, 0)
+    finally:
+        server.drop_database(url)
 
 
 @pytest.mark.promise("P08")
