@@ -143,7 +143,11 @@ export interface Parameters {
      * characters. Case matters.
      */
     topic: string;
-    /** Most messages to take in this call: 1 to 1000 (housekeeping: 1 to 10000). */
+    /**
+     * Most messages to take in this call: 1 to 1000 (housekeeping: 1 to 10000). Reap takes a claim
+     * back as a whole, and ends with the claim that reaches this: it may take up to 999 messages
+     * more.
+     */
     batch_size: number;
     /** Who asks, for people to read: up to 200 characters. */
     worker_name: string;

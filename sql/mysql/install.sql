@@ -70,6 +70,7 @@ deallocate prepare rowq_check;
 -- source internal/close_fronts.sql
 -- source internal/commit_work.sql
 -- source internal/count_messages.sql
+-- source internal/cut_slice.sql
 -- source internal/cut_ties.sql
 -- source internal/dedup_owner.sql
 -- source internal/delete_messages.sql
@@ -93,6 +94,7 @@ deallocate prepare rowq_check;
 -- source internal/free_dedup_keys.sql
 -- source internal/free_successors.sql
 -- source internal/has_late_claim.sql
+-- source internal/health_numbers.sql
 -- source internal/health_queue.sql
 -- source internal/health_server.sql
 -- source internal/hint_groups.sql
@@ -119,9 +121,11 @@ deallocate prepare rowq_check;
 -- source internal/moment_of_local.sql
 -- source internal/move_floor.sql
 -- source internal/move_safe_floor.sql
+-- source internal/newest_numbers.sql
 -- source internal/next_cron.sql
 -- source internal/next_cron_local.sql
 -- source internal/next_number.sql
+-- source internal/next_numbers.sql
 -- source internal/next_slice.sql
 -- source internal/next_tick.sql
 -- source internal/note_cancels.sql

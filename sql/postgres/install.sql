@@ -77,6 +77,7 @@ $$;
 \ir internal/give_up_tick.sql
 \ir internal/has_unended.sql
 \ir internal/health_queues.sql
+\ir internal/health_sequences.sql
 \ir internal/health_server.sql
 \ir internal/hint_groups.sql
 \ir internal/idle_parts.sql

@@ -96,6 +96,7 @@ go
 :r internal/from_microseconds.sql
 :r internal/give_up_messages.sql
 :r internal/give_up_tick.sql
+:r internal/health_sequences.sql
 :r internal/health_server.sql
 :r internal/hint_groups.sql
 :r internal/is_blocked.sql

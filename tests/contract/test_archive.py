@@ -90,14 +90,34 @@ def test_a_queue_without_an_archive_keeps_nothing(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P19")
-def test_a_small_batch_size_moves_batch_by_batch(keeping: CheckedQueue) -> None:
-    for _ in range(3):
-        finish(keeping, "a", "b")
-    moved = [keeping.call_one("archive", batch_size=1) for _ in range(7)]
-    # Messages finished in one call are moved in one piece where the engine keeps them as one row.
-    assert {row.archived for row in moved} in ({2, 0}, {1, 0})
-    assert sum(row.archived for row in moved) == 6
-    assert stored(keeping, "archive") == 6
+def test_a_call_moves_no_more_than_batch_size_of_what_was_finished_at_once(
+    keeping: CheckedQueue,
+) -> None:
+    ids = [*finish(keeping, "a", "b", "c", "d", "e"), *finish(keeping, "f", "g")]
+    moved = [keeping.call_one("archive", batch_size=2).archived for _ in range(5)]
+    assert moved == [2, 2, 2, 1, 0]
+    assert (stored(keeping, "archive"), stored(keeping, "finished")) == (7, 0)
+    assert {keeping.state_of(message_id) for message_id in ids} == {"completed"}
+
+
+@pytest.mark.promise("P19")
+def test_the_messages_of_a_batch_that_is_archived_in_part_are_all_found(
+    keeping: CheckedQueue,
+) -> None:
+    ids = finish(keeping, *"abcde")
+    keeping.call("archive", batch_size=3)
+    assert (stored(keeping, "archive"), stored(keeping, "message")) == (3, 2)
+    rows = [keeping.message(message_id) for message_id in ids]
+    assert [(row.body, row.state, row.attempt) for row in rows] == [
+        (body, "completed", 1) for body in "abcde"
+    ]
+    assert len({row.finished_at for row in rows}) == 1
+
+
+@pytest.mark.promise("P19")
+def test_maintain_archives_no_more_than_batch_size(keeping: CheckedQueue) -> None:
+    finish(keeping, *"abcde")
+    assert keeping.call_one("maintain", batch_size=3).archived == 3
 
 
 @pytest.mark.promise("P19")

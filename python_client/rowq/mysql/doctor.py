@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from rowq.doctor.check import Check, EngineChecks, Setting, Status, is_one_of
+from rowq.engines import is_driver_error
 from rowq.mysql.statements import OWNER
 
 _LEAST_PACKET = 16 * 1024 * 1024
@@ -28,6 +29,11 @@ def _is_supported(version: Any) -> bool:
     return numbers >= ((10, 6, 0) if "mariadb" in str(version).lower() else (8, 0, 21))
 
 
+def _more(connection: Any) -> Iterator[Check]:
+    yield from definers(connection)
+    yield from prepared(connection)
+
+
 def definers(connection: Any) -> Iterator[Check]:
     """Yield whether all routines run as one account that has rights in `rowq` only.
 
@@ -47,6 +53,34 @@ def definers(connection: Any) -> Iterator[Check]:
         yield Check("definers", Status.OK, names)
 
 
+def prepared(connection: Any) -> Iterator[Check]:
+    """Yield which transactions are prepared: who may see the list may not see their locks."""
+    name = "prepared transactions"
+    try:
+        with closing(connection.cursor()) as cursor:
+            # No format makes a number of the bytes of a name on both products.
+            cursor.execute("xa recover")
+            found = cursor.fetchall()
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        yield Check(name, Status.UNKNOWN, f"this account may not look: {error}")
+        return
+    ends = [f"xa rollback {_xid(*row)};" for row in found]
+    if ends:
+        advice = "keep their rows locked, of whichever table, until xa commit or xa rollback"
+        yield Check(name, Status.WARNING, f"{len(ends)} {advice}: {' '.join(ends)}")
+    else:
+        yield Check(name, Status.OK, "none")
+
+
+def _xid(format_id: int, global_length: int, branch_length: int, data: Any) -> str:
+    """Return the name of a transaction as a statement has it, whatever bytes are in it."""
+    octets = data if isinstance(data, bytes) else str(data).encode()
+    parts = octets[:global_length], octets[global_length : global_length + branch_length]
+    return ", ".join([*(f"x'{part.hex()}'" for part in parts), str(format_id)])
+
+
 def _first_values(connection: Any, query: str) -> set[str]:
     with closing(connection.cursor()) as cursor:
         cursor.execute(query)
@@ -58,7 +92,7 @@ CHECKS = EngineChecks(
     version="select version()",
     is_supported=_is_supported,
     supported="MariaDB 10.6 or newer, MySQL 8.0.21 or newer",
-    more=definers,
+    more=_more,
     settings=(
         Setting(
             "read_only",

@@ -11,14 +11,14 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_archive
--- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
+-- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- promise   P19 P26
 -- locks     finished rows, passing over locked ones; message rows, tried only; new archive rows; as
 --           internal_cut_ties
     declare v_after, v_finish_id bigint;
     declare v_finished_at datetime(6);
     declare v_state varchar(20);
-    declare v_messages, v_free longtext;
+    declare v_messages, v_rest, v_free longtext;
     declare v_there int;
     set p_archived = 0;
 
@@ -48,6 +48,9 @@ begin
         if v_messages is null then
             iterate batches;
         end if;
+
+        set v_rest = v_messages;
+        call rowq.internal_cut_slice(v_rest, p_limit - p_archived, v_messages);
 
         -- Leave a batch alone while a producer is adding a message that waits for one of it.
         select json_arrayagg(json_array(h.message_id, null, null, h.has_successors)) into v_free
@@ -85,10 +88,17 @@ begin
         delete m
         from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
-        delete f
-        from rowq.finished f force index (primary)
-        where f.part_id = p_part_id
-          and f.finish_id = v_finish_id;
+        if v_rest is null then
+            delete f
+            from rowq.finished f force index (primary)
+            where f.part_id = p_part_id
+              and f.finish_id = v_finish_id;
+        else
+            update rowq.finished f force index (primary)
+            set f.messages = v_rest
+            where f.part_id = p_part_id
+              and f.finish_id = v_finish_id;
+        end if;
         set p_archived = p_archived + json_length(v_messages);
         -- The end of a message did not see what its producer had not committed then.
         if json_contains(json_extract(v_free, '$[*][3]'), '1') then

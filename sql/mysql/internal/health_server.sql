@@ -6,12 +6,12 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_server
--- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out, queues that are not maintained.
+-- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, prepared transactions, numbers that run out, queues that are not maintained.
 -- differs   this engine's own
-    declare v_age double default 0;
+    declare v_age, v_prepared_age double default 0;
     declare v_length, v_used double default 0;
     declare v_table varchar(64);
-    declare v_thread bigint;
+    declare v_thread, v_prepared bigint;
     declare v_may_look boolean default true;
     declare v_failed int;
     declare v_fault varchar(500);
@@ -35,9 +35,32 @@ begin
             when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
             when v_thread is null or v_age < 1 then 'no transaction is older than a second'
             else concat(
-                'connection ', v_thread,
+                if(v_thread = 0, 'a prepared XA transaction', concat('connection ', v_thread)),
                 ' keeps dead rows from being purged; rowq stays fast, other tables grow'
             )
+        end
+    ));
+
+    -- A prepared transaction has no session once that is gone or the server has been restarted. The
+    -- tables of which it keeps rows locked cannot be seen.
+    select t.trx_id,
+           timestampdiff(
+               second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
+           )
+    into v_prepared, v_prepared_age
+    from information_schema.innodb_trx t
+    where t.trx_mysql_thread_id = 0
+      and (t.trx_rows_locked > 0 or t.trx_rows_modified > 0)
+    order by t.trx_started
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'prepared_transactions', null, greatest(v_prepared_age, 0), 30, 300,
+        case
+            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
+            when v_prepared is null
+                then 'seconds that a prepared XA transaction has kept rows locked'
+            else 'seconds that a prepared XA transaction has kept rows locked, perhaps of rowq; '
+                'xa recover names it, xa commit or xa rollback ends it'
         end
     ));
 

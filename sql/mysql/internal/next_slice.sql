@@ -12,32 +12,11 @@ begin
     -- Two keys of 800 bytes in hex, an id, and what stands between them.
     declare c_longest_tie int default 3300;
     declare v_most int default greatest(1, @@max_allowed_packet div c_longest_tie);
-    declare v_all longtext default p_messages;
 
-    set p_slice = p_messages, p_messages = null;
-    if json_length(v_all) > v_most then
-        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_slice
-        from json_table(
-            v_all,
-            '$[*]' columns (
-                place for ordinality,
-                message_id bigint path '$[0]',
-                lane smallint path '$[1]',
-                attempt smallint path '$[2]'
-            )
-        ) j
-        where j.place <= v_most;
-        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_messages
-        from json_table(
-            v_all,
-            '$[*]' columns (
-                place for ordinality,
-                message_id bigint path '$[0]',
-                lane smallint path '$[1]',
-                attempt smallint path '$[2]'
-            )
-        ) j
-        where j.place > v_most;
+    if json_length(p_messages) > v_most then
+        call rowq.internal_cut_slice(p_messages, v_most, p_slice);
+    else
+        set p_slice = p_messages, p_messages = null;
     end if;
 end//
 delimiter ;

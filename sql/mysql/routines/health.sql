@@ -16,6 +16,8 @@ begin
 -- differs   checks of horizon, purge and numbers are this engine's
     declare v_checks, v_more longtext;
     declare v_part_id, v_last int default 0;
+    declare v_message_id, v_claim_id bigint default 0;
+    declare v_next_id, v_next_claim bigint;
     declare exit handler for sqlexception
     begin
         call rowq.internal_unpin_session();
@@ -24,6 +26,7 @@ begin
 
     call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_health_server(v_checks);
+    call rowq.internal_next_numbers(v_next_id, v_next_claim);
     queues: loop
         set v_part_id = null;
         select q.part_id into v_part_id
@@ -37,7 +40,11 @@ begin
         set v_last = v_part_id;
         call rowq.internal_health_queue(v_part_id, v_more);
         set v_checks = concat_ws(',', v_checks, v_more);
+        call rowq.internal_newest_numbers(
+            v_part_id, v_next_id, v_next_claim, v_message_id, v_claim_id
+        );
     end loop;
+    call rowq.internal_health_numbers(v_message_id, v_claim_id, v_checks);
 
     select j.check_name, convert(q.queue_name using utf8mb4) as queue_name,
            case

@@ -1,7 +1,7 @@
 procedure internal_health_server(p_checks in out nocopy rowq_checks)
 is
 -- routine   internal_health_server
--- purpose   Append the checks that concern all queues: old transactions, errors in maintain, the sequence.
+-- purpose   Append the checks that concern all queues: old transactions, errors in maintain, sequences that are behind.
 -- differs   this engine's own
     -- ORA-00942 (no such table or view), ORA-01031 (no privilege) and ORA-41900 (the same of 23ai,
     -- which names the privilege) mean that it may not look.
@@ -16,10 +16,29 @@ is
     v_horizon  varchar2(500 char) := 'no transaction is older than a second';
     v_fault    rowq_meta.value%type;
     v_fault_at rowq_meta.changed_at%type;
+    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    c_margin   constant number := 1000000;
     v_newest   number := 0;
-    v_last     number := 0;
+    v_claim    number := 0;
+    v_behind   number := 0;
+    v_restart  varchar2(500 char);
     v_some     number;
     v_parts    t_numbers;
+
+    procedure compare_sequence(p_name in varchar2, p_newest in number)
+    is
+        v_last number;
+    begin
+        -- last_number is the first number that no session has in its cache.
+        select max(s.last_number) into v_last
+        from user_sequences s
+        where s.sequence_name = upper(p_name);
+        if p_newest >= v_last then
+            v_behind := greatest(v_behind, p_newest - v_last + 1);
+            v_restart := v_restart || ' alter sequence ' || p_name || ' restart start with '
+                || internal_number_text(p_newest + c_margin) || ';';
+        end if;
+    end compare_sequence;
 begin
     begin
         -- This is dynamic SQL, so that the package compiles without a right to these views.
@@ -66,19 +85,31 @@ begin
         from rowq_message m
         where m.part_id = v_parts(i);
         v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(r.message_id) into v_some
+        from rowq_result r
+        where r.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(h.message_id) into v_some
+        from rowq_history h
+        where h.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(c.claim_id) into v_some
+        from rowq_claim c
+        where c.part_id = v_parts(i);
+        v_claim := greatest(v_claim, coalesce(v_some, 0));
+        select max(f.finish_id) into v_some
+        from rowq_finished f
+        where f.part_id = v_parts(i);
+        v_claim := greatest(v_claim, coalesce(v_some, 0));
     end loop;
-    -- last_number is the first number that no session has in its cache.
-    select max(s.last_number) into v_last
-    from user_sequences s
-    where s.sequence_name = 'ROWQ_MESSAGE_SEQ';
+    compare_sequence('rowq_message_seq', v_newest);
+    compare_sequence('rowq_claim_seq', v_claim);
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
-        'sequence_behind', null, greatest(v_newest - v_last + 1, 0), 1, 1,
+        'sequence_behind', null, v_behind, 1, 1,
         case
-            when v_newest >= v_last
-                then 'rowq_message_seq is behind the data: alter sequence rowq_message_seq restart'
-                    || ' start with ' || internal_number_text(v_newest + 1)
-            else 'rowq_message_seq is ahead of every message'
+            when v_restart is null then 'every sequence is ahead of the ids that are stored'
+            else 'ids that are in use would be given out again:' || v_restart
         end
     );
 end internal_health_server;

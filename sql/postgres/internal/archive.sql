@@ -4,7 +4,7 @@ language plpgsql
 set lock_timeout = '1s'
 as $$
 -- routine   internal_archive
--- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
+-- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- promise   P19 P26
 -- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
 --           a second; as internal_free_successors
@@ -12,6 +12,8 @@ declare
     v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
     v_batch     record;
     v_archived  integer := 0;
+    v_count     integer;
+    v_ids       bigint[];
     v_gone      record;
     v_tie       text[];
 begin
@@ -26,10 +28,12 @@ begin
     loop
         exit when v_archived >= p_limit;
         perform rowq.internal_open_day(v_batch.finished_at);
+        v_count := least(cardinality(v_batch.message_ids), p_limit - v_archived);
+        v_ids := v_batch.message_ids[1:v_count];
 
         -- Leave a batch alone while a producer is adding a message that waits for one of it.
         perform
-        from unnest(v_batch.message_ids) u (message_id)
+        from unnest(v_ids) u (message_id)
         left join lateral (
             select x.message_id
             from rowq.message x
@@ -47,7 +51,7 @@ begin
         select p_part_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
                v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary,
                m.group_key
-        from unnest(v_batch.message_ids, v_batch.lanes, v_batch.attempts)
+        from unnest(v_ids, v_batch.lanes[1:v_count], v_batch.attempts[1:v_count])
             u (message_id, lane, attempt)
         cross join lateral (
             select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary,
@@ -57,12 +61,21 @@ begin
               and x.message_id = u.message_id
             offset 0
         ) m;
-        v_gone := rowq.internal_delete_messages(p_part_id, v_batch.message_ids, true);
+        v_gone := rowq.internal_delete_messages(p_part_id, v_ids, true);
 
-        delete from rowq.finished f
-        where f.part_id = p_part_id
-          and f.finish_id = v_batch.finish_id;
-        v_archived := v_archived + cardinality(v_batch.message_ids);
+        if v_count = cardinality(v_batch.message_ids) then
+            delete from rowq.finished f
+            where f.part_id = p_part_id
+              and f.finish_id = v_batch.finish_id;
+        else
+            update rowq.finished f
+            set message_ids = v_batch.message_ids[v_count + 1:],
+                lanes = v_batch.lanes[v_count + 1:],
+                attempts = v_batch.attempts[v_count + 1:]
+            where f.part_id = p_part_id
+              and f.finish_id = v_batch.finish_id;
+        end if;
+        v_archived := v_archived + v_count;
 
         -- The end of a message did not see what its producer had not committed then.
         if v_gone.o_ties is not null then

@@ -10,7 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_queues
--- purpose   Return the checks of each queue, and whether the numbers of their messages are ahead of their sequence.
+-- purpose   Return the checks of each queue, and whether a sequence is behind the numbers that are stored.
 #variable_conflict use_column
 declare
     v_queue      record;
@@ -22,7 +22,8 @@ declare
     v_recheck_at timestamp with time zone;
     v_expires_at timestamp with time zone;
     v_newest     bigint := 0;
-    v_last       bigint;
+    v_claim      bigint := 0;
+    v_part_id    integer := 0;
 begin
     for v_queue in
         select q.part_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
@@ -35,14 +36,16 @@ begin
         -- in one statement.
         select max(f.safe) filter (where l.lane = -1) as claims,
                max(f.safe) filter (where l.lane = -2) as delayed,
+               max(f.safe) filter (where l.lane = -3) as finished,
                max(f.safe) filter (where l.lane = -4) as tied,
                max(f.safe) filter (where l.lane = -5) as results,
                max(f.safe) filter (where l.lane = -7) as expiring,
-               max(f.safe) filter (where l.lane = -8) as history
+               max(f.safe) filter (where l.lane = -8) as history,
+               max(f.seq - 1) filter (where l.lane in (-1, -3)) as given
         into v_from
-        from unnest('{-1,-2,-4,-5,-7,-8}'::smallint[]) l (lane)
+        from unnest('{-1,-2,-3,-4,-5,-7,-8}'::smallint[]) l (lane)
         cross join lateral (
-            select x.safe
+            select x.safe, x.seq
             from rowq.floor x
             where x.part_id = v_queue.part_id
               and x.lane = l.lane
@@ -100,15 +103,52 @@ begin
                    where m.part_id = v_queue.part_id
                    order by m.part_id desc, m.message_id desc
                    limit 1
-               ) as newest
+               ) as newest,
+               (
+                   select k.claim_id
+                   from rowq.claim k
+                   where k.part_id = v_queue.part_id
+                     and k.claim_id >= coalesce(v_from.claims, 0)
+                   order by k.part_id desc, k.claim_id desc
+                   limit 1
+               ) as claim_id,
+               (
+                   select f.finish_id
+                   from rowq.finished f
+                   where f.part_id = v_queue.part_id
+                     and f.finish_id >= coalesce(v_from.finished, 0)
+                   order by f.part_id desc, f.finish_id desc
+                   limit 1
+               ) as finish_id,
+               n.message_id as kept_id, a.message_id as tried_id, a.claim_id as tried_claim
         into v_seen
         from (
             select min(x.next_run_at) filter (where x.next_run_at <= v_now) as next_run_at,
                    count(x.last_error) as failed
             from rowq.schedule x
             where x.part_id = v_queue.part_id
-        ) s;
-        v_newest := greatest(v_newest, v_seen.newest);
+        ) s
+        left join lateral (
+            select r.message_id
+            from rowq.result r
+            where r.part_id = v_queue.part_id
+              and r.finished_at >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
+            order by r.part_id desc, r.finished_at desc
+            limit 1
+        ) n on true
+        left join lateral (
+            select h.message_id, h.claim_id
+            from rowq.history h
+            where h.part_id = v_queue.part_id
+              and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
+            order by h.part_id desc, h.ended_at desc
+            limit 1
+        ) a on true;
+        v_newest := greatest(v_newest, v_seen.newest, v_seen.kept_id, v_seen.tried_id);
+        v_claim := greatest(
+            v_claim, v_seen.claim_id, v_seen.finish_id, v_seen.tried_claim, v_from.given
+        );
+        v_part_id := greatest(v_part_id, v_queue.part_id);
 
         -- Only a queue in which messages have waited for others, or could expire, has these lanes.
         v_waiting := 0;
@@ -239,17 +279,9 @@ begin
         ) c (check_name, value, warning, critical, detail);
     end loop;
 
-    -- Ask the sequence after the messages, so that it is no earlier than any of these.
-    v_last := coalesce(pg_sequence_last_value('rowq.message_seq'), 0);
+    -- Ask the sequences after the rows, so that they are no earlier than any of these.
     return query
-    select 'sequence_behind', null::text, greatest(v_newest - v_last, 0)::double precision,
-           1::double precision, 1::double precision,
-           case
-               when v_newest > v_last then format(
-                   'rowq.message_seq is behind the data: select setval(''rowq.message_seq'', %s)',
-                   v_newest
-               )
-               else 'rowq.message_seq is ahead of every message'
-           end;
+    select s.check_name, s.queue_name, s.value, s.warning, s.critical, s.detail
+    from rowq.internal_health_sequences(v_newest, v_claim, v_part_id) s;
 end;
 $$;

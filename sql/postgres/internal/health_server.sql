@@ -10,9 +10,13 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_server
--- purpose   Return the checks that concern the whole server: old snapshots, the queue of notifications, queues that are not maintained.
+-- purpose   Return the checks that concern the whole server: old snapshots, prepared transactions, the queue of notifications, queues that are not maintained.
 -- differs   this engine's own
 #variable_conflict use_column
+declare
+    v_age   double precision;
+    v_gid   text;
+    v_owner text;
 begin
     -- The oldest open transaction, prepared ones included, keeps dead rows from being cleaned up.
     return query
@@ -38,6 +42,50 @@ begin
         where p.database = current_database()
           and p.prepared < clock_timestamp() - interval '1 second'
     ) h;
+
+    -- A prepared transaction keeps its rows locked without a session, and after a restart of the
+    -- server, too. virtualtransaction joins its locks to the one on its own id. To list all locks
+    -- is work for the server, so do it only where something is prepared.
+    if exists (
+        select
+        from pg_catalog.pg_prepared_xacts p
+        where p.database = current_database()
+    ) then
+        with locks as materialized (
+            select l.locktype, l.transactionid, l.virtualtransaction, l.database, l.relation, l.mode
+            from pg_catalog.pg_locks l
+            where l.pid is null
+        )
+        select extract(epoch from clock_timestamp() - p.prepared), p.gid, p.owner
+        into v_age, v_gid, v_owner
+        from pg_catalog.pg_prepared_xacts p
+        join locks t on t.locktype = 'transactionid' and t.transactionid = p.transaction
+        where p.database = current_database()
+          and exists (
+              select
+              from locks l
+              join pg_catalog.pg_class c on c.oid = l.relation
+              join pg_catalog.pg_database d on d.oid = l.database
+              where l.virtualtransaction = t.virtualtransaction
+                and l.locktype = 'relation'
+                and l.mode <> 'AccessShareLock'
+                and d.datname = current_database()
+                and c.relnamespace = 'rowq'::regnamespace
+          )
+        order by p.prepared
+        limit 1;
+    end if;
+    return query
+    select 'prepared_transactions', null::text, greatest(coalesce(v_age, 0), 0),
+           30::double precision, 300::double precision,
+           case
+               when v_gid is null
+                   then 'seconds that a prepared transaction has kept rows of rowq locked'
+               else format(
+                   'seconds that prepared transaction %L of %I has kept rows of rowq locked; '
+                   'commit prepared %1$L or rollback prepared %1$L ends it', v_gid, v_owner
+               )
+           end;
 
     -- A replication slot has its age in transactions and not in seconds, so it is a check of its
     -- own.

@@ -11,7 +11,7 @@ begin
 -- locks     rows, shared while they are read, passing over locked ones
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   the check of the horizon is this engine's; sequences cannot fall behind the data
+-- differs   the checks of the horizon and of sequences are this engine's
     set nocount on;
     set rowcount 0;
     set concat_null_yields_null on;
@@ -19,6 +19,8 @@ begin
     declare @begun int;
     declare @seconds float;
     declare @detail nvarchar(500);
+    declare @behind float;
+    declare @sequences nvarchar(500);
     declare @now datetime2(6) = sysutcdatetime();
 
     begin try
@@ -28,6 +30,7 @@ begin
         select @begun = p.part_id from rowq.part p where p.part_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
+        exec rowq.InternalHealthSequences @behind output, @sequences output;
 
         select c.check_name, c.queue_name,
                case
@@ -39,6 +42,8 @@ begin
         from (
             select N'clean_up_horizon' as check_name, cast(null as nvarchar(200)) as queue_name,
                    @seconds as value, 300 as warning, 3600 as critical, @detail as detail
+            union all
+            select N'sequence_behind', null, @behind, 1, 1, @sequences
             union all
             select v.check_name, q.queue_name, cast(v.value as float), v.warning, v.critical,
                    v.detail

@@ -251,7 +251,14 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
             lambda: connection.execute("call rowq.internal_health_queue(%s, @checks)", [part]),
         )
 
+    def numbers() -> int:
+        connection.execute("call rowq.internal_next_numbers(@next_id, @next_claim)")
+        connection.execute("set @id = 0, @claim = 0")
+        newest = "call rowq.internal_newest_numbers(%s, @next_id, @next_claim, @id, @claim)"
+        return fewest_pages(connection, lambda: connection.execute(newest, [part]))
+
     # The dead rows of any one of these tables are thirty pages or more.
     assert health() < 70
+    assert numbers() < 30
     connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
     assert health() > 300

@@ -66,6 +66,7 @@ def test_a_prepared_transaction_of_a_producer_keeps_no_worker_waiting(
     cluster.restart()
 
     worker, admin = open_as("rowq_consumer"), open_as("postgres")
+    assert "rollback prepared 'evil'" in " ".join(row.detail for row in call(admin, "health"))
     done: list[int] = []
     while rows := dequeue(worker, "q", batch):
         outcomes = call(worker, "complete", queue_name="q", claim_id=rows[0].claim_id)

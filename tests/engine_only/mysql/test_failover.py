@@ -1,0 +1,156 @@
+"""What health says after a failover: numbers that start again, transactions left prepared.
+
+A dump of tables need not have their AUTO_INCREMENT, and the numbers of claims are the server's own.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from rowq.doctor import Status, examine
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import Row, call, outcomes
+from tests.helpers.dialects import preparing_dialect_of
+from tests.helpers.queues import CheckedQueue, new_queue
+
+NOTHING = "seconds that a prepared XA transaction has kept rows locked"
+
+
+@pytest.fixture(autouse=True)
+def _only_mysql(server: Server) -> None:
+    if server.engine != "mysql":
+        pytest.skip(f"about MariaDB, not about {server.engine}; to run it: --engine mariadb11.8")
+
+
+@pytest.fixture
+def owner(server: Server, empty_database: str) -> Iterator[Connection]:
+    """Return a session of root's on a server that no other test uses."""
+    migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        session.execute("grant process on *.* to rowq_owner@localhost")
+        yield session
+
+
+@pytest.fixture
+def own_queue(owner: Connection) -> CheckedQueue:
+    """Return a queue on that server."""
+    return new_queue(owner, "q", result_seconds=1000, history_days=100)
+
+
+def check(connection: Connection, name: str) -> Row:
+    """Return what one check of the server found.
+
+    A look at transactions within a tenth of a second of another sees the same ones.
+    """
+    time.sleep(0.2)
+    [row] = [row for row in call(connection, "health") if row.check_name == name]
+    return row
+
+
+def mend(connection: Connection) -> list[str]:
+    """Run the statements that the finding names, and return them."""
+    detail = check(connection, "sequence_behind").detail
+    statements: list[str] = re.findall(r"(?:alter table|do) [^;]+;", detail)
+    for statement in statements:
+        connection.execute(statement)
+    return statements
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("kept", ["result_seconds", "history_days"])
+def test_health_names_message_ids_that_start_again_and_its_statement_mends_it(
+    owner: Connection, own_queue: CheckedQueue, kept: str
+) -> None:
+    own_queue.call("alter_queue", **{"result_seconds": 0, "history_days": 0, kept: 100})
+    ids = own_queue.enqueue("a", "b", "c")
+    for _ in ids:
+        own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
+    assert check(owner, "sequence_behind").status == "ok"
+
+    owner.execute("truncate table rowq.message")
+    row = check(owner, "sequence_behind")
+    assert (row.status, row.value) == ("critical", 3)
+    [statement] = mend(owner)
+    assert statement.startswith("alter table rowq.message auto_increment = ")
+    assert check(owner, "sequence_behind").status == "ok"
+    assert own_queue.enqueue("d") > [max(ids) + 100000]
+
+
+@pytest.mark.promise("P08")
+def test_health_names_claims_of_a_server_that_has_started_in_the_same_second(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    [message_id] = own_queue.enqueue("a")
+    other = own_queue.dequeue_one().claim_id + 5000
+    owner.execute("update rowq.claim set claim_id = %s where claim_id > 0", [other])
+    row = check(owner, "sequence_behind")
+    assert row.status == "critical"
+    assert 4000 < row.value <= 5000
+    [statement] = mend(owner)
+    assert statement.startswith("do benchmark(")
+    assert check(owner, "sequence_behind").status == "ok"
+
+    own_queue.enqueue("b")
+    assert own_queue.dequeue_one().claim_id > other + 100000
+    assert outcomes(own_queue.call("complete", claim_id=other)) == {message_id: "completed"}
+
+
+@pytest.mark.promise("P08")
+def test_claims_of_a_server_that_has_started_later_are_never_given_again(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
+    own_queue.enqueue("a")
+    own_queue.dequeue_one()
+    owner.execute("update rowq.claim set claim_id = claim_id + 20000000 where claim_id > 0")
+    assert check(owner, "sequence_behind").status == "ok"
+
+
+@pytest.mark.promise("P08")
+def test_doctor_tells_of_message_ids_that_start_again(
+    owner: Connection, own_queue: CheckedQueue, empty_database: str
+) -> None:
+    own_queue.enqueue("a")
+    own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
+    owner.execute("truncate table rowq.message")
+    found = {check.check_name: check for check in examine(empty_database)}
+    assert found["health: sequence_behind"].status is Status.FAILED
+    assert "alter table rowq.message" in found["health: sequence_behind"].detail
+    mend(owner)
+    assert not [check for check in examine(empty_database) if "sequence" in check.check_name]
+
+
+@pytest.mark.promise("P16")
+def test_health_and_doctor_name_a_prepared_transaction_that_keeps_rows_locked(
+    server: Server, owner: Connection, own_queue: CheckedQueue, empty_database: str
+) -> None:
+    dialect = preparing_dialect_of(owner)
+    name = "it's rowq_test_failover"
+    row = check(owner, "prepared_transactions")
+    assert (row.status, row.value, row.detail) == ("ok", 0, NOTHING)
+    assert told(empty_database) == (Status.OK, "none")
+
+    own_queue.enqueue("a")
+    with closing(server.connect(empty_database)) as worker:
+        dialect.begin_prepared(worker, name)
+        own_queue.via(worker).dequeue_one()
+        dialect.prepare(worker, name)
+    assert "xa recover names it" in check(owner, "prepared_transactions").detail
+    assert own_queue.dequeue() == []
+
+    status, detail = told(empty_database)
+    assert status is Status.WARNING
+    [statement] = re.findall(r"xa rollback .*?(?=;)", detail)
+    owner.execute(statement)
+    assert check(owner, "prepared_transactions").detail == NOTHING
+    assert told(empty_database) == (Status.OK, "none")
+    assert len(own_queue.dequeue()) == 1
+
+
+def told(url: str) -> tuple[Status, str]:
+    """Return what the doctor says of prepared transactions."""
+    [found] = [check for check in examine(url) if check.check_name == "prepared transactions"]
+    return found.status, found.detail

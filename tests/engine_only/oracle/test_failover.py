@@ -1,0 +1,40 @@
+"""What health says on Oracle when sequences start again, as after an import of rows only."""
+
+import re
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import Row, call, dequeue_one, enqueue
+from tests.helpers.dialects import dialect_of
+
+
+def found(connection: Connection) -> Row:
+    """Return what health says of the sequences."""
+    [row] = [row for row in call(connection, "health") if row.check_name == "sequence_behind"]
+    return row
+
+
+@pytest.mark.promise("P08")
+def test_health_names_the_sequences_that_start_again_and_its_statements_mend_them(
+    connection: Connection, queue: str
+) -> None:
+    enqueue(connection, queue, "a", "b", "c")
+    before = dequeue_one(connection, queue).claim_id
+    assert found(connection).status == "ok"
+    try:
+        for sequence in ("rowq_message_seq", "rowq_claim_seq"):
+            dialect_of(connection).execute(
+                connection, f"alter sequence {sequence} restart start with 1"
+            )
+        row = found(connection)
+        assert row.status == "critical"
+    finally:
+        # The queues of other tests need numbers of their own.
+        statements = re.findall(r"alter sequence [^;]+(?=;)", found(connection).detail)
+        for statement in statements:
+            dialect_of(connection).execute(connection, statement)
+    named = [statement.split()[2] for statement in statements]
+    assert named == ["rowq_message_seq", "rowq_claim_seq"]
+    assert found(connection).status == "ok"
+    assert dequeue_one(connection, queue).claim_id > before + 100000
