@@ -20,10 +20,11 @@ begin
     -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
     -- in the order in which workers lock, so that no delete below has to wait.
     begin
-        lock table rowq_schedule, rowq_topic_binding, rowq_gate, rowq_claim, rowq_leased,
-            rowq_ready, rowq_delayed, rowq_message, rowq_door, rowq_grouped, rowq_message_group,
-            rowq_recheck, rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive,
-            rowq_started, rowq_expiry, rowq_result, rowq_history, rowq_lane, rowq_queue
+        lock table rowq_schedule, rowq_topic_binding, rowq_worker, rowq_gate, rowq_claim,
+            rowq_leased, rowq_ready, rowq_delayed, rowq_message, rowq_door, rowq_grouped,
+            rowq_message_group, rowq_recheck, rowq_successor, rowq_blocked, rowq_dead,
+            rowq_finished, rowq_archive, rowq_started, rowq_expiry, rowq_result, rowq_history,
+            rowq_lane, rowq_queue
             in share row exclusive mode wait 1;
     exception
         when e_busy or e_timeout or e_deadlock then

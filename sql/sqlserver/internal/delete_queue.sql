@@ -31,6 +31,7 @@ begin
     delete from rowq.started where part_id = @part_id;
     delete from rowq.gate where part_id = @part_id;
     delete from rowq.topic_binding where part_id = @part_id;
+    delete from rowq.worker where part_id = @part_id;
     delete from rowq.schedule where part_id = @part_id;
     delete from rowq.finished where part_id = @part_id;
     delete from rowq.message with (rowlock) where part_id = @part_id;
