@@ -11,13 +11,14 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy
+from sqlalchemy.orm import Session
 
 import rowq
 from rowq.engines import engine_for_url
 from tests.engines.base import Connection
 from tests.helpers.queues import Connect
 
-sqlalchemy = pytest.importorskip("sqlalchemy")
 FORGOTTEN = "a message for queue {} was not committed before its connection was closed"
 
 
@@ -241,8 +242,6 @@ def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
 def test_sqlalchemy_session_that_is_closed_uncommitted_is_warned_of(
     engine: Any, made: str, by_statement: bool
 ) -> None:
-    from sqlalchemy.orm import Session
-
     from rowq.sqlalchemy import enqueue
 
     def send(session: Any) -> None:
