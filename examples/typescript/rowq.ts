@@ -239,7 +239,7 @@ export interface Parameters {
     host_name: string;
     /** What the worker runs, for people to read: up to 200 characters. */
     worker_version: string;
-    /** How many messages the worker handles at a time: 1 to 100000. */
+    /** How many handlers the worker runs at a time: 1 to 100000. */
     threads: number;
     /** How many messages the worker has completed since its start: 0 to 9007199254740992. */
     completed: string | number | bigint;
@@ -464,7 +464,7 @@ export interface Columns {
     host_name: string;
     /** What the worker runs, or null. */
     worker_version: string;
-    /** How many messages the worker handles at a time. */
+    /** How many handlers the worker runs at a time. */
     threads: number;
     /** When the worker reported first. */
     started_at: Date;

@@ -248,7 +248,7 @@ begin
     describe('rowq_worker', 'worker_name', 'Who holds the lease, or has held it.');
     describe('rowq_worker', 'host_name', 'Where the worker runs, or null.');
     describe('rowq_worker', 'worker_version', 'What the worker runs, or null.');
-    describe('rowq_worker', 'threads', 'How many messages the worker handles at a time.');
+    describe('rowq_worker', 'threads', 'How many handlers the worker runs at a time.');
     describe('rowq_worker', 'started_at', 'When the worker reported first.');
     describe('rowq_worker', 'last_seen_at', 'When the worker reported last.');
     describe('rowq_worker', 'completed', 'Messages that the worker has completed since its start.');

@@ -262,7 +262,7 @@ begin
                 ('column', 'topic_binding', 'literal_head', 'The words before the first * or #, which the topic has to begin with.'),
                 ('column', 'topic_binding', 'shape', 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.'),
                 ('column', 'worker', 'part_id', 'The queue; never used again for another one.'),
-                ('column', 'worker', 'threads', 'How many messages the worker handles at a time.'),
+                ('column', 'worker', 'threads', 'How many handlers the worker runs at a time.'),
                 ('column', 'worker', 'started_at', 'When the worker reported first.'),
                 ('column', 'worker', 'last_seen_at', 'When the worker reported last.'),
                 ('column', 'worker', 'completed', 'Messages that the worker has completed since its start.'),

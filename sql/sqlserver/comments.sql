@@ -273,7 +273,7 @@ from (
         (N'table', N'worker', N'worker_name', N'Who holds the lease, or has held it.'),
         (N'table', N'worker', N'host_name', N'Where the worker runs, or null.'),
         (N'table', N'worker', N'worker_version', N'What the worker runs, or null.'),
-        (N'table', N'worker', N'threads', N'How many messages the worker handles at a time.'),
+        (N'table', N'worker', N'threads', N'How many handlers the worker runs at a time.'),
         (N'table', N'worker', N'started_at', N'When the worker reported first.'),
         (N'table', N'worker', N'last_seen_at', N'When the worker reported last.'),
         (N'table', N'worker', N'completed', N'Messages that the worker has completed since its start.'),

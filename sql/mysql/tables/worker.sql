@@ -7,7 +7,7 @@ create table if not exists rowq.worker (
     worker_name          varchar(200) null comment 'Who holds the lease, or has held it.',
     host_name            varchar(200) null comment 'Where the worker runs, or null.',
     worker_version       varchar(200) null comment 'What the worker runs, or null.',
-    threads              int not null comment 'How many messages the worker handles at a time.',
+    threads              int not null comment 'How many handlers the worker runs at a time.',
     started_at           datetime(6) not null comment 'When the worker reported first.',
     last_seen_at         datetime(6) not null comment 'When the worker reported last.',
     completed            bigint not null comment 'Messages that the worker has completed since its start.',

@@ -1,9 +1,9 @@
 -- A row is a worker process that has reported. It is deleted when the worker ends; one that was
 -- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports. worker_key is
--- what is compared: the bytes of worker_id, whatever NLS_COMP and NLS_SORT a session has. The
--- foreign key needs no index of its own, because part_id stands first in the primary key; it makes
--- an insert fail that has waited for drop_queue.
+-- The rates are those between the last two reports. worker_key is what is compared: the bytes of
+-- worker_id, whatever NLS_COMP and NLS_SORT a session has. The foreign key needs no index of its
+-- own, because part_id stands first in the primary key; it makes an insert fail that has waited for
+-- drop_queue.
 create table rowq_worker (
     part_id              number(10) not null,
     worker_key           raw(64) not null,

@@ -15,6 +15,7 @@ begin
 -- differs   a worker that reports at this moment is left out
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
     declare @part_id int;

@@ -24,6 +24,7 @@ begin
 -- differs   nothing
     set nocount on;
     set rowcount 0;
+    set concat_null_yields_null on;
     set xact_abort on;
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
@@ -148,6 +149,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
         end catch;

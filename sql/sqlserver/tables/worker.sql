@@ -1,7 +1,7 @@
 -- A row is a worker process that has reported. It is deleted when the worker ends; one that was
 -- killed is deleted an hour after its last report, by the report of another worker of the queue.
--- The rates are those between the last two reports. worker_id
--- has no blanks, so that texts that are equal have the same bytes.
+-- The rates are those between the last two reports. worker_id has no blanks, so that texts that are
+-- equal have the same bytes.
 set quoted_identifier on;
 set ansi_nulls on;
 go
