@@ -30,10 +30,14 @@ is
     v_queue         t_queue;
     v_key           raw(64);
     v_seconds       number;
-    v_gone          rowid;
+    v_row_id        rowid;
+    v_last_seen_at  timestamp(6);
+    v_completed     number;
+    v_failed        number;
+    v_deleted       t_row_ids;
     v_has_savepoint boolean;
     cursor own is
-        select w.rowid as row_id, w.last_seen_at, w.completed, w.failed
+        select w.rowid, w.last_seen_at, w.completed, w.failed
         from rowq_worker w
         where w.part_id = v_queue.part_id
           and w.worker_key = v_key;
@@ -43,7 +47,6 @@ is
         where w.part_id = v_queue.part_id
           and w.last_seen_at < v_now - interval '1' hour
         for update skip locked;
-    v_own own%rowtype;
 begin
     internal_begin_work(v_has_savepoint);
     if p_worker_id is null
@@ -66,14 +69,15 @@ begin
     v_key := utl_raw.cast_to_raw(p_worker_id);
 
     if p_is_ended = 1 then
-        delete from rowq_worker w
+        select w.rowid bulk collect into v_deleted
+        from rowq_worker w
         where w.part_id = v_queue.part_id
           and w.worker_key = v_key;
     else
         open own;
-        fetch own into v_own;
+        fetch own into v_row_id, v_last_seen_at, v_completed, v_failed;
         close own;
-        if v_own.row_id is null then
+        if v_row_id is null then
             begin
                 insert into rowq_worker (
                     part_id, worker_key, worker_id, worker_name, host_name, worker_version,
@@ -90,37 +94,36 @@ begin
             end;
         else
             v_seconds := (
-                internal_microseconds(v_now) - internal_microseconds(v_own.last_seen_at)
+                internal_microseconds(v_now) - internal_microseconds(v_last_seen_at)
             ) / 1000000;
             update rowq_worker w
             set w.worker_name          = p_worker_name,
                 w.host_name            = p_host_name,
                 w.worker_version       = p_worker_version,
                 w.threads              = coalesce(p_threads, 1),
-                w.last_seen_at         = greatest(v_now, v_own.last_seen_at),
+                w.last_seen_at         = greatest(v_now, v_last_seen_at),
                 w.completed            = coalesce(p_completed, 0),
                 w.failed               = coalesce(p_failed, 0),
                 w.completed_per_second = case
                     when v_seconds > 0
-                        then greatest(coalesce(p_completed, 0) - v_own.completed, 0) / v_seconds
+                        then greatest(coalesce(p_completed, 0) - v_completed, 0) / v_seconds
                     else w.completed_per_second
                 end,
                 w.failed_per_second    = case
                     when v_seconds > 0
-                        then greatest(coalesce(p_failed, 0) - v_own.failed, 0) / v_seconds
+                        then greatest(coalesce(p_failed, 0) - v_failed, 0) / v_seconds
                     else w.failed_per_second
                 end
-            where w.rowid = v_own.row_id;
+            where w.rowid = v_row_id;
         end if;
 
         -- Each report deletes one row at most, so that no report takes long.
         open gone;
-        fetch gone into v_gone;
+        fetch gone bulk collect into v_deleted limit 1;
         close gone;
-        if v_gone is not null then
-            delete from rowq_worker w where w.rowid = v_gone;
-        end if;
     end if;
+    forall i in 1 .. v_deleted.count
+        delete from rowq_worker w where w.rowid = v_deleted(i);
 
     open p_rows for
         select p_queue_name as queue_name,

@@ -21,5 +21,6 @@ create table rowq_worker (
     constraint rowq_worker_pk primary key (part_id, worker_key),
     constraint rowq_worker_queue_fk foreign key (part_id) references rowq_queue (part_id)
 )
+segment creation immediate
 initrans 16 pctfree 40
 /
