@@ -235,6 +235,26 @@ export interface Parameters {
     /** Most ticks to return: 1 to 1000. */
     max_ticks: number;
     /**
+     * Identifies a worker process from its start to its end: 1 to 64 letters (A to Z, a to z),
+     * digits, and any of - _ . :
+     */
+    worker_id: string;
+    /** Where the worker runs, for people to read: up to 200 characters. */
+    host_name: string;
+    /** What the worker runs, for people to read: up to 200 characters. */
+    worker_version: string;
+    /** How many handlers the worker runs at a time: 1 to 100000. */
+    threads: number;
+    /** How many messages the worker has completed since its start: 0 to 9007199254740992. */
+    completed: string | number | bigint;
+    /**
+     * How many attempts have failed in the worker since its start, dead or to be retried: 0 to
+     * 9007199254740992.
+     */
+    failed: string | number | bigint;
+    /** Whether the worker ends: then it is not listed any more. */
+    is_ended: boolean;
+    /**
      * Counting stops here, so that a look at a huge queue stays cheap; a count equal to it means at
      * least so many. 1 to 100000000.
      */
@@ -442,6 +462,28 @@ export interface Columns {
      * back.
      */
     lease_left_seconds: number;
+    /** The worker process. */
+    worker_id: string;
+    /** Where the worker runs, or null. */
+    host_name: string;
+    /** What the worker runs, or null. */
+    worker_version: string;
+    /** How many handlers the worker runs at a time. */
+    threads: number;
+    /** When the worker reported first. */
+    started_at: Date;
+    /** When the worker reported last. */
+    last_seen_at: Date;
+    /** Seconds since the worker reported last. */
+    last_seen_seconds: number;
+    /** Messages that the worker has completed since its start. */
+    completed: string;
+    /** Attempts that have failed in the worker since its start. */
+    failed: string;
+    /** Messages completed a second, between the worker's last two reports. */
+    completed_per_second: number;
+    /** Attempts failed a second, between the worker's last two reports. */
+    failed_per_second: number;
     /** What was looked at. */
     check_name: string;
     /** ok, warning or critical. */
@@ -745,6 +787,18 @@ export interface Routines {
         given: Given<"queue_name", "batch_size">;
         row: Row<never, "purged" | "partitions_dropped">;
     };
+    /**
+     * Report that a worker runs, and what it has done; call it every ten seconds or so, in a
+     * transaction of its own.
+     */
+    report_worker: {
+        given: Given<
+            "queue_name" | "worker_id",
+            "worker_name" | "host_name" | "worker_version" | "threads" | "completed" | "failed" |
+            "is_ended"
+        >;
+        row: Row<"queue_name" | "outcome"> & { outcome: "reported" | "ended" };
+    };
     /** Counts, age and settings of one queue or all. */
     queue_stats: {
         given: Given<never, "queue_name" | "max_count">;
@@ -826,6 +880,18 @@ export interface Routines {
             never,
             "queue_name" | "claim_id" | "worker_name" | "message_count" | "lease_until" |
             "lease_left_seconds"
+        >;
+    };
+    /**
+     * The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+     */
+    list_workers: {
+        given: Given<never, "queue_name">;
+        row: Row<
+            never,
+            "queue_name" | "worker_id" | "worker_name" | "host_name" | "worker_version" | "threads"
+            | "started_at" | "last_seen_at" | "last_seen_seconds" | "completed" | "failed" |
+            "completed_per_second" | "failed_per_second"
         >;
     };
     /**

@@ -159,7 +159,8 @@ from (
           N'archived', N'blocked', N'claim', N'dead', N'dedup', N'delayed', N'expiry', N'finished',
           N'gate', N'grouped', N'history', N'lane', N'leased', N'message', N'message_group',
           N'meta', N'migration', N'migration_log', N'part', N'queue', N'ready', N'recheck',
-          N'result', N'schedule', N'started', N'successor', N'time_zone', N'topic_binding'
+          N'result', N'schedule', N'started', N'successor', N'time_zone', N'topic_binding',
+          N'worker'
       )
     union all
     select 7, concat(

@@ -67,6 +67,7 @@ from rowq.messages import (
     ScheduleOutcome,
     TopicBinding,
     TopicOutcome,
+    WorkerReport,
 )
 from rowq.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
 from rowq.queue import Queue, connect
@@ -144,6 +145,7 @@ __all__ = [
     "UnreadableHeaders",
     "Worker",
     "WorkerFailed",
+    "WorkerReport",
     "WorkerStats",
     "WrongNode",
     "WrongTransactionState",

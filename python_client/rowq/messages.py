@@ -439,6 +439,28 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """A worker process, idle or not, and what it has done, as it reported last.
+
+    completed, failed: since its start; the rates are those between its last two reports.
+    """
+
+    queue_name: str
+    worker_id: str
+    worker_name: str | None
+    host_name: str | None
+    worker_version: str | None
+    threads: int
+    started_at: datetime
+    last_seen_at: datetime
+    last_seen_seconds: float
+    completed: int
+    failed: int
+    completed_per_second: float
+    failed_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
 class HealthCheck:
     """One finding of health; `status` is ok, warning or critical."""
 

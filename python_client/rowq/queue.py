@@ -60,6 +60,7 @@ from rowq.messages import (
     ScheduleOutcome,
     TopicBinding,
     TopicOutcome,
+    WorkerReport,
 )
 from rowq.session import BorrowedSession, OwnedSession, Session
 
@@ -811,6 +812,37 @@ class Queue:
         row = self._row("purge_archive", queue_name=queue_name, batch_size=batch_size)
         return PurgedArchive(*row)
 
+    def report_worker(
+        self,
+        queue_name: str,
+        worker_id: str,
+        *,
+        worker_name: str | None = None,
+        host_name: str | None = None,
+        worker_version: str | None = None,
+        threads: int = 1,
+        completed: int = 0,
+        failed: int = 0,
+        is_ended: bool = False,
+    ) -> QueueOutcome:
+        """Report that a worker runs, and what it has done since its start; rowq.Worker does it.
+
+        Call it every ten seconds or so, in autocommit, and with `is_ended` at the worker's end.
+        """
+        row = self._row(
+            "report_worker",
+            queue_name=queue_name,
+            worker_id=worker_id,
+            worker_name=worker_name,
+            host_name=host_name,
+            worker_version=worker_version,
+            threads=threads,
+            completed=completed,
+            failed=failed,
+            is_ended=is_ended,
+        )
+        return QueueOutcome(*row)
+
     # look
 
     def queue_stats(
@@ -918,6 +950,11 @@ class Queue:
             max_claims=max_claims,
         )
         return [Claim(*row) for row in rows]
+
+    def list_workers(self, queue_name: str | None = None) -> list[WorkerReport]:
+        """Return the workers of one queue, or of all, that have reported within the last hour."""
+        rows = self._rows("list_workers", queue_name=queue_name)
+        return [WorkerReport(*row) for row in rows]
 
     def list_topics(self, queue_name: str | None = None) -> list[TopicBinding]:
         """Return the patterns of one queue or all."""

@@ -43,6 +43,7 @@ deallocate prepare rowq_check;
 -- source tables/archive.sql
 -- source tables/schedule.sql
 -- source tables/topic_binding.sql
+-- source tables/worker.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 -- source internal/add_part.sql
 -- source internal/admit.sql
@@ -248,6 +249,7 @@ deallocate prepare rowq_check;
 -- source routines/promote.sql
 -- source routines/archive.sql
 -- source routines/purge_archive.sql
+-- source routines/report_worker.sql
 -- source routines/queue_stats.sql
 -- source routines/get_message.sql
 -- source routines/find_message.sql
@@ -256,6 +258,7 @@ deallocate prepare rowq_check;
 -- source routines/get_history.sql
 -- source routines/list_dead.sql
 -- source routines/list_claims.sql
+-- source routines/list_workers.sql
 -- source routines/list_delayed.sql
 -- source routines/list_topics.sql
 -- source routines/health.sql

@@ -59,6 +59,7 @@ begin
     describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
     describe('rowq_successor', null, 'Which message waits for which other one.');
     describe('rowq_topic_binding', null, 'Which queue gets what is published under which topics.');
+    describe('rowq_worker', null, 'Worker processes that have reported, and how much they do.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_archive', 'finished_at', 'When it was completed, cancelled, expired or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
@@ -241,6 +242,19 @@ begin
     describe('rowq_topic_binding', 'topic_pattern', 'What of the topics the queue gets.');
     describe('rowq_topic_binding', 'head_key', 'Bytes of the words before the first * or #, which the topic has to begin with; of a dot where there are none.');
     describe('rowq_topic_binding', 'shape', 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.');
+    describe('rowq_worker', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_worker', 'worker_key', 'Bytes of the id, which are what is compared.');
+    describe('rowq_worker', 'worker_id', 'The worker process.');
+    describe('rowq_worker', 'worker_name', 'Who holds the lease, or has held it.');
+    describe('rowq_worker', 'host_name', 'Where the worker runs, or null.');
+    describe('rowq_worker', 'worker_version', 'What the worker runs, or null.');
+    describe('rowq_worker', 'threads', 'How many handlers the worker runs at a time.');
+    describe('rowq_worker', 'started_at', 'When the worker reported first.');
+    describe('rowq_worker', 'last_seen_at', 'When the worker reported last.');
+    describe('rowq_worker', 'completed', 'Messages that the worker has completed since its start.');
+    describe('rowq_worker', 'failed', 'Attempts that have failed in the worker since its start.');
+    describe('rowq_worker', 'completed_per_second', 'Messages completed a second, between the worker''s last two reports.');
+    describe('rowq_worker', 'failed_per_second', 'Attempts failed a second, between the worker''s last two reports.');
     -- end of comments
 end;
 /

@@ -29,6 +29,7 @@ exit failure
 @@tables/history.sql
 @@tables/schedule.sql
 @@tables/topic_binding.sql
+@@tables/worker.sql
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql

@@ -46,6 +46,7 @@ $$;
 \ir tables/result.sql
 \ir tables/history.sql
 \ir tables/topic_binding.sql
+\ir tables/worker.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
 \ir internal/archive.sql
@@ -198,6 +199,7 @@ $$;
 \ir routines/promote.sql
 \ir routines/archive.sql
 \ir routines/purge_archive.sql
+\ir routines/report_worker.sql
 \ir routines/queue_stats.sql
 \ir routines/get_message.sql
 \ir routines/find_message.sql
@@ -206,6 +208,7 @@ $$;
 \ir routines/get_history.sql
 \ir routines/list_dead.sql
 \ir routines/list_claims.sql
+\ir routines/list_workers.sql
 \ir routines/list_delayed.sql
 \ir routines/list_topics.sql
 \ir routines/health.sql

@@ -49,6 +49,7 @@ from (
         (N'procedure', N'Promote', N'', N'Make delayed messages ready whose time has come.'),
         (N'procedure', N'Archive', N'', N'Move finished messages of a queue with archive_days above 0 to the archive.'),
         (N'procedure', N'PurgeArchive', N'', N'Delete archived messages older than the queue''s archive_days and attempts older than its history_days, and drop partitions that no queue needs.'),
+        (N'procedure', N'ReportWorker', N'', N'Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.'),
         (N'procedure', N'QueueStats', N'', N'Counts, age and settings of one queue or all.'),
         (N'procedure', N'GetMessage', N'', N'Where a message is and everything about it; no row when rowq does not know it.'),
         (N'procedure', N'FindMessage', N'', N'Find the unfinished message that has a dedup key, and return what get_message does.'),
@@ -57,6 +58,7 @@ from (
         (N'procedure', N'GetHistory', N'', N'The attempts of a message: those that have ended within the queue''s history_days, oldest first, then the present lease. A lease that ran out is lease_expired, also where no attempt was left; no row when rowq knows of none.'),
         (N'procedure', N'ListDead', N'', N'Dead messages, without their bodies, in the order of their ids, or backwards before one; of one type only, if given.'),
         (N'procedure', N'ListClaims', N'', N'Who is at work on what: the claims of one queue or all, in the order of their ids.'),
+        (N'procedure', N'ListWorkers', N'', N'The workers of one queue, or of all, that have reported within the last hour, idle ones too.'),
         (N'procedure', N'ListDelayed', N'', N'Messages that wait for their time, without their bodies, in the order in which they become due.'),
         (N'procedure', N'ListTopics', N'', N'The patterns of one queue or all, in the order of the queues'' names.'),
         (N'procedure', N'Health', N'', N'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'),
@@ -88,6 +90,7 @@ from (
         (N'table', N'successor', N'', N'Which message waits for which other one.'),
         (N'table', N'time_zone', N'', N'Which time zone of Windows, as SQL Server knows it, an IANA name stands for; the source is windowsZones in the Unicode CLDR.'),
         (N'table', N'topic_binding', N'', N'Which queue gets what is published under which topics.'),
+        (N'table', N'worker', N'', N'Worker processes that have reported, and how much they do.'),
         (N'table', N'archived', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'archived', N'finished_at', N'When it was completed, cancelled, expired or declared dead.'),
         (N'table', N'archived', N'message_id', N'The message.'),
@@ -264,7 +267,19 @@ from (
         (N'table', N'topic_binding', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'topic_binding', N'topic_pattern', N'What of the topics the queue gets.'),
         (N'table', N'topic_binding', N'literal_head', N'The words before the first * or #, which the topic has to begin with.'),
-        (N'table', N'topic_binding', N'shape', N'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.')
+        (N'table', N'topic_binding', N'shape', N'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.'),
+        (N'table', N'worker', N'part_id', N'The queue; never used again for another one.'),
+        (N'table', N'worker', N'worker_id', N'The worker process.'),
+        (N'table', N'worker', N'worker_name', N'Who holds the lease, or has held it.'),
+        (N'table', N'worker', N'host_name', N'Where the worker runs, or null.'),
+        (N'table', N'worker', N'worker_version', N'What the worker runs, or null.'),
+        (N'table', N'worker', N'threads', N'How many handlers the worker runs at a time.'),
+        (N'table', N'worker', N'started_at', N'When the worker reported first.'),
+        (N'table', N'worker', N'last_seen_at', N'When the worker reported last.'),
+        (N'table', N'worker', N'completed', N'Messages that the worker has completed since its start.'),
+        (N'table', N'worker', N'failed', N'Attempts that have failed in the worker since its start.'),
+        (N'table', N'worker', N'completed_per_second', N'Messages completed a second, between the worker''s last two reports.'),
+        (N'table', N'worker', N'failed_per_second', N'Attempts failed a second, between the worker''s last two reports.')
         -- end of comments
 ) w (kind, name, column_name, description)
 inner join sys.objects o

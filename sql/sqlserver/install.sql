@@ -50,6 +50,7 @@ go
 :r tables/schedule.sql
 :r tables/time_zone.sql
 :r tables/topic_binding.sql
+:r tables/worker.sql
 :r tables/finished.sql
 :r tables/archived.sql
 :r tables/sequential_keys.sql
@@ -210,6 +211,7 @@ go
 :r routines/promote.sql
 :r routines/archive.sql
 :r routines/purge_archive.sql
+:r routines/report_worker.sql
 :r routines/queue_stats.sql
 :r routines/get_message.sql
 :r routines/find_message.sql
@@ -218,6 +220,7 @@ go
 :r routines/get_history.sql
 :r routines/list_dead.sql
 :r routines/list_claims.sql
+:r routines/list_workers.sql
 :r routines/list_delayed.sql
 :r routines/list_topics.sql
 :r routines/health.sql

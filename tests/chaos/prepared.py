@@ -137,6 +137,7 @@ REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
     "topic_pattern": lambda own: own.topic,
     "messages": lambda _: [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 900}, {}],
     "schedule_name": lambda _: SCHEDULE,
+    "worker_id": lambda _: "probe",
 }
 """What is given for a parameter without a default; for any other one, a plain value of its type."""
 GIVEN: Mapping[str, Any] = {

@@ -1,9 +1,5 @@
-"""Commands of queues: rowq queue ..., stats, health and maintain."""
+"""Commands of queues: rowq queue ..., health and maintain."""
 
-import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -137,31 +133,6 @@ def test_a_hostile_queue_name_is_shown_as_it_is(run: Run, queue_name: str, name:
     assert hostile in run("queue", "list").out
     assert run("queue", "show", hostile, "--json").row["queue_name"] == hostile
     assert run("queue", "drop", hostile).code == 0
-
-
-def test_stats_shows_one_queue_or_all_and_marks_a_count_that_was_cut_off(
-    run: Run, queue: rowq.Queue, made: str
-) -> None:
-    queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(5)])
-    assert run("stats", made, "--json").row["ready"] == 5
-    assert made in run("stats").out
-    assert "3+" in run("stats", made, "--max-count", 3).out
-
-
-def test_stats_can_be_watched_until_ctrl_c(database_url: str, made: str) -> None:
-    with subprocess.Popen(
-        [PROGRAM, "stats", made, "--watch", "--interval", "0.1", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"ROWQ_URL": database_url},
-    ) as process:
-        assert process.stdout is not None
-        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
-    assert (process.returncode, err) == (0, "")
-    assert [look["queue_name"] for look in looks] == [made] * 3
 
 
 def test_health_prints_a_row_per_check_and_fails_only_when_one_is_critical(run: Run) -> None:

@@ -10,7 +10,8 @@ from rich.console import Console
 import rowq
 from rowq.cli.top.frame import frame
 from rowq.cli.top.view import ORDERS, Sight, View
-from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
+from rowq.throughput import Rates
 from tests.cli.conftest import Run
 from tests.cli.tmux import tmux
 from tests.cli.working import PROGRAM
@@ -49,11 +50,20 @@ def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) 
     claims = [Claim(f"queue {n}", n, "host " * 30, 10, NOW, 5.0 - n) for n in range(60)]
     dead = [DeadMessage(n, 5, 3, "type", NOW, NOW, "error " * 60) for n in range(60)]
     checks = [HealthCheck("dead_messages", None, "warning", 1.0, "x" * 300)] * 60
-    shown = lines(View(), sight(200, claims=claims, dead=dead, checks=checks), size)
+    found: dict[str, Any] = {"claims": claims, "dead": dead, "checks": checks}
+    shown = lines(View(), sight(200, workers=reports(60), **found), size)
     assert len(shown) <= height
     assert max(map(len, shown)) <= width
     text = "\n".join(shown)
-    for words in ("queue 000", "more queues", "lease left", "last error", "warning", "q end"):
+    for words in (
+        "queue 000",
+        "more queues",
+        "last seen",
+        "lease left",
+        "last error",
+        "warning",
+        "q end",
+    ):
         assert words in text
     assert ("ready so far" in text) == (size == SIZES[1])
 
@@ -102,22 +112,48 @@ def test_the_order_is_by_name_ready_dead_and_age_in_turns() -> None:
     assert view.order == ORDERS[0]
 
 
-def test_a_change_is_the_difference_of_two_looks_unless_a_count_was_cut_off() -> None:
+def reports(queues: int) -> list[WorkerReport]:
+    """Return a worker of each queue, of which later ones were seen longer ago."""
+    return [
+        WorkerReport(
+            *(f"queue {n:03}", f"id {n}", f"shop-{n}", "host " * 9, "rowq 0.1.0", 4, NOW, NOW),
+            *(7.0 * n, 50, 5, 2.5, 0.5),
+        )
+        for n in range(queues)
+    ]
+
+
+def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() -> None:
     view = View(max_count=100)
     view.remember(Sight(1, "", [stats("a", ready=10, leased=1), stats("b", ready=100)]))
-    assert view.change_a_second("a") is None
-    last = Sight(3, "", [stats("a", ready=20, dead=9), stats("b", ready=100)])
+    workers = [replace(one, queue_name="a") for one in reports(2)]
+    assert view.rates("a") == Rates()
+    queues = [stats("a", ready=20, dead=9), stats("b", ready=100)]
+    last = Sight(3, "", queues, workers=workers)
     view.remember(last)
-    assert view.change_a_second("a") == 4.5
-    assert view.change_a_second("b") is None
+    assert view.rates("a") == Rates(2, 14, 5, 1)
+    assert view.rates("b").arrived is None
     assert view.ready_so_far("a") == [10, 20]
-    text = "\n".join(lines(view, last))
-    assert "+4.5" in text
-    assert "100+" in text
+    for width, heads in ((80, ("in/s", "out/s")), (100, ("in/s", "out/s", "failed/s"))):
+        text = "\n".join(lines(view, last, (width, 24)))
+        for words in (*heads, "14.0", "5.0", "100+"):
+            assert words in text
+
+
+def test_idle_workers_are_shown_with_what_they_reported_last() -> None:
+    text = lines(View(), sight(2, workers=reports(2)), (100, 24))
+    (first,) = (line for line in text if "shop-0" in line)
+    for words in ("queue 000", "host host", "rowq 0.1.0", "4", "2.5", "0 s"):
+        assert words in first
+    (head,) = (line for line in text if "last seen" in line)
+    for words in ("worker", "queue", "host", "version", "threads", "out/s"):
+        assert words in head
 
 
 def test_no_name_or_error_commands_the_terminal() -> None:
-    seen = Sight(0, "\x1b[2J", [stats("a\x1b[31m")], [Claim("a", 1, "\x07bell", 1, NOW, 1.0)])
+    bell = [Claim("a", 1, "\x07bell", 1, NOW, 1.0)]
+    workers = [replace(one, worker_name="\x1b]0;y", host_name="\x07") for one in reports(1)]
+    seen = Sight(0, "\x1b[2J", [stats("a\x1b[31m")], workers, bell)
     text = "\n".join(lines(View(error="\x1b]0;x"), seen))
     assert not {"\x1b", "\x07"} & set(text)
     assert "\\x1b[31m" in text
@@ -128,11 +164,13 @@ def test_once_and_without_a_terminal_it_is_printed_and_ends(
 ) -> None:
     queue.enqueue(made, 1)
     queue.dequeue_fast(made, worker_name="host 7")
+    queue.report_worker(made, "w", worker_name="idle 8", host_name="shop.example")
     for options in (["--once"], []):
         done = run("top", "--queue", made, *options)
         assert done.code == 0, done.err
         assert made in done.out
-        assert "host 7" in done.out
+        for words in ("host 7", "idle 8", "shop.example"):
+            assert words in done.out
         assert "q end" not in done.out
     assert run("top", "--queue", "nowhere").code == 1
 

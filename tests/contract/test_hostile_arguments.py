@@ -81,6 +81,7 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "topic": _mostly(TOPIC, st.none() | _texts | st.text(".#*a-_", max_size=9)),
     "topic_pattern": _mostly("fuzz.*", st.none() | _texts | st.text(".#*a-_", max_size=9)),
     "wait_seconds": st.sampled_from([0.0, 0.01, -1.0, 3601.0, float("nan"), 1e300]),
+    "worker_id": _mostly("worker", st.none() | _texts),
     "schedule_name": _mostly(A_SCHEDULE, st.none() | _texts),
     "cron": _mostly("0 3 * * mon-fri", st.none() | _texts | st.text("0123456789*-/, ")),
     "time_zone": _mostly("UTC", st.none() | _texts),

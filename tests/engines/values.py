@@ -57,6 +57,7 @@ def probes(connection: Connection, queue: str) -> dict[str, Any]:
         "wait_seconds": 0,
         "force": 1,
         "schedule_name": "probe",
+        "worker_id": "probe",
         "cron": "0 3 * * *",
         "enqueued_before": "2000-01-01",
         "dedup_key": "probe",

@@ -109,7 +109,7 @@ def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
     ]
     natural = [
         *("queue_name", "topic", "topic_pattern", "schedule_name", "cron", "claim_id"),
-        *("message_id", "message_ids", "dedup_key", "data", "messages"),
+        *("message_id", "message_ids", "dedup_key", "worker_id", "data", "messages"),
     ]
     assert positional == [name for name in [*natural, "batch_size"] if name in positional]
     required = [parameter.name for parameter in routine.parameters if parameter.default is None]

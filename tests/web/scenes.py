@@ -29,6 +29,12 @@ def shop(queue: rowq.Queue, suffix: str = "") -> dict[str, str]:
     queue.enqueue_batch(orders, [rowq.NewMessage(data=body, message_type="order")] * 230)
     for worker in ("shop-1", "shop-2"):
         queue.dequeue_fast(orders, 10, worker_name=worker)
+        queue.report_worker(
+            *(orders, worker),
+            worker_name=worker,
+            host_name=f"{worker}.example",
+            worker_version=f"rowq {rowq.__version__}",
+        )
     (retried,) = queue.dequeue_fast(orders, worker_name="shop-1")
     queue.retry_later(orders, retried.claim_id, error=TIMEOUT)
     queue.enqueue(orders, body, delay_seconds=3600)

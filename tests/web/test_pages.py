@@ -4,8 +4,13 @@ import json
 import re
 from typing import Any
 
+import pytest
+
+import rowq
+from tests.engines.base import Connection
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
-from tests.web.browsing import Browser, forms
+from tests.stored_times import pass_seconds
+from tests.web.browsing import Browser, browsing, forms
 
 PLANTED = "xyzzySECRETxyzzy"
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
@@ -64,6 +69,40 @@ def test_an_admin_sees_every_page_and_all_of_a_message(
     assert "<h2>Examination</h2>" in examined.text
     with browser.client.app.state.site.databases["database"].examining:  # type: ignore[attr-defined]
         assert browser.send(examined.text, "/health/examine").status_code == 409
+
+
+def test_idle_workers_and_what_they_do_are_on_every_page_about_them(
+    monitor: Browser, make_queue: MakeQueue, connection: Connection
+) -> None:
+    queue = make_queue()
+    told = {"worker_name": "idle 8", "host_name": HOSTILE, "worker_version": "rowq 0.1.0"}
+    queue.report_worker("w", threads=4, **told)
+    pass_seconds(connection, queue.name, 100)
+    queue.report_worker("w", threads=4, completed=123_000, failed=61_500, **told)
+    queue.report_worker("gone", worker_name="killed 9")
+    pass_seconds(connection, queue.name, 25)
+    for page in (monitor.page("/workers"), monitor.page("/queue", name=queue.name)):
+        for words in ("idle 8", "killed 9", "rowq 0.1.0", "123,000", "61,500", "25 s"):
+            assert words in page
+        assert "&lt;script&gt;" in page
+        assert HOSTILE not in page
+    (row,) = re.findall(rf">{queue.name}</a>.*?</tr>", monitor.page("/parts/queues"), re.DOTALL)
+    cells = dict(re.findall(r'data-label="([^"]*)">([^<]*)</td>', row))
+    assert cells["In/s"] in {"-", cells["Out/s"]}
+    assert 600 < float(cells["Out/s"].replace(",", "")) <= 1230
+    assert 300 < float(cells["Failed/s"].replace(",", "")) <= 615
+    assert cells["Workers"] == "2"
+
+
+def test_without_workers_or_claims_the_page_says_so(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for routine in ("list_workers", "list_claims"):
+        monkeypatch.setattr(rowq.Queue, routine, lambda *_, **__: [])
+    with browsing(database_url) as browser:
+        page = browser.page("/workers")
+    assert "No worker has reported within the last hour." in page
+    assert "No message is leased." in page
 
 
 def test_a_monitor_sees_no_body_header_or_key_and_no_button(

@@ -1,5 +1,6 @@
 """The command `rowq`."""
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -21,6 +22,7 @@ from rowq.cli import (
     queues,
     repair,
     schedules,
+    stats,
     top,
     topics,
     web,
@@ -87,6 +89,7 @@ imports.register(app)
 consume.register(app)
 repair.register(app)
 work.register(app)
+stats.register(app)
 operation.register(app)
 top.register(app)
 metrics.register(app)
@@ -96,6 +99,8 @@ app.command(rich_help_panel="Operation")(version)
 
 def main() -> None:
     """Run the program; raises SystemExit with its exit status."""
+    # psycopg warns of a server's time zone that Python does not know; rowq reads times as UTC.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     if os.name != "posix":
         app()
     output = take_over()

@@ -23,9 +23,9 @@ class MemoryQueue(Queue):
     stands still in it until `pass_seconds`. Nothing waits: dequeue_wait and wait_for_result return
     at once. There are no transactions: what is done, stays.
 
-    What it does not know raises NotImplementedError: schedules, history, the archive, limits, the
-    pause of groups, health and version. A delay is not shortened at random. Where engines differ in
-    the order of equal messages, it does as PostgreSQL does.
+    What it does not know raises NotImplementedError: schedules, workers, history, the archive,
+    limits, the pause of groups, health and version. A delay is not shortened at random. Where
+    engines differ in the order of equal messages, it does as PostgreSQL does.
     """
 
     def __init__(self, *, default: Default | None = None) -> None:

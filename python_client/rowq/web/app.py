@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from rowq.errors import InvalidArgument
+from rowq.throughput import is_live
 from rowq.web.access import Guard, Signer, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
@@ -80,6 +81,7 @@ class Site:
             lstrip_blocks=True,
         )
         self.templates.filters.update(FILTERS)
+        self.templates.tests["live"] = is_live
         self._registries: dict[str, Any] = {}
 
     def begin(self) -> None:

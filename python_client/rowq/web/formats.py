@@ -19,6 +19,11 @@ def count(number: int | None) -> str:
     return f"{number:,}+" if number >= MAX_COUNT else f"{number:,}"
 
 
+def rate(a_second: float | None) -> str:
+    """Return how many messages a second."""
+    return "-" if a_second is None else f"{a_second:,.1f}".removesuffix(".0")
+
+
 def span(seconds: float | None) -> str:
     """Return a length of time in its largest unit that is at least 2."""
     if seconds is None:
@@ -88,6 +93,7 @@ def json_text(value: Any) -> str:
 FILTERS = {
     "json_text": json_text,
     "count": count,
+    "rate": rate,
     "span": span,
     "moment": moment,
     "zoned": zoned,

@@ -12,11 +12,19 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rowq.engines.patience import TookTooLongError
-from rowq.messages import Claim, DelayedMessage, HealthCheck, PeekedMessage, QueueStats
+from rowq.messages import (
+    Claim,
+    DelayedMessage,
+    HealthCheck,
+    PeekedMessage,
+    QueueStats,
+    WorkerReport,
+)
 from rowq.queue import Queue
+from rowq.throughput import Rates, Throughput, by_queue
 from rowq.web.databases import PATIENCE_SECONDS, Database, is_expected
 
 _log = logging.getLogger("rowq.web")
@@ -28,9 +36,11 @@ MAX_COUNT = 10_000
 MAX_CLAIMS = 1_000
 END = "end"
 """What viewers are told instead of a change when nothing comes any more."""
-# With the usual interval of two seconds, health is asked every ten and claims every four.
+# With the usual interval of two seconds, health is asked every ten and claims every four; workers
+# every ten, as they report.
 _HEALTH_EVERY = 5
 _CLAIMS_EVERY = 2
+_WORKERS_EVERY = 5
 # This bounds the memory of all series together; a queue has an hour of it at most.
 _MOST_POINTS = 200_000
 _LONGEST_SERIES = 1_800
@@ -50,12 +60,15 @@ Point = tuple[float, int, int, int, int, float]
 class Sample:
     """What was found: parts of it may be older than the rest.
 
-    at: when. claims_at: when the claims were, None for never. error: why the last look failed;
-    everything else is then what the one before has found.
+    at: when. workers_at, claims_at: when these were, None for never. error: why the last look
+    failed; everything else is then what the one before has found.
     """
 
     at: datetime
     queues: tuple[QueueStats, ...] = ()
+    rates: Mapping[str, Rates] = field(default_factory=dict)
+    workers: tuple[WorkerReport, ...] = ()
+    workers_at: datetime | None = None
     checks: tuple[HealthCheck, ...] = ()
     claims: tuple[Claim, ...] = ()
     claims_at: datetime | None = None
@@ -64,6 +77,10 @@ class Sample:
     def queue(self, name: str) -> QueueStats | None:
         """Return what was found of a queue."""
         return next((stats for stats in self.queues if stats.queue_name == name), None)
+
+    def rates_of(self, name: str) -> Rates:
+        """Return how many messages a second come into a queue, leave it, and fail."""
+        return self.rates.get(name, Rates())
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +136,7 @@ class _State:
     changed: set[str] = field(default_factory=set)
     count: int = 0
     series: dict[str, deque[Point]] = field(default_factory=dict)
+    throughput: Throughput[str] = field(default_factory=lambda: Throughput(MAX_COUNT))
     following: dict[tuple[str, bool], tuple[tuple[int, int, object], float, Following]] = field(
         default_factory=dict
     )
@@ -159,7 +177,9 @@ class Sampler:
             is_old = state.made_at < oldest or state.era is not self._era
             are_old = state.claims_made_at < oldest or state.claims_era is not self._era
             if state.last is None or is_old or (claims and are_old):
-                return self._make(health=state.last is None, claims=claims)
+                is_first = state.last is None
+                workers = is_first or (self._thread is None and self._has_old_workers())
+                return self._make(health=is_first, claims=claims, workers=workers)
             return state.last
         finally:
             self._sampling.release()
@@ -263,6 +283,8 @@ class Sampler:
                 self._make(
                     health=state.count % _HEALTH_EVERY == 0,
                     claims=claims and state.count % _CLAIMS_EVERY == 0,
+                    # Not in the same look as health.
+                    workers=state.count % _WORKERS_EVERY == 1,
                 )
             changed, state.changed = state.changed, set()
             return changed
@@ -278,15 +300,24 @@ class Sampler:
                 with self._viewing:
                     self._viewers.discard(viewer)
 
-    def _make(self, *, health: bool, claims: bool) -> Sample:
+    def _has_old_workers(self) -> bool:
+        """Whether the workers are older than they may get while somebody is told of changes."""
+        last = self._state.last
+        at = last.workers_at if last else None
+        longest = timedelta(seconds=_WORKERS_EVERY * self._interval)
+        return at is None or datetime.now(UTC) - at > longest
+
+    def _make(self, *, health: bool, claims: bool, workers: bool) -> Sample:
         state, era = self._state, self._era
         last = state.last or Sample(datetime.now(UTC))
         try:
-            found = self._database.call(lambda queue: _look(queue, last, health, claims))
+            found = self._database.call(lambda queue: _look(queue, last, health, claims, workers))
         except Exception as error:
             if not is_expected(error):
                 raise
             found = replace(last, error=self._database.described(error))
+        else:
+            found = replace(found, rates=self._rates(found))
         state.changed |= _changes(state.last, found)
         state.last, state.made_at, state.era = found, time.monotonic(), era
         if claims:
@@ -295,6 +326,12 @@ class Sampler:
             with self._drawing:
                 self._remember(found)
         return found
+
+    def _rates(self, sample: Sample) -> dict[str, Rates]:
+        queues = {stats.queue_name: stats for stats in sample.queues}
+        throughput = self._state.throughput
+        throughput.note(time.monotonic(), queues, by_queue(sample.workers))
+        return {name: throughput.of(name).rounded() for name in queues}
 
     def _remember(self, sample: Sample) -> None:
         room = min(_LONGEST_SERIES, max(_MOST_POINTS // max(len(sample.queues), 1), 2))
@@ -317,18 +354,21 @@ class Sampler:
         self._state.series = series
 
 
-def _look(queue: Queue, last: Sample, health: bool, claims: bool) -> Sample:
-    found = Sample(
+def _look(queue: Queue, last: Sample, health: bool, claims: bool, workers: bool) -> Sample:
+    found = replace(
+        last,
         at=datetime.now(UTC),
         queues=tuple(queue.queue_stats(max_count=MAX_COUNT)),
         checks=tuple(queue.health()) if health else last.checks,
-        claims=last.claims,
-        claims_at=last.claims_at,
+        error=None,
     )
-    if not claims:
-        return found
-    held = tuple(queue.list_claims(max_claims=MAX_CLAIMS))
-    return replace(found, claims=held, claims_at=datetime.now(UTC))
+    if workers:
+        listed = tuple(queue.list_workers())
+        found = replace(found, workers=listed, workers_at=datetime.now(UTC))
+    if claims:
+        held = tuple(queue.list_claims(max_claims=MAX_CLAIMS))
+        found = replace(found, claims=held, claims_at=datetime.now(UTC))
+    return found
 
 
 def _next_in(queue: Queue, name: str, has_ready: bool) -> Following:
@@ -342,10 +382,13 @@ def _changes(before: Sample | None, now: Sample) -> set[str]:
     return {
         region
         for region, changed in (
-            ("queues", (before.queues, before.error) != (now.queues, now.error)),
+            (
+                "queues",
+                (before.queues, before.rates, before.error) != (now.queues, now.rates, now.error),
+            ),
             ("health", before.checks != now.checks),
-            # What is left of a lease changes with each look.
-            ("claims", before.claims != now.claims),
+            # What is left of a lease changes with each look, and how long ago a worker reported.
+            ("claims", (before.claims, before.workers) != (now.claims, now.workers)),
         )
         if changed
     }

@@ -10,12 +10,12 @@ from rowq.worker.handlers import OwnHandler
 
 GIVE_BACK_SECONDS = 0.5
 """A claim that is older gives back the messages with which no handler has begun."""
+TOGETHER = 10
+"""A handler that gets a whole claim, or works on all of it at once, gets so many messages."""
 
 _TARGET_SECONDS = 0.1
 _LONGEST = 50
 _GROWTH = 2
-# A handler that gets a whole claim, or works on all of it at once, gets so many messages.
-_TOGETHER = 10
 
 
 class BatchSize:
@@ -29,7 +29,7 @@ class BatchSize:
         is_together: whether the messages of a claim are handled at the same time, or in one call.
         """
         self._is_adaptive = fixed is None and not is_together
-        self._fitting = fixed or (_TOGETHER if is_together else 1)
+        self._fitting = fixed or (TOGETHER if is_together else 1)
         self._own = handler if self._is_adaptive and isinstance(handler, OwnHandler) else None
 
     @property

@@ -422,7 +422,7 @@ class LiveClaim:
             self._changes += 1
             self._in_hand.difference_update(message_ids)
             self._open.difference_update(message_ids)
-        self._context.counter.add(stats)
+        self._context.counter.add(self.part, stats)
 
     def extend(self, queue: Queue) -> None:
         """Extend the lease, or learn that the claim is lost."""
@@ -477,10 +477,10 @@ class LiveClaim:
 
     def _release(self, queue: Queue, message_ids: list[int]) -> None:
         if message_ids and self.lost:
-            self._context.counter.add(WorkerStats(stale=len(message_ids)))
+            self._context.counter.add(self.part, WorkerStats(stale=len(message_ids)))
         elif message_ids:
             released = queue.release(self._name, self.claim_id, message_ids)
-            self._context.counter.add(count(released))
+            self._context.counter.add(self.part, count(released))
 
     def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
         """Return the verdicts to be handed in; no other thread hands them in meanwhile."""

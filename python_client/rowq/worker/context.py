@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
@@ -20,6 +21,7 @@ from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, EngineUnknown, InvalidArgument, RowqError
 from rowq.parts import Part, Standing, parts_of, servers_of
 from rowq.session import OwnedSession
+from rowq.worker.batching import TOGETHER
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
 from rowq.worker.polling import Polling
@@ -151,10 +153,21 @@ class Settings:
         longest = otherwise if self.idle_max_seconds is None else self.idle_max_seconds
         return max(longest, self.idle_min_seconds)
 
+    @property
+    def name(self) -> str:
+        """What the worker is called."""
+        return self.worker_name or default_name()
+
+    @property
+    def handlers_at_a_time(self) -> int:
+        """How many handlers the worker runs at a time."""
+        if not self.concurrent:
+            return self.threads
+        return self.threads * (self.batch_size or TOGETHER)
+
     def name_of_thread(self, number: int) -> str:
         """Return the worker_name that thread `number` (from 1) dequeues with."""
-        name = self.worker_name or default_name()
-        return name if self.threads == 1 else f"{name}/{number}"
+        return self.name if self.threads == 1 else f"{self.name}/{number}"
 
 
 def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
@@ -188,6 +201,8 @@ class Context:
         self.first_home = settings.first_home()
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
+        self.worker_id = uuid.uuid4().hex
+        """What tells this run of the worker, in this process, from any other one."""
         self.counter = Counter()
         self.timeouts = Timeouts(settings.timeout_seconds)
         self.meter = None if settings.metrics_port is None else Meter()

@@ -1,6 +1,6 @@
 """The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait.
 
-It also gives back what a slow claim has not begun with.
+It also gives back what a slow claim has not begun with, and reports that the worker is there.
 """
 
 import logging
@@ -16,6 +16,7 @@ from rowq.queue import Queue
 from rowq.session import Session
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context, Server, log
+from rowq.worker.reports import Reports
 
 _TICK_SECONDS = 0.1
 
@@ -33,6 +34,7 @@ class Heartbeat:
         """Prepare to watch claims that the worker of `context` has on a server."""
         self._context = context
         self._server = server
+        self._reports = Reports(context, server)
         self._claims: set[LiveClaim] = set()
         self._stuck: dict[LiveClaim, float] = {}
         self._lock = threading.Lock()
@@ -77,6 +79,10 @@ class Heartbeat:
                     delay = backoff.next()
                     log.warning("heartbeat: no connection, trying again in %.1f s", delay)
                     self._ended.wait(delay)
+                else:
+                    self._reports.send_due(queue)
+            if session.is_open:
+                self._reports.end(queue)
 
     def _go_round(self, queue: Queue) -> None:
         for claim in self._due():
@@ -143,6 +149,11 @@ class _BriefSession(Session):
         self.engine = context.engine
         self._url = server.url
         self._connection: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection that is not known to be broken."""
+        return self._connection is not None and self.engine.is_usable(self._connection)
 
     def connection(self) -> Any:
         """Return the connection, made anew if it is known to be broken."""

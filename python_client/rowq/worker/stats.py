@@ -3,6 +3,9 @@
 import threading
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import reduce
+
+from rowq.parts import Part
 
 
 def _now() -> datetime:
@@ -38,18 +41,25 @@ class WorkerStats:
 
 
 class Counter:
-    """WorkerStats that several threads add to."""
+    """WorkerStats that several threads add to, by the parts of the queue."""
 
     def __init__(self) -> None:
         """Count from zero, beginning now."""
         self._lock = threading.Lock()
-        self._stats = WorkerStats()
+        self._start = WorkerStats()
+        self._parts: dict[Part, WorkerStats] = {}
 
-    def add(self, more: WorkerStats) -> None:
-        """Add the counts of `more`."""
+    def add(self, part: Part, more: WorkerStats) -> None:
+        """Add the counts of `more`, which is about messages of a part."""
         with self._lock:
-            self._stats = self._stats.plus(more)
+            self._parts[part] = self.of(part).plus(more)
+
+    def of(self, part: Part) -> WorkerStats:
+        """Return the counts of a part so far."""
+        return self._parts.get(part, self._start)
 
     def snapshot(self) -> WorkerStats:
-        """Return the counts so far."""
-        return self._stats
+        """Return the counts of all parts so far."""
+        with self._lock:
+            counted = list(self._parts.values())
+        return reduce(WorkerStats.plus, counted, self._start)

@@ -67,6 +67,7 @@ begin
     delete f from rowq.finished f force index (primary) where f.part_id = p_part_id;
     delete s from rowq.schedule s force index (primary) where s.part_id = p_part_id;
     delete b from rowq.topic_binding b force index (primary) where b.part_id = p_part_id;
+    delete w from rowq.worker w force index (primary) where w.part_id = p_part_id;
     delete r from rowq.result r force index (primary) where r.part_id = p_part_id;
     delete h from rowq.history h force index (primary) where h.part_id = p_part_id;
     delete from rowq.archive where part_id = p_part_id;

@@ -8,6 +8,7 @@ is
 begin
     delete from rowq_schedule s where s.part_id = p_part_id;
     delete from rowq_topic_binding b where b.part_id = p_part_id;
+    delete from rowq_worker w where w.part_id = p_part_id;
     delete from rowq_ready r where r.part_id = p_part_id;
     delete from rowq_delayed d where d.part_id = p_part_id;
     delete from rowq_leased l where l.part_id = p_part_id;

@@ -29,10 +29,10 @@ begin
         lock table rowq_claim in share row exclusive mode wait 1;
         rollback to savepoint rowq_drop_part;
         lock table rowq_message in share row exclusive mode wait 1;
-        lock table rowq_schedule, rowq_topic_binding, rowq_gate, rowq_claim, rowq_leased,
-            rowq_ready, rowq_delayed, rowq_door, rowq_grouped, rowq_message_group, rowq_recheck,
-            rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive, rowq_started,
-            rowq_expiry, rowq_result, rowq_history, rowq_lane, rowq_queue
+        lock table rowq_schedule, rowq_topic_binding, rowq_worker, rowq_gate, rowq_claim,
+            rowq_leased, rowq_ready, rowq_delayed, rowq_door, rowq_grouped, rowq_message_group,
+            rowq_recheck, rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive,
+            rowq_started, rowq_expiry, rowq_result, rowq_history, rowq_lane, rowq_queue
             in share row exclusive mode nowait;
     exception
         when e_busy or e_timeout or e_deadlock then

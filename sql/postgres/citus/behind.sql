@@ -78,6 +78,9 @@ alter function rowq.reap(text, integer) set schema rowq_node;
 alter function rowq.promote(text, integer) set schema rowq_node;
 alter function rowq.archive(text, integer) set schema rowq_node;
 alter function rowq.purge_archive(text, integer) set schema rowq_node;
+alter function rowq.report_worker(
+    text, text, text, text, text, integer, bigint, bigint, boolean
+) set schema rowq_node;
 alter function rowq.queue_stats(text, integer) set schema rowq_node;
 alter function rowq.get_message(text, bigint) set schema rowq_node;
 alter function rowq.find_message(text, text) set schema rowq_node;
@@ -85,6 +88,7 @@ alter function rowq.get_result(text, bigint) set schema rowq_node;
 alter function rowq.get_history(text, bigint) set schema rowq_node;
 alter function rowq.list_dead(text, bigint, integer, bigint, text) set schema rowq_node;
 alter function rowq.list_claims(text, bigint, integer) set schema rowq_node;
+alter function rowq.list_workers(text) set schema rowq_node;
 alter function rowq.list_delayed(
     text, timestamp with time zone, bigint, integer
 ) set schema rowq_node;

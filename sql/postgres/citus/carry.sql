@@ -1870,6 +1870,54 @@ begin
 end;
 $$;
 
+create or replace function rowq_citus.at_report_worker_1(
+    p_queue_name text, p_worker_id text, p_worker_name text, p_host_name text, p_worker_version
+    text, p_threads integer, p_completed bigint, p_failed bigint, p_is_ended boolean
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'carried'
+as $$
+-- routine   at_report_worker_1
+-- purpose   report_worker, carried to the node that the queue's name belongs to.
+begin
+    perform rowq_citus.require_arrival(p_queue_name);
+    return query
+    select r.queue_name, r.outcome
+    from rowq_node.report_worker(
+        p_queue_name => p_queue_name, p_worker_id => p_worker_id, p_worker_name => p_worker_name,
+        p_host_name => p_host_name, p_worker_version => p_worker_version, p_threads => p_threads,
+        p_completed => p_completed, p_failed => p_failed, p_is_ended => p_is_ended
+    ) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_report_worker_1(
+    p_queue_name text, p_worker_id text, p_worker_name text, p_host_name text, p_worker_version
+    text, p_threads integer, p_completed bigint, p_failed bigint, p_is_ended boolean
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_report_worker_1
+-- purpose   Call at_report_worker_1 as who may connect to the nodes; never with a null name.
+begin
+    perform rowq_citus.require_caller();
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.at_report_worker_1(
+            p_queue_name, p_worker_id, p_worker_name, p_host_name, p_worker_version, p_threads,
+            p_completed, p_failed, p_is_ended
+        ) r;
+    end if;
+end;
+$$;
+
 create or replace function rowq_citus.at_queue_stats_1(p_queue_name text, p_max_count integer)
 returns table (
     queue_name text, is_paused boolean, ready bigint, delayed bigint, leased bigint, dead bigint,
@@ -2357,6 +2405,122 @@ begin
             from rowq_citus.on_list_claims_1(
                 v_node_key, v_groups, p_queue_name, p_after_claim_id, p_max_claims
             ) r;
+        exception
+            when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
+                or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'
+            then
+                raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;
+        end;
+    end loop;
+end;
+$$;
+
+create or replace function rowq_citus.at_list_workers_1(p_queue_name text)
+returns table (
+    queue_name text, worker_id text, worker_name text, host_name text, worker_version text, threads
+    integer, started_at timestamp with time zone, last_seen_at timestamp with time zone,
+    last_seen_seconds double precision, completed bigint, failed bigint, completed_per_second double
+    precision, failed_per_second double precision
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'carried'
+as $$
+-- routine   at_list_workers_1
+-- purpose   list_workers, carried to the node that the queue's name belongs to.
+begin
+    perform rowq_citus.require_arrival(p_queue_name);
+    return query
+    select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+           r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+           r.completed_per_second, r.failed_per_second
+    from rowq_node.list_workers(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.to_list_workers_1(p_queue_name text)
+returns table (
+    queue_name text, worker_id text, worker_name text, host_name text, worker_version text, threads
+    integer, started_at timestamp with time zone, last_seen_at timestamp with time zone,
+    last_seen_seconds double precision, completed bigint, failed bigint, completed_per_second double
+    precision, failed_per_second double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   to_list_workers_1
+-- purpose   Call at_list_workers_1 as who may connect to the nodes; never with a null name.
+begin
+    perform rowq_citus.require_caller();
+    if p_queue_name is not null then
+        return query
+        select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+               r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+               r.completed_per_second, r.failed_per_second
+        from rowq_citus.at_list_workers_1(p_queue_name) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq_citus.on_list_workers_1(
+    p_node_key text, p_node_groups integer[], p_queue_name text
+)
+returns table (
+    queue_name text, worker_id text, worker_name text, host_name text, worker_version text, threads
+    integer, started_at timestamp with time zone, last_seen_at timestamp with time zone,
+    last_seen_seconds double precision, completed bigint, failed bigint, completed_per_second double
+    precision, failed_per_second double precision
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set rowq.here = 'carried'
+as $$
+-- routine   on_list_workers_1
+-- purpose   list_workers, carried to the node that a key belongs to.
+begin
+    perform rowq_citus.require_node(p_node_key, p_node_groups);
+    return query
+    select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+           r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+           r.completed_per_second, r.failed_per_second
+    from rowq_node.list_workers(p_queue_name => p_queue_name) r;
+end;
+$$;
+
+create or replace function rowq_citus.each_list_workers_1(p_queue_name text)
+returns table (
+    queue_name text, worker_id text, worker_name text, host_name text, worker_version text, threads
+    integer, started_at timestamp with time zone, last_seen_at timestamp with time zone,
+    last_seen_seconds double precision, completed bigint, failed bigint, completed_per_second double
+    precision, failed_per_second double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+-- routine   each_list_workers_1
+-- purpose   Call on_list_workers_1 for every node, as who may connect to it.
+#variable_conflict use_column
+declare
+    v_node_key  pg_catalog.text;
+    v_node_name pg_catalog.text;
+    v_groups    integer[];
+begin
+    perform rowq_citus.require_caller();
+    for v_node_key, v_node_name, v_groups in
+        select n.node_key, n.node_name, n.node_groups
+        from rowq_citus.nodes() n
+        order by n.node_group
+    loop
+        begin
+            return query
+            select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version,
+                   r.threads, r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed,
+                   r.failed, r.completed_per_second, r.failed_per_second
+            from rowq_citus.on_list_workers_1(v_node_key, v_groups, p_queue_name) r;
         exception
             when sqlstate '08000' or sqlstate '57P01' or sqlstate '57P02' or sqlstate '57P03'
                 or sqlstate '57P04' or sqlstate '57P05' or sqlstate 'RQ706'

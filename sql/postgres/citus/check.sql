@@ -17,9 +17,9 @@ declare
         'dequeue_fast', 'listen', 'unlisten', 'elect_keeper', 'peek', 'complete', 'retry_later',
         'fail_now', 'release', 'extend_lease', 'cancel', 'cancel_many', 'reset', 'discard_dead',
         'create_schedule', 'alter_schedule', 'drop_schedule', 'run_schedule', 'list_schedules',
-        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'queue_stats', 'get_message',
-        'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims', 'list_delayed',
-        'list_topics', 'health'
+        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'report_worker', 'queue_stats',
+        'get_message', 'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims',
+        'list_workers', 'list_delayed', 'list_topics', 'health'
         -- end of names
     ];
     v_owner   constant oid := coalesce(
@@ -182,9 +182,9 @@ declare
         'dequeue_fast', 'listen', 'unlisten', 'elect_keeper', 'peek', 'complete', 'retry_later',
         'fail_now', 'release', 'extend_lease', 'cancel', 'cancel_many', 'reset', 'discard_dead',
         'create_schedule', 'alter_schedule', 'drop_schedule', 'run_schedule', 'list_schedules',
-        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'queue_stats', 'get_message',
-        'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims', 'list_delayed',
-        'list_topics', 'health'
+        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'report_worker', 'queue_stats',
+        'get_message', 'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims',
+        'list_workers', 'list_delayed', 'list_topics', 'health'
         -- end of routines
     ];
     v_what    text;

@@ -22,10 +22,11 @@ declare
         'at_cancel_1', 'at_cancel_many_1', 'at_reset_1', 'at_discard_dead_1',
         'at_create_schedule_1', 'at_alter_schedule_1', 'at_drop_schedule_1', 'at_run_schedule_1',
         'at_list_schedules_1', 'on_list_schedules_1', 'at_maintain_1', 'on_maintain_1', 'at_reap_1',
-        'at_promote_1', 'at_archive_1', 'at_purge_archive_1', 'at_queue_stats_1',
-        'on_queue_stats_1', 'at_get_message_1', 'at_find_message_1', 'at_get_result_1',
-        'at_get_history_1', 'at_list_dead_1', 'at_list_claims_1', 'on_list_claims_1',
-        'at_list_delayed_1', 'at_list_topics_1', 'on_list_topics_1', 'on_health_1'
+        'at_promote_1', 'at_archive_1', 'at_purge_archive_1', 'at_report_worker_1',
+        'at_queue_stats_1', 'on_queue_stats_1', 'at_get_message_1', 'at_find_message_1',
+        'at_get_result_1', 'at_get_history_1', 'at_list_dead_1', 'at_list_claims_1',
+        'on_list_claims_1', 'at_list_workers_1', 'on_list_workers_1', 'at_list_delayed_1',
+        'at_list_topics_1', 'on_list_topics_1', 'on_health_1'
         -- end of names
     ];
 begin

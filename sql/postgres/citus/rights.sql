@@ -17,9 +17,9 @@ declare
         'dequeue_fast', 'listen', 'unlisten', 'elect_keeper', 'peek', 'complete', 'retry_later',
         'fail_now', 'release', 'extend_lease', 'cancel', 'cancel_many', 'reset', 'discard_dead',
         'create_schedule', 'alter_schedule', 'drop_schedule', 'run_schedule', 'list_schedules',
-        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'queue_stats', 'get_message',
-        'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims', 'list_delayed',
-        'list_topics', 'health'
+        'maintain', 'reap', 'promote', 'archive', 'purge_archive', 'report_worker', 'queue_stats',
+        'get_message', 'find_message', 'get_result', 'get_history', 'list_dead', 'list_claims',
+        'list_workers', 'list_delayed', 'list_topics', 'health'
         -- end of routines
     ];
     v_carriers constant text[] := array[
@@ -42,13 +42,15 @@ declare
         'to_run_schedule_1', 'at_list_schedules_1', 'to_list_schedules_1', 'on_list_schedules_1',
         'each_list_schedules_1', 'at_maintain_1', 'to_maintain_1', 'on_maintain_1',
         'each_maintain_1', 'at_reap_1', 'to_reap_1', 'at_promote_1', 'to_promote_1', 'at_archive_1',
-        'to_archive_1', 'at_purge_archive_1', 'to_purge_archive_1', 'at_queue_stats_1',
-        'to_queue_stats_1', 'on_queue_stats_1', 'each_queue_stats_1', 'at_get_message_1',
-        'to_get_message_1', 'at_find_message_1', 'to_find_message_1', 'at_get_result_1',
-        'to_get_result_1', 'at_get_history_1', 'to_get_history_1', 'at_list_dead_1',
-        'to_list_dead_1', 'at_list_claims_1', 'to_list_claims_1', 'on_list_claims_1',
-        'each_list_claims_1', 'at_list_delayed_1', 'to_list_delayed_1', 'at_list_topics_1',
-        'to_list_topics_1', 'on_list_topics_1', 'each_list_topics_1', 'on_health_1', 'each_health_1'
+        'to_archive_1', 'at_purge_archive_1', 'to_purge_archive_1', 'at_report_worker_1',
+        'to_report_worker_1', 'at_queue_stats_1', 'to_queue_stats_1', 'on_queue_stats_1',
+        'each_queue_stats_1', 'at_get_message_1', 'to_get_message_1', 'at_find_message_1',
+        'to_find_message_1', 'at_get_result_1', 'to_get_result_1', 'at_get_history_1',
+        'to_get_history_1', 'at_list_dead_1', 'to_list_dead_1', 'at_list_claims_1',
+        'to_list_claims_1', 'on_list_claims_1', 'each_list_claims_1', 'at_list_workers_1',
+        'to_list_workers_1', 'on_list_workers_1', 'each_list_workers_1', 'at_list_delayed_1',
+        'to_list_delayed_1', 'at_list_topics_1', 'to_list_topics_1', 'on_list_topics_1',
+        'each_list_topics_1', 'on_health_1', 'each_health_1'
         -- end of carriers
     ];
     v_owner    constant text := (

@@ -1532,6 +1532,54 @@ begin
 end;
 $$;
 
+create or replace function rowq.report_worker(
+    p_queue_name     text,
+    p_worker_id      text,
+    p_worker_name    text default null,
+    p_host_name      text default null,
+    p_worker_version text default null,
+    p_threads        integer default 1,
+    p_completed      bigint default 0,
+    p_failed         bigint default 0,
+    p_is_ended       boolean default false
+)
+returns table (
+    queue_name text,
+    outcome    text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   report_worker
+-- version   1
+-- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
+-- promise   P15
+-- locks     as rowq_node.report_worker, on the node that does it
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ706 RQ711
+-- differs   carried to the node of the queue
+begin
+    if p_queue_name is null or current_setting('rowq.here', true) in ('on', 'carried') then
+        return query
+        select r.queue_name, r.outcome
+        from rowq_node.report_worker(
+            p_queue_name => p_queue_name, p_worker_id => p_worker_id, p_worker_name =>
+            p_worker_name, p_host_name => p_host_name, p_worker_version => p_worker_version,
+            p_threads => p_threads, p_completed => p_completed, p_failed => p_failed, p_is_ended =>
+            p_is_ended
+        ) r;
+    else
+        return query
+        select r.queue_name, r.outcome
+        from rowq_citus.to_report_worker_1(
+            p_queue_name, p_worker_id, p_worker_name, p_host_name, p_worker_version, p_threads,
+            p_completed, p_failed, p_is_ended
+        ) r;
+    end if;
+end;
+$$;
+
 create or replace function rowq.queue_stats(
     p_queue_name text default null,
     p_max_count  integer default 100000
@@ -1888,6 +1936,60 @@ begin
         select r.queue_name, r.claim_id, r.worker_name, r.message_count, r.lease_until,
                r.lease_left_seconds
         from rowq_citus.to_list_claims_1(p_queue_name, p_after_claim_id, p_max_claims) r;
+    end if;
+end;
+$$;
+
+create or replace function rowq.list_workers(
+    p_queue_name text default null
+)
+returns table (
+    queue_name           text,
+    worker_id            text,
+    worker_name          text,
+    host_name            text,
+    worker_version       text,
+    threads              integer,
+    started_at           timestamp with time zone,
+    last_seen_at         timestamp with time zone,
+    last_seen_seconds    double precision,
+    completed            bigint,
+    failed               bigint,
+    completed_per_second double precision,
+    failed_per_second    double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   list_workers
+-- version   1
+-- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- promise   none
+-- locks     as rowq_node.list_workers, on the node that does it
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ706 RQ711
+-- differs   carried to the node of the queue
+begin
+    if current_setting('rowq.here', true) in ('on', 'carried') then
+        return query
+        select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+               r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+               r.completed_per_second, r.failed_per_second
+        from rowq_node.list_workers(p_queue_name => p_queue_name) r;
+    elsif p_queue_name is null then
+        return query
+        select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+               r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+               r.completed_per_second, r.failed_per_second
+        from rowq_citus.each_list_workers_1(p_queue_name) r
+        order by r.queue_name collate "C", r.worker_id collate "C";
+    else
+        return query
+        select r.queue_name, r.worker_id, r.worker_name, r.host_name, r.worker_version, r.threads,
+               r.started_at, r.last_seen_at, r.last_seen_seconds, r.completed, r.failed,
+               r.completed_per_second, r.failed_per_second
+        from rowq_citus.to_list_workers_1(p_queue_name) r;
     end if;
 end;
 $$;

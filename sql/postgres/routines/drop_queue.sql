@@ -100,8 +100,9 @@ begin
     delete from rowq.history h where h.part_id = v_queue.part_id;
     delete from rowq.schedule s where s.part_id = v_queue.part_id;
     delete from rowq.expiry e where e.part_id = v_queue.part_id;
-    -- Whoever binds a queue, or unbinds it, locks its row first.
+    -- What binds a queue, or unbinds it, or reports a worker of it, locks its row first.
     delete from rowq.topic_binding b where b.part_id = v_queue.part_id;
+    delete from rowq.worker w where w.part_id = v_queue.part_id;
     delete from rowq.gate g where g.part_id = v_queue.part_id;
     delete from rowq.floor f where f.part_id = v_queue.part_id;
     delete from rowq.queue q where q.part_id = v_queue.part_id;

@@ -36,6 +36,7 @@ begin
     delete t from rowq.started t with (rowlock, forceseek) where t.part_id = @part_id;
     delete t from rowq.gate t with (rowlock, forceseek) where t.part_id = @part_id;
     delete t from rowq.topic_binding t with (rowlock, forceseek) where t.part_id = @part_id;
+    delete t from rowq.worker t with (rowlock, forceseek) where t.part_id = @part_id;
     delete t from rowq.schedule t with (rowlock, forceseek) where t.part_id = @part_id;
     delete t from rowq.finished t with (rowlock, forceseek) where t.part_id = @part_id;
     delete t from rowq.message t with (rowlock, forceseek) where t.part_id = @part_id;

@@ -11,7 +11,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
-    "expiry", "result", "history",
+    "expiry", "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -94,6 +94,12 @@ _SHIFTS = (
         "true",
         f"t.next_run_at = t.next_run_at {_BACK}, t.starts_at = t.starts_at {_BACK},"
         f" t.ends_at = t.ends_at {_BACK}",
+    ),
+    (
+        "worker",
+        "part_id, worker_id",
+        "true",
+        f"t.started_at = t.started_at {_BACK}, t.last_seen_at = t.last_seen_at {_BACK}",
     ),
     ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (

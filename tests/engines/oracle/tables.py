@@ -10,7 +10,7 @@ Connection = Any
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
     "grouped", "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
-    "expiry", "result", "history",
+    "expiry", "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -60,6 +60,7 @@ _SHIFTS = (
     ("schedule", "t.next_run_at is not null", _BACK.format("next_run_at")),
     ("schedule", "1 = 1", _BACK.format("starts_at")),
     ("schedule", "t.ends_at is not null", _BACK.format("ends_at")),
+    ("worker", "1 = 1", f"{_BACK.format('started_at')}, {_BACK.format('last_seen_at')}"),
     ("finished", "1 = 1", _BACK.format("finished_at")),
     ("message", "1 = 1", f"{_BACK.format('enqueued_at')}, {_EARLIER.format('seq')}"),
     ("message", "t.due_at is not null", _BACK.format("due_at")),

@@ -50,6 +50,7 @@ _PROBES = {
     "schedule_name": "'no such schedule'",
     "topic": "'probe'",
     "topic_pattern": "'probe'",
+    "worker_id": "'probe'",
 }
 _SHOWN = {
     "boolean": "bool",

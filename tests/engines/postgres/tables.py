@@ -11,7 +11,7 @@ Connection = psycopg.Connection[Any]
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
     "message_group", "recheck", "started", "blocked", "successor", "topic_binding", "expiry",
-    "result", "history",
+    "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -48,6 +48,8 @@ _SHIFTS = (
     "update rowq.schedule set next_run_at = next_run_at - interval '{0}' second,"
     " starts_at = starts_at - interval '{0}' second, ends_at = ends_at - interval '{0}' second"
     " where " + _PART,
+    "update rowq.worker set started_at = started_at - interval '{0}' second,"
+    " last_seen_at = last_seen_at - interval '{0}' second where " + _PART,
 )
 
 _CENSUS = f"""

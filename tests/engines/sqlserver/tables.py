@@ -10,7 +10,7 @@ Connection = Any
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
     "message_group", "recheck", "blocked", "successor", "started", "topic_binding", "expiry",
-    "result", "history",
+    "result", "history", "worker",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -58,6 +58,8 @@ _SHIFTS = (
     ("schedule", "next_run_at", _BACK, ""),
     ("schedule", "starts_at", _BACK, ""),
     ("schedule", "ends_at", _BACK, ""),
+    ("worker", "started_at", _BACK, ""),
+    ("worker", "last_seen_at", _BACK, ""),
     ("finished", "finished_at", _BACK, ""),
     ("result", "finished_at", _BACK, ""),
     ("message", "enqueued_at", _BACK, ""),

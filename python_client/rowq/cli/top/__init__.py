@@ -33,11 +33,12 @@ def top(
         int, typer.Option(help="Count no further; a count that reaches it has a +.", min=1)
     ] = 10_000,
 ) -> None:
-    """Show queues, who is at work, and what needs attention, until q or Ctrl-C.
+    """Show queues, workers, idle ones too, and what needs attention, until q or Ctrl-C.
 
-    Looks as rowq_monitor may, and shows no message's body. What has ~ is the difference of two
-    looks. Keys: arrows choose a queue and Enter shows it alone, Escape all of them; d its dead
-    messages, s another order, p a pause, q the end.
+    Looks as rowq_monitor may, and shows no message's body. out/s and failed/s are what workers
+    report, every ten seconds; in/s is reckoned from the looks of the last ten seconds. Keys:
+    arrows choose a queue and Enter shows it alone, Escape all of them; d its dead messages, s
+    another order, p a pause, q the end.
     """
     view = View(entered=queue_name, max_count=max_count)
     # Whoever looks at the screen is told at once; the next look tries again.

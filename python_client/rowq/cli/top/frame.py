@@ -11,11 +11,14 @@ from rich.text import Text
 from rowq.causes import cause_of
 from rowq.cli.output import LEVEL_STYLES
 from rowq.cli.top.view import Sight, View
-from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
 from rowq.terminal import printable
+from rowq.throughput import is_live
 
 _BARS = "▁▂▃▄▅▆▇█"
-_WIDE = 100
+_WIDE = 90
+"""Columns from which failures are shown, too."""
+_WIDEST = 120
 """Columns from which a trend is shown, too."""
 _AROUND = 4
 """Lines around those of a table: its head, a rule, and an empty one on either side."""
@@ -31,7 +34,8 @@ def frame(view: View, sight: Sight, *, width: int, height: int | None) -> Render
     """
     queues = view.ordered(sight.queues)
     checks = [check for check in sight.checks if view.entered in (None, check.queue_name)]
-    rooms = _rooms(height, len(queues), len(sight.claims), len(sight.dead), len(checks))
+    tables = (queues, sight.workers, sight.claims, sight.dead)
+    rooms = _rooms(height, [*map(len, tables)], len(checks))
     chosen = min(view.chosen, max(len(queues) - 1, 0))
     first = min(max(chosen - rooms[0] + 1, 0), max(len(queues) - rooms[0], 0))
     shown = queues[first : first + rooms[0]]
@@ -39,26 +43,30 @@ def frame(view: View, sight: Sight, *, width: int, height: int | None) -> Render
     left_out = len(queues) - len(shown)
     if left_out:
         parts.append(_line(f"{left_out} more queues", "dim"))
+    if sight.workers:
+        parts.append(_workers(sight.workers[: rooms[1]]))
     if sight.claims:
-        parts.append(_claims(sight.claims[: rooms[1]]))
+        parts.append(_claims(sight.claims[: rooms[2]]))
     if sight.dead:
-        parts.append(_dead(sight.dead[: rooms[2]]))
-    parts += [_check(check) for check in checks[: rooms[3]]]
+        parts.append(_dead(sight.dead[: rooms[3]]))
+    parts += [_check(check) for check in checks[: rooms[4]]]
     if height is not None:
         keys = _KEYS if view.entered is None else _KEYS_OF_ONE
         parts.append(_line(keys.format(order=view.order), "reverse"))
     return Group(*parts)
 
 
-def _rooms(height: int | None, queues: int, claims: int, dead: int, checks: int) -> list[int]:
-    """Return the lines for each of these; what one does not need is the next one's."""
-    wanted = [queues, claims, dead, checks]
+def _rooms(height: int | None, tables: Sequence[int], checks: int) -> list[int]:
+    """Return the lines for each of these; what one does not need is the next one's.
+
+    tables: how many rows each would have. Queues have a table even where there is none.
+    """
+    wanted = [*tables, checks]
     if height is None:
         return wanted
     # Take off the head, the keys, a line for what is left out, and what is around the tables.
-    tables = 1 + bool(claims) + bool(dead)
-    left = height - 3 - _AROUND * tables
-    rooms = [min(count, max(left // 4, 1)) for count in wanted]
+    left = height - 3 - _AROUND * (1 + sum(map(bool, tables[1:])))
+    rooms = [min(count, max(left // len(wanted), 1)) for count in wanted]
     for place, count in enumerate(wanted):
         rooms[place] += max(min(left - sum(rooms), count - rooms[place]), 0)
     return rooms
@@ -78,26 +86,43 @@ def _head(view: View, sight: Sight) -> Text:
 
 
 def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -> Table:
-    table = _table(["queue"], [*_COUNTS, "oldest", "~ a second"])
-    if width >= _WIDE:
+    heads = [*_COUNTS, "oldest", "in/s", "out/s"]
+    table = _table(["queue"], [*heads, "failed/s"] if width >= _WIDE else heads)
+    if width >= _WIDEST:
         table.add_column("ready so far", no_wrap=True)
     for place, queue in enumerate(queues):
-        change = view.change_a_second(queue.queue_name)
+        rates = view.rates(queue.queue_name)
         cells = [
             Text(printable(queue.queue_name) + (" (paused)" if queue.is_paused else "")),
             *(_count(getattr(queue, name), view.max_count) for name in _COUNTS),
             Text("-" if queue.oldest_ready_seconds is None else _span(queue.oldest_ready_seconds)),
-            Text("-" if change is None else f"{change:+,.1f}"),
+            *map(_rate, (rates.arrived, rates.completed)),
         ]
         if width >= _WIDE:
+            cells.append(_rate(rates.failed))
+        if width >= _WIDEST:
             cells.append(Text(_bars(view.ready_so_far(queue.queue_name))))
         is_marked = view.entered is None and place == chosen
         table.add_row(*cells, style="reverse" if is_marked else "")
     return table
 
 
+def _workers(workers: Sequence[WorkerReport]) -> Table:
+    table = _table(["worker", "queue", "host", "version"], ["threads", "out/s", "last seen"])
+    for worker in workers:
+        texts = (worker.worker_name, worker.queue_name, worker.host_name, worker.worker_version)
+        table.add_row(
+            *(Text(printable(text or "-")) for text in texts),
+            Text(f"{worker.threads:,}"),
+            _rate(worker.completed_per_second),
+            Text(_span(worker.last_seen_seconds)),
+            style="" if is_live(worker) else LEVEL_STYLES["warning"],
+        )
+    return table
+
+
 def _claims(claims: Sequence[Claim]) -> Table:
-    table = _table(["worker", "queue"], ["claim", "messages", "lease left"])
+    table = _table(["at work", "queue"], ["claim", "messages", "lease left"])
     for claim in claims:
         left = claim.lease_left_seconds
         table.add_row(
@@ -147,6 +172,10 @@ def _count(number: int | None, max_count: int) -> Text:
     if number is None:
         return Text("-")
     return Text(f"{number:,}+" if number >= max_count else f"{number:,}")
+
+
+def _rate(a_second: float | None) -> Text:
+    return Text("-" if a_second is None else f"{a_second:,.1f}")
 
 
 def _span(seconds: float) -> str:

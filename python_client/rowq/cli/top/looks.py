@@ -6,6 +6,7 @@ from rowq.cli.database import server_of
 from rowq.cli.top.view import Sight, View
 from rowq.messages import LAST_ID
 from rowq.queue import Queue
+from rowq.throughput import listed_workers
 
 _MOST = 100
 """Claims, and dead messages, of a look: more are not on a screen."""
@@ -25,6 +26,7 @@ class Looker:
             at=time.monotonic(),
             server=self._server,
             queues=queue.queue_stats(name, max_count=view.max_count),
+            workers=listed_workers(queue, name) or (),
             claims=queue.list_claims(name, max_claims=_MOST),
             checks=[check for check in queue.health() if check.status != "ok"],
             dead=queue.list_dead(name, max_messages=_MOST, before_message_id=LAST_ID)

@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats
+from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
+from rowq.throughput import Rates, Throughput, by_queue
 
 ORDERS = ("name", "ready", "dead", "age")
 _KEPT = 20
@@ -21,6 +22,7 @@ class Sight:
     at: float
     server: str
     queues: Sequence[QueueStats] = ()
+    workers: Sequence[WorkerReport] = ()
     claims: Sequence[Claim] = ()
     checks: Sequence[HealthCheck] = ()
     dead: Sequence[DeadMessage] = ()
@@ -41,33 +43,29 @@ class View:
     is_paused: bool = False
     shows_dead: bool = False
     error: str | None = None
-    _past: dict[str, deque[tuple[float, QueueStats]]] = field(default_factory=dict)
+    _past: dict[str, deque[int]] = field(default_factory=dict)
+    _throughput: Throughput[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without a look."""
+        self._throughput = Throughput(self.max_count)
 
     def remember(self, sight: Sight) -> None:
         """Keep a look for trends."""
         names = {queue.queue_name for queue in sight.queues}
         self._past = {name: past for name, past in self._past.items() if name in names}
         for queue in sight.queues:
-            past = self._past.setdefault(queue.queue_name, deque(maxlen=_KEPT))
-            past.append((sight.at, queue))
+            self._past.setdefault(queue.queue_name, deque(maxlen=_KEPT)).append(queue.ready)
+        queues = {queue.queue_name: queue for queue in sight.queues}
+        self._throughput.note(sight.at, queues, by_queue(sight.workers))
 
-    def ready_so_far(self, queue_name: str) -> list[int]:
+    def ready_so_far(self, queue_name: str) -> Sequence[int]:
         """Return how many messages were ready at each look, the oldest first."""
-        return [queue.ready for _, queue in self._past.get(queue_name, ())]
+        return list(self._past.get(queue_name, ()))
 
-    def change_a_second(self, queue_name: str) -> float | None:
-        """Return by how many messages a second those that are not dead or ended became more.
-
-        None after one look only, and where a count was cut off.
-        """
-        past = list(self._past.get(queue_name, ()))[-2:]
-        if len(past) < 2:
-            return None
-        (before_at, before), (at, now) = past
-        counts = [count for queue in (before, now) for count in alive(queue)]
-        if max(counts) >= self.max_count or at <= before_at:
-            return None
-        return (sum(alive(now)) - sum(alive(before))) / (at - before_at)
+    def rates(self, queue_name: str) -> Rates:
+        """Return how many messages a second come into a queue, leave it, and fail."""
+        return self._throughput.of(queue_name)
 
     def ordered(self, queues: Sequence[QueueStats]) -> list[QueueStats]:
         """Return queues in the chosen order; what is more comes first."""
@@ -101,8 +99,3 @@ class View:
         elif queues:
             chosen = self.ordered(queues)[min(self.chosen, len(queues) - 1)]
             self.entered, self.shows_dead = chosen.queue_name, dead
-
-
-def alive(queue: QueueStats) -> tuple[int, ...]:
-    """Return the counts of messages that are neither dead nor ended."""
-    return (queue.ready, queue.delayed, queue.leased, queue.blocked or 0)

@@ -1,18 +1,20 @@
 """Workers, schedules, topics and health."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 from starlette.responses import Response
 
 from rowq.errors import ScheduleNotFound
-from rowq.messages import Claim
-from rowq.web.sampler import MAX_CLAIMS
+from rowq.messages import Claim, WorkerReport
+from rowq.web.sampler import MAX_CLAIMS, Sample
 from rowq.web.view import View
 
 
 async def workers(view: View) -> Response:
-    """Show who is at work on what."""
+    """Show the workers, idle ones too, and who is at work on what."""
     return await _workers(view, "workers.html")
 
 
@@ -28,10 +30,22 @@ async def _workers(view: View, template: str) -> Response:
     return await view.page(
         template,
         sample=sample,
+        reports=seen(sample),
         workers=[(name, list(claims)) for name, claims in groupby(held, key=_worker)],
         leases=leases,
         is_cut=len(sample.claims) >= MAX_CLAIMS,
     )
+
+
+def seen(sample: Sample, queue_name: str | None = None) -> list[WorkerReport]:
+    """Return the workers of a queue, or of all, by name; they were last seen by now's clock."""
+    since = sample.workers_at and (datetime.now(UTC) - sample.workers_at).total_seconds()
+    found = [
+        replace(worker, last_seen_seconds=worker.last_seen_seconds + (since or 0.0))
+        for worker in sample.workers
+        if queue_name in (None, worker.queue_name)
+    ]
+    return sorted(found, key=lambda worker: (worker.worker_name or "", worker.queue_name))
 
 
 def _worker(claim: Claim) -> str:

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from rowq.messages import QueueStats
 from rowq.web.databases import in_thread
+from rowq.web.pages.others import seen
 from rowq.web.sampler import Following
 from rowq.web.view import View
 
@@ -26,12 +27,14 @@ async def queue(view: View) -> Response:
     """Show a queue."""
     name = view.asked("name")
     stats = await view.stats(name)
+    sample = await view.sample(claims=True)
     return await view.page(
         "queue.html",
         name=name,
         stats=stats,
         settings=SETTINGS,
-        sample=await view.sample(claims=True),
+        sample=sample,
+        reports=seen(sample, name),
         following=await _following(view, name),
     )
 
@@ -50,8 +53,13 @@ async def lists_part(view: View) -> Response:
     name = view.asked("name")
     await view.stats(name)
     following = await _following(view, name)
+    sample = await view.sample()
     return await view.page(
-        "parts/lists.html", name=name, sample=await view.sample(), following=following
+        "parts/lists.html",
+        name=name,
+        sample=sample,
+        reports=seen(sample, name),
+        following=following,
     )
 
 

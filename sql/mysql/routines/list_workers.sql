@@ -1,0 +1,42 @@
+drop procedure if exists rowq.list_workers;
+
+delimiter //
+create procedure rowq.list_workers(p_queue_name longtext)
+sql security definer
+modifies sql data
+comment 'The workers of one queue, or of all, that have reported within the last hour, idle ones too.'
+begin
+-- routine   list_workers
+-- version   1
+-- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+    declare v_part_id int;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin_session();
+        resignal;
+    end;
+
+    call rowq.internal_pin_session(@@timestamp);
+    if p_queue_name is not null then
+        call rowq.internal_require_queue(p_queue_name, v_part_id);
+    end if;
+
+    select convert(q.queue_name using utf8mb4) as queue_name,
+           convert(w.worker_id using utf8mb4) as worker_id,
+           w.worker_name, w.host_name, w.worker_version, w.threads, w.started_at, w.last_seen_at,
+           timestampdiff(microsecond, w.last_seen_at, utc_timestamp(6)) / 1e6 as last_seen_seconds,
+           w.completed, w.failed, w.completed_per_second, w.failed_per_second
+    from rowq.worker w
+    straight_join rowq.queue q force index (primary) on q.part_id = w.part_id
+    where (v_part_id is null or w.part_id = v_part_id)
+      and w.last_seen_at > utc_timestamp(6) - interval 1 hour
+    order by q.queue_name, w.worker_id;
+
+    call rowq.internal_unpin_session();
+end//
+delimiter ;

@@ -1,0 +1,50 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ListWorkers
+    @queue_name nvarchar(max) = null
+as
+begin
+-- routine   ListWorkers
+-- version   1
+-- purpose   The workers of one queue, or of all, that have reported within the last hour, idle ones too.
+-- promise   none
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   a worker that reports at this moment is left out
+    set nocount on;
+    set rowcount 0;
+    set concat_null_yields_null on;
+    set xact_abort off;
+    declare @begun int;
+    declare @part_id int;
+
+    begin try
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        set transaction isolation level read committed;
+        if @queue_name is not null
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        select q.queue_name, w.worker_id, w.worker_name, w.host_name, w.worker_version, w.threads,
+               w.started_at, w.last_seen_at,
+               datediff_big(microsecond, w.last_seen_at, sysutcdatetime()) / 1e6
+                   as last_seen_seconds,
+               w.completed, w.failed, w.completed_per_second, w.failed_per_second
+        from rowq.queue q
+        inner join rowq.worker w with (rowlock, readpast, readcommittedlock)
+            on w.part_id = q.part_id
+        where (@part_id is null or q.part_id = @part_id)
+          and w.last_seen_at > dateadd(hour, -1, sysutcdatetime())
+        order by q.queue_name, w.worker_id
+        option (loop join, maxdop 1, recompile);
+    end try
+    begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
+        throw;
+    end catch;
+end
+go

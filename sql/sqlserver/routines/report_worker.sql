@@ -1,0 +1,162 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ReportWorker
+    @queue_name nvarchar(max),
+    @worker_id nvarchar(max),
+    @worker_name nvarchar(max) = null,
+    @host_name nvarchar(max) = null,
+    @worker_version nvarchar(max) = null,
+    @threads int = 1,
+    @completed bigint = 0,
+    @failed bigint = 0,
+    @is_ended bit = 0
+as
+begin
+-- routine   ReportWorker
+-- version   1
+-- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
+-- promise   P15
+-- locks     the part, shared; the worker's row; one of a worker that is gone, passing over locked
+--           ones
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set concat_null_yields_null on;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @id nvarchar(64);
+    declare @gone nvarchar(64);
+    declare @now datetime2(6);
+    -- The collation counts an emoji as one character, and the dot keeps blanks at the end.
+    declare @longest int = (
+        select max(len((t.text + N'.') collate Latin1_General_100_CI_AS_SC) - 1)
+        from (values (@worker_name), (@host_name), (@worker_version)) t (text)
+    );
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            if @worker_id is null
+                or datalength(@worker_id) not between 2 and 128
+                or @worker_id collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9_.:-]%'
+                exec rowq.InternalRefuse
+                    N'worker_id must be 1 to 64 letters, digits, -, _, . or :';
+            if @longest > 200
+                exec rowq.InternalRefuse
+                    N'worker_name, host_name and worker_version must be at most 200 characters';
+            exec rowq.InternalCheckRange N'threads', @threads, 1, 100000;
+            exec rowq.InternalCheckRange N'completed', @completed, 0, 9007199254740992;
+            exec rowq.InternalCheckRange N'failed', @failed, 0, 9007199254740992;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            set @id = @worker_id;
+            set @now = sysutcdatetime();
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            if @is_ended = 1
+                delete w
+                from rowq.worker w with (rowlock, forceseek)
+                where w.part_id = @part_id
+                  and w.worker_id = @id
+                option (maxdop 1, keepfixed plan);
+            else
+            begin
+                update w
+                set worker_name          = @worker_name,
+                    host_name            = @host_name,
+                    worker_version       = @worker_version,
+                    threads              = coalesce(@threads, 1),
+                    last_seen_at         = iif(@now > w.last_seen_at, @now, w.last_seen_at),
+                    completed            = coalesce(@completed, 0),
+                    failed               = coalesce(@failed, 0),
+                    completed_per_second = iif(
+                        @now > w.last_seen_at,
+                        iif(@completed > w.completed, @completed - w.completed, 0)
+                        / (datediff_big(microsecond, w.last_seen_at, @now) / 1e6),
+                        w.completed_per_second
+                    ),
+                    failed_per_second    = iif(
+                        @now > w.last_seen_at,
+                        iif(@failed > w.failed, @failed - w.failed, 0)
+                        / (datediff_big(microsecond, w.last_seen_at, @now) / 1e6),
+                        w.failed_per_second
+                    )
+                from rowq.worker w with (rowlock, forceseek)
+                where w.part_id = @part_id
+                  and w.worker_id = @id
+                option (maxdop 1, keepfixed plan);
+                if @@rowcount = 0
+                    insert into rowq.worker with (rowlock) (
+                        part_id, worker_id, worker_name, host_name, worker_version, threads,
+                        started_at, last_seen_at, completed, failed
+                    )
+                    values (
+                        @part_id, @id, @worker_name, @host_name, @worker_version,
+                        coalesce(@threads, 1), @now, @now, coalesce(@completed, 0),
+                        coalesce(@failed, 0)
+                    );
+
+                -- Each report deletes one row at most, so that no report takes long.
+                set @gone = null;
+                select top (1) @gone = w.worker_id
+                from rowq.worker w with (rowlock, readpast, readcommittedlock, forceseek)
+                where w.part_id = @part_id
+                  and w.last_seen_at < dateadd(hour, -1, @now)
+                order by w.worker_id
+                option (maxdop 1, keepfixed plan);
+                if @gone is not null
+                    delete w
+                    from rowq.worker w with (rowlock, readpast, readcommittedlock, forceseek)
+                    where w.part_id = @part_id
+                      and w.worker_id = @gone
+                    option (maxdop 1, keepfixed plan);
+            end;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select cast(@queue_name as nvarchar(200)) as queue_name,
+           iif(@is_ended = 1, N'ended', N'reported') as outcome;
+end
+go

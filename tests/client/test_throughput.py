@@ -1,0 +1,116 @@
+"""How many messages a second come into a queue, leave it, and fail: by looks and by reports."""
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.messages import QueueStats, WorkerReport
+from rowq.throughput import Rates, Throughput, by_queue, listed_workers
+
+Look = tuple[float, QueueStats, list[WorkerReport]]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def stats(**counts: int) -> QueueStats:
+    """Return a queue's stats; what is not given is nothing."""
+    nothing: dict[str, Any] = {field.name: None for field in fields(QueueStats)}
+    nothing |= dict.fromkeys(("ready", "delayed", "leased", "dead"), 0)
+    return QueueStats(**(nothing | {"queue_name": "q"} | counts))
+
+
+def worker(completed: float, failed: float = 0.0, seen: float = 5.0) -> WorkerReport:
+    """Return a worker that completes so many messages a second, and was seen so long ago."""
+    return WorkerReport("q", "id", "w", "h", "v", 1, NOW, NOW, seen, 0, 0, completed, failed)
+
+
+def rates(*looks: Look, max_count: int = 1000) -> Rates:
+    """Return the rates after looks, each with its moment."""
+    throughput: Throughput[str] = Throughput(max_count)
+    for at, found, workers in looks:
+        throughput.note(at, {"q": found}, {"q": workers})
+    return throughput.of("q")
+
+
+def test_rates_of_all_live_workers_are_added_up() -> None:
+    found = rates((0, stats(), [worker(2, 1), worker(3, 0.5, seen=29), worker(9, 9, seen=31)]))
+    assert found == Rates(2, None, 5, 1.5)
+
+
+def test_without_a_live_worker_nothing_is_known_of_what_leaves() -> None:
+    assert rates((0, stats(), [worker(9, seen=31)])) == Rates()
+    assert Throughput[str](10).of("nowhere") == Rates()
+
+
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "blocked", "dead"])
+def test_growth_and_what_was_completed_meanwhile_have_come_in(state: str) -> None:
+    looks = [(at, stats(**{state: 10 * at}), [worker(3)]) for at in range(3)]
+    assert rates(*looks).arrived == 13
+
+
+def test_what_only_changes_its_state_has_not_come_in() -> None:
+    looks = [(0, stats(ready=8), [worker(0)]), (2, stats(leased=5, dead=3), [worker(0)])]
+    assert rates(*looks).arrived == 0
+
+
+def test_more_that_leaves_than_was_reported_is_no_less_than_nothing() -> None:
+    assert rates((0, stats(ready=90), [worker(1)]), (1, stats(), [worker(1)])).arrived == 0
+
+
+def test_without_reports_it_is_known_only_that_messages_become_more() -> None:
+    assert rates((0, stats(), []), (2, stats(ready=8), [])) == Rates(arrived=4)
+    assert rates((0, stats(ready=8), []), (2, stats(), [])) == Rates()
+
+
+def test_a_count_that_was_cut_off_leaves_it_open_what_has_come_in() -> None:
+    looks: list[Look] = [(0, stats(ready=5), []), (1, stats(ready=10), [])]
+    assert rates(*looks, max_count=11).arrived == 5
+    assert rates(*looks, max_count=10).arrived is None
+
+
+def test_the_looks_of_ten_seconds_count_or_two_that_are_further_apart() -> None:
+    looks: list[Look] = [(at, stats(ready=at * at), []) for at in range(0, 40, 2)]
+    assert rates(*looks, max_count=10_000).arrived == (38**2 - 28**2) / 10
+    assert rates((0, stats(), []), (15, stats(), []), (30, stats(ready=30), [])).arrived == 2
+
+
+def test_a_look_of_more_than_a_minute_ago_says_nothing() -> None:
+    assert rates((0, stats(), []), (61, stats(ready=610), [])).arrived is None
+    assert rates((0, stats(), []), (60, stats(ready=600), [])).arrived == 10
+
+
+def test_rates_are_shown_to_a_tenth() -> None:
+    assert Rates(1, 0.05001, None, 2.24).rounded() == Rates(1, 0.1, None, 2.2)
+
+
+def test_workers_are_listed_by_queue_unless_the_account_may_not() -> None:
+    one = worker(1)
+    assert by_queue([one, one]) == {"q": [one, one]}
+
+    class Client:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def list_workers(self, _: str | None) -> list[WorkerReport]:
+            raise self.error
+
+    denied, other = PermissionError("denied"), ValueError("broken")
+    denied.add_note('needs role rowq_monitor or rowq_admin: a DBA can run "..."')
+    clients: list[Any] = [Client(denied), Client(other)]
+    assert listed_workers(clients[0]) is None
+    with pytest.raises(ValueError, match="broken"):
+        listed_workers(clients[1])
+
+
+def test_an_idle_worker_that_reports_counts_as_one(connection: Any, queue_name: str) -> None:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name)
+    queue.report_worker(queue_name, "w")
+    workers = listed_workers(queue, queue_name)
+    assert workers
+    throughput: Throughput[str] = Throughput(100)
+    found = {one.queue_name: one for one in queue.queue_stats(queue_name)}
+    throughput.note(0, found, by_queue(workers))
+    assert throughput.of(queue_name) == Rates(1, None, 0, 0)
