@@ -255,8 +255,11 @@ begin
                 ('column', 'successor', 'predecessor_id', 'The message that it waits for now; null where that is to be found out.'),
                 ('column', 'successor', 'message_id', 'The message.'),
                 ('column', 'topic_binding', 'part_id', 'The queue; never used again for another one.'),
+                ('column', 'topic_binding', 'word_count', 'How many words the pattern has, without #.'),
+                ('column', 'topic_binding', 'has_rest', 'Whether any words may follow, or none: the pattern ends with #.'),
                 ('column', 'topic_binding', 'topic_pattern', 'What of the topics the queue gets.'),
                 ('column', 'topic_binding', 'literal_head', 'The words before the first * or #, which the topic has to begin with.'),
+                ('column', 'topic_binding', 'like_pattern', 'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_head has said it.'),
                 ('column', 'topic_binding', 'shape', 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.')
                 -- end of comments
         ),

@@ -263,7 +263,10 @@ from (
         (N'table', N'time_zone', N'windows_name', N'The name that Windows and SQL Server have for it.'),
         (N'table', N'topic_binding', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'topic_binding', N'topic_pattern', N'What of the topics the queue gets.'),
+        (N'table', N'topic_binding', N'word_count', N'How many words the pattern has, without #.'),
+        (N'table', N'topic_binding', N'has_rest', N'Whether any words may follow, or none: the pattern ends with #.'),
         (N'table', N'topic_binding', N'literal_head', N'The words before the first * or #, which the topic has to begin with.'),
+        (N'table', N'topic_binding', N'like_pattern', N'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_head has said it.'),
         (N'table', N'topic_binding', N'shape', N'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.')
         -- end of comments
 ) w (kind, name, column_name, description)
