@@ -50,7 +50,7 @@ begin
             from @ties j
             where j.message_id >= @awaited_id
               and j.is_awaited = 1
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
             break;
         end;
         exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_close;

@@ -81,12 +81,15 @@ begin
                    row_number() over (partition by n.message_id order by n.expiry_id desc) as turn
             from @notes n
         ) h
-        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+            )
             on m.part_id = @part_id
            and m.message_id = h.message_id
         where h.turn = 1
           and m.expires_at > @now
-        option (loop join, force order, maxdop 1);
+        option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
         begin
             update e
@@ -96,7 +99,7 @@ begin
                 on e.part_id = @part_id
                and e.expires_at = l.expires_at
                and e.expiry_id = l.expiry_id
-            option (loop join, force order, maxdop 1);
+            option (loop join, force order, maxdop 1, keepfixed plan);
             insert into @done (message_id)
             select l.message_id from @later l;
         end;

@@ -86,7 +86,11 @@ begin
                and m.message_id = j.message_id
             outer apply (
                 select top (1) x.predecessor_id
-                from rowq.successor x with (rowlock, readpast, readcommittedlock, forceseek)
+                from rowq.successor x
+                    with (
+                        rowlock, readpast, readcommittedlock,
+                        forceseek (successor_pk (part_id, predecessor_id))
+                    )
                 where x.part_id = @part_id
                   and x.predecessor_id = m.message_id
             ) s
@@ -100,7 +104,7 @@ begin
             select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id,
                    h.message_id
             from @held h
-            option (maxdop 1);
+            option (maxdop 1, keepfixed plan);
         end;
 
         -- Most messages have no tie: then the rest is not worth its price.
