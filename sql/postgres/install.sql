@@ -77,6 +77,7 @@ $$;
 \ir internal/from_microseconds.sql
 \ir internal/give_up_tick.sql
 \ir internal/has_unended.sql
+\ir internal/health_limits.sql
 \ir internal/health_queues.sql
 \ir internal/health_sequences.sql
 \ir internal/health_server.sql

@@ -31,6 +31,42 @@ def bind_to_a_thousand(connection: Connection, queue: str, pattern: str) -> None
         call(connection, "bind_topic", queue_name=queue, topic_pattern=found)
 
 
+MANY = 10_000
+"""As many topics as a batch may have."""
+
+MOST_ROWS = 100 * 2 * MANY
+"""Some rows for each topic and for each pattern: all pairs of them would be 100,000,000."""
+
+COPIES = """
+    insert into rowq.topic_binding (
+        part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern, shape
+    )
+    with recursive numbers (n) as (
+        select 0 union all select m.n + 1 from numbers m where m.n < 99
+    )
+    select b.part_id, replace(b.topic_pattern, '.n0.', concat('.n', h.n * 100 + u.n, '.')),
+           b.word_count, b.has_rest, b.literal_head,
+           replace(b.like_pattern, '.n0.', concat('.n', h.n * 100 + u.n, '.')), b.shape
+    from rowq.topic_binding b
+    cross join numbers h
+    cross join numbers u
+    where b.topic_pattern = %s
+      and h.n * 100 + u.n > 0
+"""
+
+
+def bind_to_many(queue: CheckedQueue, last: str) -> None:
+    """Bind a queue to 10,000 patterns that begin with a wildcard and end with a word and `#`."""
+    bind(queue, f"*.n0.{last}.#")
+    queue.connection.execute(COPIES, [f"*.n0.{last}.#"])
+
+
+def many_topics(last: str) -> list[dict[str, str]]:
+    """Return as many messages, of which the last one has a topic that a pattern matches."""
+    topics = [f"of{number}.{number}.{last}" for number in range(MANY - 1)]
+    return [{"topic": topic} for topic in (*topics, f"orders.n77.{last}.now")]
+
+
 def publish(
     connection: Connection, topic: str, body: str | None = "x", **arguments: Any
 ) -> list[Row]:

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rowq import Queue, StaleClaim
+from rowq import NewMessage, Queue, StaleClaim
 from rowq.engines import engine_for_connection
-from tests.helpers.dialects import dialect_of
+from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
 from tests.interleavings.work import keep_house, work_off
@@ -323,6 +323,58 @@ def test_a_batch_is_completed_while_one_of_it_is_named(
     settle(other, queue)
     assert is_settled(other, queue)
     assert not dialect_of(other.connection).bodies(other.connection, queue)
+
+
+def finish_after(session: Session, queue: str, again: str | None) -> list[tuple[str, int]]:
+    """Give each message back once, if asked to, then complete it: its text and its attempt."""
+    found = []
+    while messages := session.queue.dequeue_fast(queue):
+        [message] = messages
+        claim = message.claim_id
+        if message.attempt > 1 or again is None:
+            done = at_once(session, lambda own, claim=claim: own.complete(queue, claim))
+            assert done[0].outcome == "completed"
+            found.append((message.data, message.attempt))
+        elif again == "reap":
+            expire_claim(session.connection, claim)
+            assert at_once(session, lambda own: own.reap(queue)).reaped == 1
+        else:
+            at_once(
+                session, lambda own, claim=claim: own.retry_later(queue, claim, delay_seconds=0)
+            )
+            session.queue.promote(queue)
+    return found
+
+
+@pytest.mark.promise("P04", "P09", "P26")
+@pytest.mark.parametrize("archive_days", [0, 1])
+@pytest.mark.parametrize("again", [None, "reap", "retry_later"])
+def test_a_prepared_transaction_that_names_all_messages_makes_none_run_again(
+    sessions: Open, queue: str, again: str | None, archive_days: int
+) -> None:
+    """Nobody needs a right to prepare one, and it holds its locks when its session has ended."""
+    producer, worker = sessions(2)
+    worker.queue.alter_queue(queue, archive_days=archive_days)
+    dialect = preparing_dialect_of(worker.connection)
+    sent = [send(worker, queue, text) for text in "abcde"]
+    dialect.begin_prepared(producer.connection, queue)
+    waiting = [NewMessage(data="waits", predecessor_ids=[each]) for each in sent]
+    producer.queue.enqueue_batch(queue, waiting)
+    dialect.prepare(producer.connection, queue)
+    producer.connection.close()
+    try:
+        done = finish_after(worker, queue, again)
+        assert sorted(done) == [(text, 2 if again else 1) for text in "abcde"]
+        settle(worker, queue)
+        assert work_off(worker, queue) == [], "none is delivered again"
+        assert worker.queue.list_dead(queue) == []
+        assert worker.queue.list_claims(queue) == []
+    finally:
+        dialect.commit_prepared(worker.connection, queue)
+    settle(worker, queue)
+    assert work_off(worker, queue) == ["waits"] * len(sent)
+    settle(worker, queue)
+    assert is_settled(worker, queue)
 
 
 ENDS: dict[str, Callable[[Session, str, int], Any]] = {

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
 from tests.interleavings.work import work_off
@@ -90,6 +91,9 @@ def test_a_tick_waits_a_moment_at_most_for_who_has_opened_its_group(
     producer.begin().queue.enqueue(queue, "first", group_key="group")
     keeper.queue.maintain(queue)
     assert work_off(keeper, queue) == ["other"]
+    if keeper.server.engine in {"postgres", "mysql"}:
+        sent = dialect_of(keeper.connection).stored(keeper.connection, queue)["message"]
+        assert sent == 1, "the tick is there, and joins its group later"
     producer.commit()
     pass_seconds(keeper.connection, queue, 1)
     keeper.queue.maintain(queue)

@@ -33,3 +33,17 @@ def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(path: Path) ->
     assert not re.findall(r"[-+*/<>=~!@#%^&|`?]|\b(?:like|between|in|any|similar)\b", body)
     called = re.findall(r"([\w.]+)\s*\(", body)
     assert [name for name in called if not name.startswith(("pg_catalog.", "rowq."))] == []
+
+
+@for_each(CALLED_BY_USERS)
+def test_no_row_of_a_table_is_made_by_the_places_of_its_columns(path: Path) -> None:
+    """Its type has another column once an upgrade adds one, which a call under way does not know.
+
+    What names the columns of such rows by their places would find another one there, too.
+    """
+    text = code_of(path.read_text(encoding="utf-8"))
+    assert not re.findall(r"::rowq\.\w+(?!\w|\[|\()", text)
+    rows = re.findall(r"\b(\w+) +rowq\.\w+\[\]", text)
+    named = re.findall(r"\bunnest\(([^()]*)\)(?: with ordinality)? \w+ \(", text)
+    named += re.findall(r"\bunnest\(([^()]*)\),", text)
+    assert not [name for name in rows if re.search(rf"\b{name}\b", " ".join(named))]

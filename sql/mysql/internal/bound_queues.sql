@@ -134,10 +134,14 @@ begin
     if not v_is_batch then
         open each_match_of_one;
     else
-        -- The engine cuts the result of group_concat to this length.
-        set session group_concat_max_len = greatest(v_cut_at, 1024);
+        -- The engine cuts the result of group_concat to this length, which is the caller's.
+        if v_cut_at < 1024 then
+            set session group_concat_max_len = 1024;
+        end if;
         open each_match;
-        set session group_concat_max_len = v_cut_at;
+        if v_cut_at < 1024 then
+            set session group_concat_max_len = v_cut_at;
+        end if;
     end if;
     matches: loop
         if v_is_batch then

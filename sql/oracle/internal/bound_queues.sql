@@ -22,7 +22,8 @@ begin
         v_topic := rawtohex(utl_raw.cast_to_raw(p_new(i).topic));
         if not v_first.exists(v_topic) then
             v_first(v_topic) := i;
-            internal_topic_patterns(p_new(i).topic, v_shapes, v_lists(i));
+            internal_topic_patterns(p_new(i).topic, v_shapes, v_patterns);
+            v_lists(i) := v_patterns;
         end if;
         v_patterns := v_lists(v_first(v_topic));
         for n in 1 .. v_patterns.count loop

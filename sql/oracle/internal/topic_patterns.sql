@@ -7,12 +7,13 @@ is
 -- routine   internal_topic_patterns
 -- purpose   Return, as bytes, the patterns that a topic would match: one of each shape that there is among those which begin as it does. p_shapes keeps the shapes that were read.
 -- promise   P35
--- differs   no such helper elsewhere: part of internal_bound_queues
+-- differs   no such helper elsewhere: other engines do it in one statement, and compare a single topic by like, which here follows NLS_SORT
     v_words constant t_texts := internal_words_of(p_topic);
     v_heads       rowq_keys := rowq_keys();
     v_unread      rowq_keys := rowq_keys();
     v_found_heads rowq_keys;
     v_found       t_texts;
+    v_none        t_texts;
     v_head        varchar2(200 char);
     v_pattern     varchar2(400 char);
     v_key         varchar2(4000);
@@ -59,11 +60,10 @@ begin
     join rowq_topic_binding b on b.head_key = h.column_value;
     for i in 1 .. v_found.count loop
         v_key := rawtohex(v_found_heads(i));
-        if p_shapes.exists(v_key) then
-            p_shapes(v_key)(p_shapes(v_key).count + 1) := v_found(i);
-        else
-            p_shapes(v_key)(1) := v_found(i);
+        if not p_shapes.exists(v_key) then
+            p_shapes(v_key) := v_none;
         end if;
+        p_shapes(v_key)(p_shapes(v_key).count + 1) := v_found(i);
     end loop;
 
     p_patterns := rowq_keys();

@@ -12,7 +12,36 @@ begin
     -- other drop can begin before this transaction ends.
     lock table rowq.message in row exclusive mode;
 
-    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic
+    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
+    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
+    -- have the same number of them.
+    if cardinality(p_topics) = 1 then
+        return query
+        select distinct t.topic, q.queue_name, q.max_body_length
+        from unnest(p_topics) t (topic)
+        cross join lateral (
+            select array_agg(array_to_string(w.words[:n.word_count], '.') order by n.word_count)
+                as texts
+            from (select string_to_array(t.topic, '.') as words) w
+            cross join generate_series(0, cardinality(w.words)) n (word_count)
+        ) head
+        cross join lateral (
+            select x.part_id
+            from rowq.topic_binding x
+            where x.literal_head = any (head.texts)
+              and (x.has_rest or x.word_count = cardinality(head.texts) - 1)
+              and (
+                  x.like_pattern is null
+                  or head.texts[x.word_count + 1] like x.like_pattern escape '!'
+              )
+            offset 0
+        ) b
+        join rowq.queue q on q.part_id = b.part_id;
+        return;
+    end if;
+
+    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
+    -- topic matches at most one pattern of each shape. So each pattern that begins as some topic
     -- does is read once for its shape, however many topics there are; the patterns that a topic
     -- would match are then put together from its words, and looked up.
     return query
@@ -26,17 +55,11 @@ begin
         cross join generate_series(0, cardinality(t.words)) n (word_count)
     ),
     shape as materialized (
-        select distinct b.literal_head, b.shape
+        select distinct x.literal_head, x.shape
         from (select distinct h.literal_head from head h) d
-        cross join lateral (
-            select x.literal_head, x.shape
-            from rowq.topic_binding x
-            where x.literal_head = d.literal_head
-            offset 0
-        ) b
-    )
-    select distinct m.topic, q.queue_name, q.max_body_length
-    from (
+        join rowq.topic_binding x on x.literal_head = d.literal_head
+    ),
+    candidate as materialized (
         select h.topic, (
             select string_agg(
                        case substr(s.shape, w.place, 1)
@@ -52,14 +75,10 @@ begin
         join shape s on s.literal_head = h.literal_head
         where length(s.shape) = cardinality(h.words)
            or (right(s.shape, 1) = '2' and length(s.shape) <= cardinality(h.words) + 1)
-        offset 0
-    ) m
-    cross join lateral (
-        select x.part_id
-        from rowq.topic_binding x
-        where x.topic_pattern = m.topic_pattern
-        offset 0
-    ) b
-    join rowq.queue q on q.part_id = b.part_id;
+    )
+    select distinct m.topic, q.queue_name, q.max_body_length
+    from candidate m
+    join rowq.topic_binding x on x.topic_pattern = m.topic_pattern
+    join rowq.queue q on q.part_id = x.part_id;
 end;
 $$;

@@ -1,11 +1,12 @@
 create or replace function rowq.internal_parse_predecessors(
-    p_part_id  integer,
-    p_given    jsonb,
-    p_messages rowq.message[],
-    p_kept_ids bigint[],
-    p_lanes    smallint[],
-    p_due_ats  timestamp with time zone[],
-    p_now      timestamp with time zone
+    p_part_id     integer,
+    p_given       jsonb,
+    p_message_ids bigint[],
+    p_group_keys  text[],
+    p_kept_ids    bigint[],
+    p_lanes       smallint[],
+    p_due_ats     timestamp with time zone[],
+    p_now         timestamp with time zone
 )
 returns rowq.blocked[]
 language plpgsql
@@ -17,6 +18,7 @@ as $$
 declare
     v_row  record;
     v_ids  bigint[];
+    v_tie  rowq.blocked;
     v_ties rowq.blocked[] := '{}'::rowq.blocked[];
 begin
     for v_row in
@@ -29,14 +31,13 @@ begin
                 predecessor_positions integer[],
                 on_predecessor_dead   text
             ),
-            unnest(p_messages),
+            unnest(p_message_ids),
+            unnest(p_group_keys),
             unnest(p_kept_ids),
             unnest(p_lanes),
             unnest(p_due_ats)
         ) with ordinality m (
-            predecessor_ids, predecessor_positions, on_predecessor_dead,
-            part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-            group_key, headers, body, body_binary, has_successors, expires_at,
+            predecessor_ids, predecessor_positions, on_predecessor_dead, message_id, group_key,
             kept_id, lane, due_at, place
         )
         where num_nonnulls(
@@ -44,7 +45,7 @@ begin
         ) > 0
     loop
         perform rowq.internal_refuse_predecessors(
-            v_row.place, p_messages[1].message_id, v_row.predecessor_ids,
+            v_row.place, p_message_ids[1], v_row.predecessor_ids,
             v_row.predecessor_positions, v_row.on_predecessor_dead
         );
         continue when v_row.message_id <> v_row.kept_id;
@@ -63,10 +64,13 @@ begin
             or v_row.due_at is not null
             or rowq.internal_has_unended(p_part_id, v_ids, v_row.on_predecessor_dead)
         ) then
-            v_ties := v_ties || row(
-                p_part_id, v_row.lane, v_row.message_id, null, v_row.due_at,
-                v_row.on_predecessor_dead, v_row.group_key, v_ids
-            )::rowq.blocked;
+            v_tie.lane := v_row.lane;
+            v_tie.message_id := v_row.message_id;
+            v_tie.due_at := v_row.due_at;
+            v_tie.on_dead := v_row.on_predecessor_dead;
+            v_tie.group_key := v_row.group_key;
+            v_tie.rest_ids := v_ids;
+            v_ties := v_ties || v_tie;
         end if;
     end loop;
     return v_ties;

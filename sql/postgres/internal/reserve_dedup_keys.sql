@@ -1,6 +1,7 @@
 create or replace function rowq.internal_reserve_dedup_keys(
-    p_part_id  integer,
-    p_messages rowq.message[]
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_dedup_keys  text[]
 )
 returns bigint[]
 language plpgsql
@@ -20,7 +21,7 @@ begin
             -- meanwhile.
             with keys as materialized (
                 select distinct on (m.dedup_key) m.dedup_key, m.message_id
-                from unnest(p_messages) m
+                from unnest(p_message_ids, p_dedup_keys) m (message_id, dedup_key)
                 where m.dedup_key is not null
                 order by m.dedup_key, m.message_id
             ),
@@ -39,10 +40,8 @@ begin
                        order by m.place
                    )
             into v_kept_ids
-            from unnest(p_messages) with ordinality m (
-                part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-                group_key, headers, body, body_binary, has_successors, expires_at,
-                place
+            from unnest(p_message_ids, p_dedup_keys) with ordinality m (
+                message_id, dedup_key, place
             )
             left join added a on a.dedup_key = m.dedup_key
             -- A stricter snapshot may show a former owner beside this transaction's own message.
@@ -67,11 +66,7 @@ begin
                        order by m.place
                    )
             into v_kept_ids
-            from unnest(p_messages) with ordinality m (
-                part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-                group_key, headers, body, body_binary, has_successors, expires_at,
-                place
-            );
+            from unnest(p_dedup_keys) with ordinality m (dedup_key, place);
             exit when array_position(v_kept_ids, null) is null;
 
             -- A key whose owner was finished in between is free again. To wait for it now, with

@@ -15,6 +15,7 @@ as $$
 #variable_conflict use_column
 declare
     v_fault   text;
+    v_words   text;
     v_part_id integer;
 begin
     v_fault := rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true);
@@ -24,21 +25,22 @@ begin
     end if;
     v_part_id := rowq.internal_lock_queue(p_queue_name);
 
-    insert into rowq.topic_binding (part_id, topic_pattern, literal_head, shape)
-    select v_part_id, p_topic_pattern,
-           coalesce(
-               string_agg(w.word, '.' order by w.place) filter (where w.place < w.first_wildcard),
-               ''
-           ),
-           string_agg(
-               case w.word when '*' then '1' when '#' then '2' else '0' end, '' order by w.place
-           )
-    from (
-        select u.word, u.place,
-               coalesce(min(u.place) filter (where u.word in ('*', '#')) over (), 1000)
-                   as first_wildcard
-        from unnest(string_to_array(p_topic_pattern, '.')) with ordinality u (word, place)
-    ) w
+    v_words := rtrim(rtrim(p_topic_pattern, '#'), '.');
+    insert into rowq.topic_binding (
+        part_id, word_count, has_rest, topic_pattern, literal_head, like_pattern, shape
+    )
+    values (
+        v_part_id,
+        cardinality(string_to_array(v_words, '.')),
+        right(p_topic_pattern, 1) = '#',
+        p_topic_pattern,
+        rtrim(split_part(v_words, '*', 1), '.'),
+        case
+            when strpos(v_words, '*') > 0
+                then replace(replace(v_words, '_', '!_'), '*', '%')
+        end,
+        translate(regexp_replace(p_topic_pattern, '[^.*#]+', '0', 'g'), '*#.', '12')
+    )
     on conflict (part_id, topic_pattern) do nothing;
 
     return query

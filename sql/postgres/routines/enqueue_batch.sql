@@ -18,19 +18,26 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id    integer;
-    v_max_length integer;
-    v_now        timestamp with time zone;
-    v_stored     record;
-    v_messages   rowq.message[];
-    v_lanes      smallint[];
-    v_due_ats    timestamp with time zone[];
-    v_kept_ids   bigint[];
-    v_awaited    bigint[];
-    v_ties       rowq.blocked[];
-    v_blocked    bigint[];
-    v_waiting    bigint[];
-    v_expires    boolean;
+    v_part_id      integer;
+    v_max_length   integer;
+    v_now          timestamp with time zone;
+    v_stored       record;
+    v_ids          bigint[];
+    v_max_attempts integer[];
+    v_types        text[];
+    v_dedup_keys   text[];
+    v_group_keys   text[];
+    v_headers      jsonb[];
+    v_bodies       text[];
+    v_binaries     bytea[];
+    v_expires_ats  timestamp with time zone[];
+    v_lanes        smallint[];
+    v_due_ats      timestamp with time zone[];
+    v_kept_ids     bigint[];
+    v_awaited      bigint[];
+    v_ties         rowq.blocked[];
+    v_blocked      bigint[];
+    v_waiting      bigint[];
 begin
     select q.part_id, q.max_body_length into v_part_id, v_max_length
     from rowq.queue q
@@ -73,21 +80,22 @@ begin
         return;
     end if;
 
-    select array_agg(row(
-               v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
-               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary, null,
-               v_now + make_interval(secs => p.expire_seconds)
-           )::rowq.message),
+    -- An array for each column: the row type of a table would have another column once an upgrade
+    -- adds one, which a call that is under way does not know.
+    select array_agg(nextval('rowq.message_seq')), array_agg(p.max_attempts),
+           array_agg(p.message_type), array_agg(p.dedup_key), array_agg(p.group_key),
+           array_agg(p.headers), array_agg(p.body), array_agg(p.body_binary),
+           array_agg(v_now + make_interval(secs => p.expire_seconds)),
            array_agg((p.priority * 2 + 1)::smallint),
-           array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds))),
-           bool_or(p.expire_seconds is not null)
-    into v_messages, v_lanes, v_due_ats, v_expires
+           array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
+    into v_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers, v_bodies,
+         v_binaries, v_expires_ats, v_lanes, v_due_ats
     from rowq.internal_parse_messages(p_messages, v_max_length) p;
-    if v_messages is null then
+    if v_ids is null then
         return;
     end if;
 
-    v_kept_ids := rowq.internal_reserve_dedup_keys(v_part_id, v_messages);
+    v_kept_ids := rowq.internal_reserve_dedup_keys(v_part_id, v_ids, v_dedup_keys);
 
     -- Messages of this batch that others of it wait for need no second write.
     select array_agg(distinct v_kept_ids[p.place]) into v_awaited
@@ -97,38 +105,39 @@ begin
             p_messages, '$[*].predecessor_positions[*] ? (@ >= 1 && @ <= 10000)'
         ) e ("position")
     ) p
-    where v_kept_ids[p.place] = v_messages[p.place].message_id;
+    where v_kept_ids[p.place] = v_ids[p.place];
 
     insert into rowq.message (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
         headers, body, body_binary, group_key, has_successors, expires_at
     )
-    select v_part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
+    select v_part_id, m.max_attempts, m.message_id, v_now, m.message_type, m.dedup_key,
            m.headers, m.body, m.body_binary, m.group_key,
            case when m.message_id = any (v_awaited) then true end, m.expires_at
-    from unnest(v_messages, v_kept_ids) m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, expires_at,
-        kept_id
+    from unnest(
+        v_ids, v_kept_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers,
+        v_bodies, v_binaries, v_expires_ats
+    ) m (
+        message_id, kept_id, max_attempts, message_type, dedup_key, group_key, headers, body,
+        body_binary, expires_at
     )
     where m.message_id = m.kept_id;
     perform rowq.internal_require_part(v_part_id, p_queue_name);
 
-    if v_expires then
+    if array_remove(v_expires_ats, null) <> '{}' then
         perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
         select v_part_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
                m.message_id
-        from unnest(v_messages, v_kept_ids, v_lanes) m (
-            part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-            group_key, headers, body, body_binary, has_successors, expires_at, kept_id, lane
+        from unnest(v_ids, v_kept_ids, v_lanes, v_expires_ats) m (
+            message_id, kept_id, lane, expires_at
         )
         where m.message_id = m.kept_id
           and m.expires_at is not null;
     end if;
 
     v_ties := rowq.internal_parse_predecessors(
-        v_part_id, p_messages, v_messages, v_kept_ids, v_lanes, v_due_ats, v_now
+        v_part_id, p_messages, v_ids, v_group_keys, v_kept_ids, v_lanes, v_due_ats, v_now
     );
 
     -- Enter groups before predecessors are held: whoever ends one of those waits for this
@@ -144,10 +153,8 @@ begin
                v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
            )
     into v_waiting
-    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, expires_at,
-        kept_id, lane, due_at
+    from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
+        message_id, kept_id, group_key, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.group_key is not null
@@ -163,10 +170,8 @@ begin
 
     insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
     select v_part_id, m.lane, m.message_id, m.due_at, m.group_key
-    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, expires_at,
-        kept_id, lane, due_at
+    from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
+        message_id, kept_id, group_key, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.due_at > v_now
@@ -174,11 +179,7 @@ begin
 
     insert into rowq.ready (part_id, lane, seq, message_id)
     select v_part_id, m.lane, m.message_id, m.message_id
-    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, expires_at,
-        kept_id, lane, due_at
-    )
+    from unnest(v_ids, v_kept_ids, v_lanes, v_due_ats) m (message_id, kept_id, lane, due_at)
     where m.message_id = m.kept_id
       and (m.due_at <= v_now or m.due_at is null)
       and m.message_id <> all (v_blocked)
@@ -190,10 +191,6 @@ begin
     return query
     select m.place::integer, m.kept_id,
            case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
-    from unnest(v_messages, v_kept_ids) with ordinality m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, expires_at,
-        kept_id, place
-    );
+    from unnest(v_ids, v_kept_ids) with ordinality m (message_id, kept_id, place);
 end;
 $$;

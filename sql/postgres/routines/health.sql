@@ -38,6 +38,9 @@ begin
         union all
         select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
         from rowq.internal_health_queues() t
+        union all
+        select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
+        from rowq.internal_health_limits() t
     ) h
     order by h.check_name collate "C", h.queue_name collate "C" nulls first;
 end;

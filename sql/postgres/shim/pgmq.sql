@@ -1622,8 +1622,9 @@ end;
 $$;
 
 -- Give all of it to the owner of schema rowq, whose rights the functions run with. Each role of
--- rowq's may execute what is like its own routines, and PUBLIC may do nothing at all. A role that
--- is missing is left out.
+-- rowq's may execute what is like its own routines, and PUBLIC may do nothing at all. Nobody may
+-- use the types, because a table of another role that has one would be lost with the schema; whoever
+-- calls a function needs no right on them. A role that is missing is left out.
 do $$
 declare
     v_change text;
@@ -1678,9 +1679,8 @@ begin
             )
             from object o
             cross join called c
-            join wanted w on o.kind <> 'function'
-                or o.stem = any (w.stems)
-                or o.stem <> all (c.stems)
+            join wanted w on o.kind = 'schema'
+                or o.kind = 'function' and (o.stem = any (w.stems) or o.stem <> all (c.stems))
             join pg_catalog.pg_roles r on r.rolname = w.role_name
         ) x (step, change)
         order by x.step, x.change

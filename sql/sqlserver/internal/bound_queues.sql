@@ -12,6 +12,7 @@ begin
 -- locks     the rows of their parts, shared, to the end of the transaction; waits for a drop
     set nocount on;
     declare @turn int = 0;
+    declare @topic_count int;
     declare @part_id int;
     declare @found_part_id int;
     declare @topics table (
@@ -19,8 +20,8 @@ begin
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         word_count int not null
     );
-    -- A head is the first words of a topic, as many as it says, and so many characters long; word
-    -- is the last of them.
+    -- A head is the first words of a topic, as many as it says, and so many characters long; word is
+    -- the last of them.
     declare @heads table (
         place      int not null,
         word_count int not null,
@@ -51,6 +52,7 @@ begin
     from openjson(@messages) e
     cross apply (select cast(json_value(e.value, N'$.topic') as nvarchar(200))) t (topic)
     option (maxdop 1, keepfixed plan);
+    set @topic_count = @@rowcount;
     insert into @heads (place, word_count, size, word)
     select t.place, 0, 0, N''
     from @topics t
@@ -64,43 +66,66 @@ begin
     cross apply openjson(concat(N'["', replace(t.topic, N'.', N'","'), N'"]')) w
     option (maxdop 1, keepfixed plan);
 
-    -- A topic matches at most one pattern of each shape. So each pattern that begins as a topic
-    -- does is read once for its shape, however many topics there are; the patterns that a topic
-    -- would match are then put together from its words, and looked up.
-    insert into @shapes (literal_head, shape)
-    select distinct b.literal_head, b.shape
-    from (
-        select distinct left(t.topic, h.size) as head
+    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
+    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
+    -- have the same number of them.
+    if @topic_count <= 1
+        insert into @matches (part_id, place)
+        select distinct b.part_id, t.place
         from @topics t
         inner join @heads h on h.place = t.place
-    ) d
-    inner join rowq.topic_binding b with (forceseek) on b.literal_head = d.head
-    option (loop join, force order, maxdop 1, keepfixed plan);
-    insert into @matches (part_id, place)
-    select distinct b.part_id, m.place
-    from (
-        select t.place,
-               (
-                   select string_agg(
-                              iif(substring(s.shape, w.word_count, 1) = '1', N'*', w.word), N'.'
-                          ) within group (order by w.word_count)
-                   from @heads w
-                   where w.place = t.place
-                     and w.word_count between 1 and len(s.shape) - s.has_rest
-               ) as words,
-               case when s.has_rest = 1 then N'#' end as rest
-        from @topics t
-        inner join @heads h on h.place = t.place
-        inner join (
-            select x.literal_head, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as has_rest
-            from @shapes x
-        ) s on s.literal_head = left(t.topic, h.size)
-        where len(s.shape) = t.word_count
-           or (s.has_rest = 1 and len(s.shape) <= t.word_count + 1)
-    ) m
-    inner join rowq.topic_binding b with (forceseek)
-        on b.topic_pattern = concat_ws(N'.', m.words, m.rest)
-    option (loop join, force order, maxdop 1, keepfixed plan);
+        inner join rowq.topic_binding b with (forceseek) on b.literal_head = left(t.topic, h.size)
+        inner join @heads w
+            on w.place = t.place
+           and w.word_count = b.word_count
+        where (b.has_rest = 1 or b.word_count = t.word_count)
+          and (b.like_pattern is null or left(t.topic, w.size) like b.like_pattern escape N'!')
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    else
+    begin
+        -- Many topics beside many patterns that begin alike would be too many pairs to compare. But
+        -- a topic matches at most one pattern of each shape. So each pattern that begins as some
+        -- topic does is read once for its shape, however many topics there are; the patterns that a
+        -- topic would match are then put together from its words, and looked up.
+        insert into @shapes (literal_head, shape)
+        select distinct b.literal_head, b.shape
+        from (
+            select distinct left(t.topic, h.size) as head
+            from @topics t
+            inner join @heads h on h.place = t.place
+        ) d
+        inner join rowq.topic_binding b with (forceseek) on b.literal_head = d.head
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        insert into @matches (part_id, place)
+        select distinct b.part_id, m.place
+        from (
+            select t.place,
+                   (
+                       select string_agg(x.word, N'.') within group (order by x.word_count)
+                       from (
+                           select w.word_count,
+                                  iif(
+                                      substring(s.shape, w.word_count, 1) = '1', N'*', w.word
+                                  ) as word
+                           from @heads w
+                           where w.place = t.place
+                             and w.word_count between 1 and len(s.shape) - s.has_rest
+                       ) x
+                   ) as words,
+                   case when s.has_rest = 1 then N'#' end as rest
+            from @topics t
+            inner join @heads h on h.place = t.place
+            inner join (
+                select x.literal_head, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as has_rest
+                from @shapes x
+            ) s on s.literal_head = left(t.topic, h.size)
+            where len(s.shape) = t.word_count
+               or (s.has_rest = 1 and len(s.shape) <= t.word_count + 1)
+        ) m
+        inner join rowq.topic_binding b with (forceseek)
+            on b.topic_pattern = concat_ws(N'.', m.words, m.rest)
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    end;
 
     -- The bindings are read by a statement of their own, so that nobody holds one while it waits
     -- for the row of a queue. Names that differ in trailing blanks are equal to the engine.

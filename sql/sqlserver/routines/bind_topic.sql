@@ -56,15 +56,21 @@ begin
             -- If another session has added the pattern meanwhile, this inserts no row and raises no
             -- error (ignore_dup_key).
             insert into rowq.topic_binding with (rowlock) (
-                part_id, topic_pattern, literal_head, shape
+                part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern, shape
             )
             select @part_id, w.pattern,
+                   iif(w.words = N'', 0, len(w.words) - len(replace(w.words, N'.', N'')) + 1),
+                   iif(right(w.pattern, 1) = N'#', 1, 0),
                    case
                        when charindex(N'*', w.words) = 0 then w.words
                        when charindex(N'*', w.words) > 2
                            then left(w.words, charindex(N'*', w.words) - 2)
                        else N''
                    end,
+                   iif(
+                       charindex(N'*', w.words) = 0, null,
+                       replace(replace(w.words, N'_', N'!_'), N'*', N'%')
+                   ),
                    (
                        select string_agg(
                                   case e.value when N'*' then '1' when N'#' then '2' else '0' end,

@@ -4,8 +4,20 @@ import pytest
 
 from tests.engine_only.mysql.costs import rows
 from tests.engines.base import Connection
+from tests.helpers.calls import call, refused
 from tests.helpers.queues import Connect, new_queue
-from tests.helpers.topics import PATTERNS, bind, bind_to_a_thousand, names, publish, word
+from tests.helpers.topics import (
+    MANY,
+    MOST_ROWS,
+    PATTERNS,
+    bind,
+    bind_to_a_thousand,
+    bind_to_many,
+    many_topics,
+    names,
+    publish,
+    word,
+)
 
 __all__ = ["word"]
 
@@ -29,3 +41,33 @@ def test_patterns_with_other_beginnings_are_not_read_and_others_once(
     # MariaDB counts a row thrice where it looks at a condition of the index first.
     assert touched() <= few + 3 * PATTERNS + 10
     assert names(publish(session, f"{word}.7.paid")) == [queue_name]
+
+
+@pytest.mark.promise("P13", "P35")
+def test_many_topics_beside_many_patterns_are_no_pairs(
+    connection: Connection, connect: Connect, queue_name: str, word: str
+) -> None:
+    bind_to_many(new_queue(connection, queue_name), word)
+    session = connect()
+    messages = many_topics(word)
+
+    def send() -> None:
+        sent = call(session, "publish_batch", messages=messages)
+        assert [(row.position, row.queue_name) for row in sent] == [(MANY, queue_name)]
+
+    assert rows(session, send) < MOST_ROWS
+
+
+@pytest.mark.promise("P17", "P35")
+def test_patterns_are_found_whatever_length_the_session_cuts_lists_to(
+    connection: Connection, connect: Connect, queue_name: str, word: str
+) -> None:
+    """The session keeps its length, also after a call that fails."""
+    bind(new_queue(connection, queue_name, max_body_length=1), f"*.{word}.paid")
+    topics = [{"topic": f"a.{word}.paid"}, {"topic": f"b.{word}.paid"}]
+    session = connect()
+    session.execute("set session group_concat_max_len = 4")
+    assert len(call(session, "publish_batch", messages=topics)) == 2
+    too_long = [topics[0], topics[1] | {"body": "xx"}]
+    refused(session, "RQ711", "publish_batch", messages=too_long)
+    assert session.execute("select @@group_concat_max_len").fetchone() == (4,)

@@ -123,6 +123,28 @@ def test_patterns_with_other_beginnings_are_not_read(
     assert touched() <= few + PATTERNS // 10
 
 
+@pytest.mark.promise("P13", "P35")
+def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
+    server: OracleServer, connection: Connection, connect: Connect, queue_name: str, word: str
+) -> None:
+    queue = new_queue(connection, queue_name)
+    bind(queue, f"{word}.*.paid")
+    session = connect()
+    topics = [{"topic": f"{word}.{number}.x"} for number in range(PATTERNS)]
+
+    def touched() -> int:
+        costs = []
+        for _ in range(5):
+            before = reads(server, session)
+            call(session, "publish_batch", messages=topics)
+            costs.append(reads(server, session) - before)
+        return min(costs)
+
+    few = touched()
+    bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
+    assert touched() <= few + PATTERNS
+
+
 @pytest.mark.promise("P13")
 def test_who_does_not_publish_runs_no_statement_for_topics(
     server: OracleServer, connection: Connection, queue: str

@@ -9,7 +9,7 @@ import pytest
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_plans import Watched, faults
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
-from tests.helpers.calls import call, dequeue
+from tests.helpers.calls import call, dequeue, rolled_back
 from tests.stored_times import pass_seconds
 
 QUEUE = "limited"
@@ -285,3 +285,31 @@ def test_a_time_out_that_shows_as_a_cancel_by_the_user_is_one(
         time.sleep(0.05)
         limited.execute("select pg_cancel_backend(%s)", [own])
         assert call.result(20) == (None,)
+
+
+@pytest.mark.promise("P19")
+@pytest.mark.parametrize("in_savepoint", [False, True])
+def test_health_names_the_session_that_holds_up_a_limited_queue(
+    limited: Connection, open_owner: Open, *, in_savepoint: bool
+) -> None:
+    idle = open_owner()
+    pid = idle.execute("select pg_backend_pid()").fetchone()[0]
+
+    def held() -> tuple[float, str]:
+        [row] = [row for row in call(limited, "health") if row.check_name == "held_limits"]
+        assert row.queue_name == QUEUE
+        return row.value, row.detail
+
+    fill(limited, 2)
+    call(limited, "create_queue", queue_name="without limits")
+    assert held()[0] == 0
+    with rolled_back(idle):
+        if in_savepoint:
+            idle.execute("savepoint s")
+        assert len(dequeue(idle, QUEUE)) == 1
+        assert dequeue(limited, QUEUE) == []
+        seconds, detail = held()
+        assert seconds > 0
+        assert f"session {pid} of " in detail
+        assert "idle in transaction" in detail
+    assert held()[0] == 0

@@ -297,6 +297,23 @@ def test_a_role_may_call_what_is_like_its_own_routines(shim: Connection, made: s
 
 
 @pytest.mark.promise("P16")
+@pytest.mark.parametrize("role", ["producer", "consumer", "monitor", "admin"])
+def test_no_role_may_use_a_row_type(shim: Connection, made: str, role: str) -> None:
+    """Calls that return rows of them need no such right."""
+    shim.execute("select pgmq.send(%s, '1')", [made])
+    shim.execute(f"set role rowq_{role}")
+    for kind in ("message_record", "queue_record", "metrics_result", "message_record[]"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            shim.execute(f"create temporary table stolen (one_row pgmq.{kind})")
+    if role in {"consumer", "admin"}:
+        shim.execute("select m.msg_id, (m).message from pgmq.read(%s, 30, 1) m", [made])
+        shim.execute("select * from pgmq.metrics(%s)", [made])
+    if role in {"monitor", "admin"}:
+        shim.execute("select * from pgmq.list_queues()")
+    shim.execute("reset role")
+
+
+@pytest.mark.promise("P16")
 def test_public_may_do_nothing_and_the_owner_is_rowq_s(shim: Connection) -> None:
     found = shim.execute(
         """

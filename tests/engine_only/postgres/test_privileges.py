@@ -17,7 +17,7 @@ from rowq.migrate import migrate
 from rowq.resources import sql_directory
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
+from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue, rolled_back
 from tests.helpers.queues import CheckedQueue
 
 pytestmark = pytest.mark.promise("P16")
@@ -365,7 +365,7 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     assert warnings == []
 
 
-def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
+def test_a_producer_sees_no_body_and_of_a_duplicate_the_id_only(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     own_queue.enqueue("secret", dedup_key="key")
@@ -374,6 +374,25 @@ def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
         assert not may_call(owner, routine)
     row = own_queue.call_one("enqueue", dedup_key="key")
     assert vars(row).keys() == {"message_id", "outcome"}
+
+
+@pytest.mark.promise("P16")
+def test_a_producer_reads_of_others_what_the_page_on_rights_says_it_does(
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
+) -> None:
+    [sent] = own_queue.enqueue("secret", headers={"tenant": "a"}, dedup_key="key")
+    become(owner, users["producer"])
+    found = call_one(owner, "get_result", queue_name="q", message_id=sent)
+    assert found.state == "ready"
+    assert vars(found).keys() == {"message_id", "state", "finished_at", "result", "last_error"}
+    for tenant in "ab":
+        asked = {"header_name": "tenant", "header_value": tenant}
+        with rolled_back(owner):
+            done = call_one(owner, "cancel_many", queue_name="q", **asked)
+        assert done.cancelled == (tenant == "a")
+    assert call_one(owner, "enqueue", queue_name="q", dedup_key="key").message_id == sent
+    owner.execute("reset session authorization")
+    assert own_queue.message(sent).state == "ready"
 
 
 def test_the_client_of_a_role_can_do_its_whole_work(
