@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rowq import NewMessage, Queue, StaleClaim
+from rowq import NewMessage, Outcome, Queue, StaleClaim
 from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
@@ -330,20 +330,25 @@ def finish_after(session: Session, queue: str, again: str | None) -> list[tuple[
     found = []
     while messages := session.queue.dequeue_fast(queue):
         [message] = messages
-        claim = message.claim_id
         if message.attempt > 1 or again is None:
-            done = at_once(session, lambda own, claim=claim: own.complete(queue, claim))
-            assert done[0].outcome == "completed"
+            completed = at_once(session, completing(queue, message.claim_id))
+            assert completed[0].outcome == "completed"
             found.append((message.data, message.attempt))
         elif again == "reap":
-            expire_claim(session.connection, claim)
+            expire_claim(session.connection, message.claim_id)
             assert at_once(session, lambda own: own.reap(queue)).reaped == 1
         else:
-            at_once(
-                session, lambda own, claim=claim: own.retry_later(queue, claim, delay_seconds=0)
-            )
+            at_once(session, retrying(queue, message.claim_id))
             session.queue.promote(queue)
     return found
+
+
+def completing(queue: str, claim: int) -> Callable[[Queue], list[Outcome]]:
+    return lambda own: own.complete(queue, claim)
+
+
+def retrying(queue: str, claim: int) -> Callable[[Queue], Any]:
+    return lambda own: own.retry_later(queue, claim, delay_seconds=0)
 
 
 @pytest.mark.promise("P04", "P09", "P26")
