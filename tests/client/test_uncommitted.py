@@ -17,7 +17,7 @@ from rowq.engines import engine_for_url
 from tests.engines.base import Connection
 from tests.helpers.queues import Connect
 
-sqlalchemy = pytest.importorskip("sqlalchemy")
+sqlalchemy = pytest.importorskip("sqlalchemy", reason="no SQLAlchemy; to run it: make install")
 FORGOTTEN = "a message for queue {} was not committed before its connection was closed"
 
 

@@ -5,6 +5,7 @@ Oracle's are looked at in test_plsql.py, and SQL Server's in test_tsql.py.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -59,13 +60,20 @@ def tables(engine: str) -> dict[str, list[str]]:
 
 @cache
 def signatures(engine: str) -> dict[str, list[Signature]]:
-    """Return what calls of each routine may look like; a function returns what is `out`."""
+    """Return what calls of each routine may look like.
+
+    A function of PostgreSQL returns what is `out`, and takes the value of what is `inout`.
+    """
     found: dict[str, list[Signature]] = {}
     for code in (blanked(path.read_text("utf-8")) for known, path in FILES if known == engine):
         for match in _ROUTINE.finditer(code):
             given = parameters(inside(code, match.start(2)))
             if engine == "postgres":
-                given = tuple(parameter for parameter in given if parameter.direction != "out")
+                given = tuple(
+                    replace(parameter, direction="in")
+                    for parameter in given
+                    if parameter.direction != "out"
+                )
             found.setdefault(match[1], []).append(Signature(match[1], given))
     return found
 

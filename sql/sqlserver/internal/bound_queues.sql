@@ -20,8 +20,8 @@ begin
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         word_count int not null
     );
-    -- A head is the first words of a topic, as many as it says, and so many characters long; word is
-    -- the last of them.
+    -- A head is the first words of a topic, as many as it says, and so many characters long; word
+    -- is the last of them.
     declare @heads table (
         place      int not null,
         word_count int not null,
