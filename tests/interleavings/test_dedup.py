@@ -141,7 +141,7 @@ def test_reset_waits_for_one_producer_after_another_that_takes_a_key_of_the_dead
     assert {message.data for message in admin.queue.dequeue_fast(queue, 10)} == {"new"}
 
 
-ENDS: dict[str, Callable[[Session, str, int, int | None], Any]] = {
+ENDS: dict[str, Callable[[Session, str, int, int], Any]] = {
     "complete": lambda own, queue, _, claim: own.queue.complete(queue, claim),
     "fail_now": lambda own, queue, _, claim: own.queue.fail_now(queue, claim),
     "retry_later": lambda own, queue, _, claim: own.queue.retry_later(queue, claim),
@@ -149,7 +149,7 @@ ENDS: dict[str, Callable[[Session, str, int, int | None], Any]] = {
     "cancel": lambda own, queue, message, _: own.queue.cancel(queue, [message]),
     "purge_queue": lambda own, queue, *_: own.queue.purge_queue(queue),
 }
-"""What ends the message, or its last attempt; of a claim, if there is one."""
+"""What ends the message, or its last attempt; the claim is 0 where there is none."""
 
 
 @pytest.mark.promise("P03", "P09", "P10", "P12")
@@ -163,7 +163,7 @@ def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
     producer, another, worker = sessions(3)
     worker.queue.alter_queue(queue, max_attempts=1, archive_days=archive_days)
     first = worker.queue.enqueue(queue, 0, dedup_key="key").message_id
-    claim = None
+    claim = 0
     if end not in {"cancel", "purge_queue"}:
         claim = worker.queue.dequeue_fast(queue)[0].claim_id
         if end == "reap":

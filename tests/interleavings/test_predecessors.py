@@ -1,6 +1,7 @@
 """Producers of messages that wait, and sessions that end what these wait for, at the same time."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -262,7 +263,7 @@ def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, 
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize("settings", [{}, {"result_seconds": 60, "history_days": 1}], ids=str)
 def test_a_completion_does_not_wait_for_a_producer_that_has_named_its_message(
-    sessions: Open, queue: str, settings: dict[str, float], archive_days: int, ending: str
+    sessions: Open, queue: str, settings: dict[str, Any], archive_days: int, ending: str
 ) -> None:
     producer, worker, other = sessions(3)
     other.queue.alter_queue(queue, archive_days=archive_days, **settings)
@@ -332,16 +333,15 @@ def finish_after(session: Session, queue: str, again: str | None) -> list[tuple[
         [message] = messages
         claim = message.claim_id
         if message.attempt > 1 or again is None:
-            done = at_once(session, lambda own, claim=claim: own.complete(queue, claim))
+            done = at_once(session, partial(Queue.complete, queue_name=queue, claim_id=claim))
             assert done[0].outcome == "completed"
             found.append((message.data, message.attempt))
         elif again == "reap":
             expire_claim(session.connection, claim)
             assert at_once(session, lambda own: own.reap(queue)).reaped == 1
         else:
-            at_once(
-                session, lambda own, claim=claim: own.retry_later(queue, claim, delay_seconds=0)
-            )
+            back = partial(Queue.retry_later, queue_name=queue, claim_id=claim, delay_seconds=0)
+            at_once(session, back)
             session.queue.promote(queue)
     return found
 
