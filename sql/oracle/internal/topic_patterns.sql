@@ -7,7 +7,7 @@ is
 -- routine   internal_topic_patterns
 -- purpose   Return, as bytes, the patterns that a topic would match: one of each shape that there is among those which begin as it does. p_shapes keeps the shapes that were read.
 -- promise   P35
--- differs   no such helper elsewhere: other engines do it in one statement, and compare a single topic by like, which here follows NLS_SORT
+-- differs   no such helper elsewhere: others compare one topic by like, which here follows NLS_SORT
     v_words constant t_texts := internal_words_of(p_topic);
     v_heads       rowq_keys := rowq_keys();
     v_unread      rowq_keys := rowq_keys();

@@ -1623,8 +1623,8 @@ $$;
 
 -- Give all of it to the owner of schema rowq, whose rights the functions run with. Each role of
 -- rowq's may execute what is like its own routines, and PUBLIC may do nothing at all. Nobody may
--- use the types, because a table of another role that has one would be lost with the schema; whoever
--- calls a function needs no right on them. A role that is missing is left out.
+-- use the types, because a table of another role that has one would be lost with the schema; a call
+-- of a function needs no right on them. A role that is missing is left out.
 do $$
 declare
     v_change text;
