@@ -122,7 +122,7 @@ def _show(
 ) -> None:
     shown = _Shown(max_count, is_watched=watch)
     shown.note(look())
-    shown.print(as_json)
+    shown.write(as_json)
     if not watch:
         return
     with suppress(KeyboardInterrupt):
@@ -131,7 +131,7 @@ def _show(
                 sys.stdout.flush()
                 time.sleep(interval)
                 shown.note(look())
-                shown.print(as_json)
+                shown.write(as_json)
         with Live(console=console(), auto_refresh=False, screen=True) as live:
             while True:
                 shown.note(look())
@@ -158,7 +158,7 @@ class _Shown:
             {one.key: one.workers or () for one in found},
         )
 
-    def print(self, as_json: bool) -> None:
+    def write(self, as_json: bool) -> None:
         """Print a line of JSON for each queue, or tables."""
         if as_json:
             for one in self._found:
