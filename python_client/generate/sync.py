@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "rowq"
@@ -49,6 +50,7 @@ def synchronous(module: str) -> str:
 
 
 def _ruff(source: str, *arguments: str) -> str:
+    import_module("ruff")  # Without it, the error names it.
     made = str(PACKAGE / "made.py")
     command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", made, "-"]
     done = subprocess.run(command, input=source, stdout=subprocess.PIPE, text=True, check=True)

@@ -213,7 +213,7 @@ def test_a_program_that_is_gone_for_longer_stops_the_worker(
     program = tmp_path / "run"
     program.write_text(f"#!/bin/sh\n{fault}\n")
     program.chmod(0o755)
-    done = run("work", made, "--exec", program, "--drain")
+    done = run("work", made, "--exec", program, "--batch-size", "3", "--drain")
     assert done.code == ExitCode.FAILED
     assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 2 given back")
     expected = f"rowq: the command cannot run: {program}: {words}; nothing was declared dead\n"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,8 @@ def test_every_page_of_the_site_with_commands_is_run() -> None:
 def test_a_page_on_coming_from_another_queue_prints_what_it_says(
     page: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
+    if "procrastinate" in (ROOT / page).read_text(encoding="utf-8"):
+        import_module("procrastinate")
     migrate(empty_database)
     run_page(page, server, empty_database, tmp_path)
 

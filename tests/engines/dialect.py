@@ -22,8 +22,8 @@ class Dialect(ABC):
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     expires_in_transactions: whether maintain withdraws what is due in its caller's transaction.
-    expires_what_is_named: whether maintain withdraws a message that an open transaction has named
-        as a predecessor. Elsewhere the first maintain after that transaction does.
+    expires_what_is_named: whether maintain and reap withdraw a message that an open transaction has
+        named as a predecessor. Elsewhere the first maintain after that transaction does.
     sees_newer: whether routines see what others have committed since the transaction began, where
         its isolation level is repeatable read or serializable.
     shows_before: whether get_result and get_history show a message as it was before an open

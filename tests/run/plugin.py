@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rowq.errors import DriverMissing
 from tests.engines.base import TO_RUN
 from tests.engines.provide import SERVERS
 from tests.run.lacking import TestFile, lack_of
@@ -57,12 +58,22 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    """Skip a test one of whose fixtures lacks a package at the point where it imports it."""
+    yield from _skipping()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
     """Skip a test that lacks a package at the point where it imports it."""
+    yield from _skipping()
+
+
+def _skipping() -> Generator[None, None, None]:
     try:
         yield
-    except ImportError as error:
-        if lack := lack_of(error):
+    except (ImportError, DriverMissing) as error:
+        if lack := lack_of(error if isinstance(error, ImportError) else error.__cause__):
             pytest.skip(f"no {lack.name}{TO_RUN}{lack.remedy}")
         raise
 

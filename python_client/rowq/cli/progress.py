@@ -1,13 +1,13 @@
 """What a worker shows on a terminal: what it works on, how far it is, and that it stops."""
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from rowq.cli.streams import say
 from rowq.terminal import printable
 from rowq.worker import WorkerStats
 from rowq.worker.context import StopSignals
@@ -37,10 +37,7 @@ def noting_stop(on_progress: OnProgress | None) -> OnProgress:
             again = "Ctrl-C" if number == signal.SIGINT else number.name
             # The stream may be closed, or full.
             with suppress(OSError, ValueError, AttributeError):
-                print(
-                    f"stopping after the running messages; {again} again to stop now",
-                    file=sys.stderr,
-                )
+                say(f"stopping after the running messages; {again} again to stop now", err=True)
 
     return on_progress_or_stop
 

@@ -25,15 +25,28 @@ def limited_protocol() -> type[H11Protocol]:
     return Limited
 
 
+def backlog() -> int:
+    """Return how many connections may wait, which is how many asyncio accepts at a time.
+
+    It accepts up to four times as many before the first one is ended for want of a place.
+    """
+    files = _files_left()
+    return MOST_CONNECTIONS if files is None else max(min(MOST_CONNECTIONS, files // 10), 1)
+
+
 def _most_connections() -> int:
+    files = _files_left()
+    return MOST_CONNECTIONS if files is None else max(min(MOST_CONNECTIONS, files // 2), 1)
+
+
+def _files_left() -> int | None:
+    """Return how many files may be open for connections; None: any number."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
-        return MOST_CONNECTIONS
+        return None
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(min(MOST_CONNECTIONS, (files - _OTHER_FILES) // 2), 1)
+    return None if files == resource.RLIM_INFINITY else files - _OTHER_FILES
 
 
 class _Places:

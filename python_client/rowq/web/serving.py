@@ -32,7 +32,7 @@ def serving(page: Starlette, host: str, port: int, base_path: str = "") -> Itera
     try:
         import uvicorn
 
-        from rowq.web.limits import MOST_HEADER_BYTES, limited_protocol
+        from rowq.web.limits import MOST_HEADER_BYTES, backlog, limited_protocol
     except ImportError as error:
         raise PackageMissing("rowq web needs uvicorn: pip install 'rowq[web]'") from error
     config = uvicorn.Config(
@@ -43,6 +43,7 @@ def serving(page: Starlette, host: str, port: int, base_path: str = "") -> Itera
         # At "warning" each request that is none would be a line, at a client's pleasure.
         log_level="error",
         http=limited_protocol(),
+        backlog=backlog(),
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         ws="none",
         # Whoever is behind a proxy is named by the login, and by nothing else.

@@ -117,7 +117,7 @@ def test_each_table_that_a_drop_waits_for_has_a_statement_of_its_own(queue: Conn
 def test_a_cancel_ends_a_maintain_that_waits_for_a_producer_of_a_schedule_s_group(
     queue: Connection, open_owner: Open, server: Server
 ) -> None:
-    be_patient(queue, "internal_run_due(rowq.schedule, text)")
+    be_patient(queue, "internal_run_due")
     call(
         queue,
         "create_schedule",

@@ -113,10 +113,12 @@ def ears(monkeypatch: pytest.MonkeyPatch) -> list[PostgresNotifications]:
     return made
 
 
-def flood(connection: Connection, count: int) -> None:
-    """Notify the channel of the workers, as any account may."""
+def flood(connection: Connection, queue: WorkerQueue, count: int) -> None:
+    """Notify the channel of the queue's workers, as the owner of rowq may."""
     connection.execute(
-        "select count(pg_notify('rowq', g::text)) from generate_series(1, %s) g", [count]
+        "select count(pg_notify(rowq.internal_channel(q.part_id), g::text))"
+        " from rowq.queue q, generate_series(1, %s) g where q.queue_name = %s",
+        [count, queue.name],
     )
 
 
@@ -128,7 +130,7 @@ def test_busy_worker_receives_no_notifications(
         wait_until(lambda: bool(listeners(connection, queue)), "it listens while it is idle")
         queue.enqueue(1)
         wait_until(lambda: not listeners(connection, queue), "it listens no more")
-        flood(connection, 1000)
+        flood(connection, queue, 1000)
         go.set()
         wait_until(lambda: bool(listeners(connection, queue)), "it listens again")
         assert sum(ear.received for ear in ears) < 1000
@@ -144,7 +146,7 @@ def test_worker_leaves_a_flood_of_notifications_and_polls(
     monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
     with listening(connection, queue) as seen:
         flooded = listeners(connection, queue)
-        flood(connection, 1000)
+        flood(connection, queue, 1000)
         wait_until(lambda: "too many notifications" in caplog.text, "it notices the flood")
         queue.enqueue(1)
         wait_until(lambda: seen == [1], "the message is handled")
