@@ -42,7 +42,6 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
 	@$(BIN)/python -m benchmarks.generate
 	@$(BIN)/python -m generate
-	@$(BIN)/python -m tests.laboratory
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
@@ -60,7 +59,7 @@ release: .venv/.stamp-dev ## Date the changelog and freeze the newest migration 
 next: .venv/.stamp-dev ## Begin the next version: make next VERSION=0.2.0 NAME=more-settings
 	@$(BIN)/python -m generate next "$(VERSION)" $(NAME)
 
-bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers features,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
+bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 	@$(BIN)/python -m generate

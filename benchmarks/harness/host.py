@@ -63,18 +63,6 @@ def cpu_seconds(pid: int, *, waited: bool = False) -> float:
     return 0.0
 
 
-def running_seconds(pid: int) -> float:
-    """Return the seconds that the threads of a process have had a processor, to the nanosecond.
-
-    It is as precise as cpu_seconds where the kernel does not tell.
-    """
-    try:
-        tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text("ascii").split()[0]) for task in tasks) / 1e9
-    except (OSError, ValueError, IndexError):
-        return cpu_seconds(pid)
-
-
 def children_of(pid: int) -> Iterator[int]:
     """Yield the pids of a process's children."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):

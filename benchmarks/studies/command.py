@@ -16,12 +16,10 @@ from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
 from benchmarks.studies.seeds import all_seeds
 
-_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements", "features", "scale")
+_SETS = ("queues", "seeds", "peers")
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
-    "peers: beside other queues; profile: what each statement of a call costs; "
-    "floor: what rows alone cost; statements: how many a call runs; features: what each costs; "
-    "scale: many queues, many connections"
+    "peers: beside other queues"
 )
 _AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
@@ -36,16 +34,8 @@ def main(words: list[str] | None = None) -> None:
     asked = parser.parse_args(words)
     if fault := _fault(asked):
         parser.error(fault)
-    others = {
-        "peers": _peers_set,
-        "profile": _profile_set,
-        "floor": _floor_set,
-        "statements": _statements_set,
-        "features": _features_set,
-        "scale": _scale_set,
-    }
-    if asked.set in others:
-        others[asked.set](asked)
+    if asked.set == "peers":
+        _peers_set(asked)
         return
     whole = not (asked.quick or asked.only or asked.before or asked.rounds)
     to = asked.to or (COMMITTED if whole else SCRATCH)
@@ -87,81 +77,6 @@ def _peers_set(asked: argparse.Namespace) -> None:
     whole = asked.again or not (size == "quick" or asked.only or asked.peers)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     command.run_set(asked, size, to, SCRATCH / "server", _command(asked))
-
-
-def _profile_set(asked: argparse.Namespace) -> None:
-    """Run the profile of rowq's calls, which has a server with other settings and its own page."""
-    from benchmarks.studies.profile.command import profile_set
-
-    profile_set(
-        quick=asked.quick,
-        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
-        home=SCRATCH / "profile",
-        root=ROOT,
-        command=_command(asked),
-        note=asked.note,
-    )
-
-
-def _floor_set(asked: argparse.Namespace) -> None:
-    """Measure rowq's rows alone beside its calls, which has its own page."""
-    from benchmarks.studies.floor.command import floor_set
-
-    floor_set(
-        quick=asked.quick,
-        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
-        home=SCRATCH / "floor",
-        root=ROOT,
-        command=_command(asked),
-        note=asked.note,
-    )
-
-
-def _statements_set(asked: argparse.Namespace) -> None:
-    """Count the statements of rowq's calls, whose table stands in the README."""
-    from benchmarks.studies.statements.command import statements_set
-
-    statements_set(
-        asked.engine,
-        asked.url,
-        quick=asked.quick,
-        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
-        home=SCRATCH / "statements",
-        root=ROOT,
-        command=_command(asked),
-        note=asked.note,
-    )
-
-
-def _features_set(asked: argparse.Namespace) -> None:
-    """Measure what each feature costs, which has its own page."""
-    from benchmarks.studies.features.command import features_set
-
-    features_set(
-        asked.engine,
-        quick=asked.quick,
-        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
-        home=SCRATCH / "features",
-        root=ROOT,
-        command=_command(asked),
-        note=asked.note,
-    )
-
-
-def _scale_set(asked: argparse.Namespace) -> None:
-    """Measure many queues and many connections, which has its own page."""
-    # Import it here and not at the top, because it needs what the tests know of PgBouncer.
-    from benchmarks.studies.scale.command import scale_set
-
-    scale_set(
-        quick=asked.quick,
-        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
-        home=SCRATCH / "scale",
-        root=ROOT,
-        command=_command(asked),
-        note=asked.note,
-        citus_url=asked.citus_url,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
     add("--url", help="a server of yours; by default a private one")
-    add("--citus-url", help="of the set scale only the part on this cluster, its coordinator's URL")
     add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
     return parser
@@ -230,7 +144,7 @@ def _fault(asked: argparse.Namespace) -> str | None:
         return "--before goes with the set queues"
     if asked.rounds is not None and (asked.rounds < 1 or asked.set not in ("queues", "seeds")):
         return "--rounds takes a number from 1, and goes with the sets queues and seeds"
-    if asked.engine not in _AT_A_URL or asked.set == "statements":
+    if asked.engine not in _AT_A_URL:
         return None
     if asked.set != "seeds":
         return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
@@ -254,5 +168,4 @@ def _command(asked: argparse.Namespace) -> str:
     more += ["--rounds", str(asked.rounds)] if asked.rounds else []
     more += ["--before", asked.before] if asked.before else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
-    more += ["--citus-url", "postgresql://..."] if asked.citus_url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

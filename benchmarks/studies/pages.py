@@ -7,18 +7,12 @@ from typing import Any
 
 from benchmarks.harness.drawing import Plots, save_plots
 from benchmarks.harness.results import read_results
-from benchmarks.studies.features import report as features_report
-from benchmarks.studies.floor import report as floor_report
 from benchmarks.studies.peers import plots as peers_plots
 from benchmarks.studies.peers import report as peers_report
-from benchmarks.studies.profile import report as profile_report
 from benchmarks.studies.queues import plots, report
 from benchmarks.studies.queues_mariadb import plots as mariadb_plots
 from benchmarks.studies.queues_mariadb import report as mariadb_report
-from benchmarks.studies.scale import paper as scale_paper
-from benchmarks.studies.scale import report as scale_report
 from benchmarks.studies.seeds import report as seeds_report
-from benchmarks.studies.statements import report as statements_report
 
 RESULTS = "results"
 """The directory of results and plots, beside the reports."""
@@ -62,21 +56,9 @@ PEERS = Page(
     lambda found: peers_report.render_peers(found["peers"]),
     peers_plots.plots,
 )
-PROFILE = Page(
-    "RESULTS-profile.md", ("profile",), lambda found: profile_report.render(found["profile"])
-)
-FLOOR = Page("RESULTS-floor.md", ("floor",), lambda found: floor_report.render(found["floor"]))
-FEATURES = Page("RESULTS-features.md", tuple(features_report.SOURCES), features_report.render)
 SEEDS = Page(
     "RESULTS-seeds.md",
     tuple(_SEEDS),
     lambda found: seeds_report.render({_SEEDS[name]: data for name, data in found.items()}),
 )
-STATEMENTS = Page("README.md", tuple(statements_report.SOURCES), statements_report.render)
-SCALE = Page(
-    "RESULTS-scale.md",
-    ("scale", "scale_citus"),
-    lambda found: scale_report.render(found["scale"], found.get("scale_citus")),
-)
-PAPER = Page("SCALE.md", scale_paper.SOURCES, scale_paper.render)
-PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, FEATURES, SEEDS, STATEMENTS, SCALE, PAPER)
+PAGES = (QUEUES, MARIADB, PEERS, SEEDS)

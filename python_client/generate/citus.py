@@ -465,18 +465,3 @@ def _together(nodes: Mapping[str, str]) -> Iterator[str]:
         # Ids of several nodes may be equal, so the next page begins behind all of them. What is out
         # of range is refused by the first node.
         yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
-
-
-def costs() -> str:
-    """Return the table of what calls cost on a cluster, and where it comes from."""
-    from benchmarks.harness.results import read_results
-    from benchmarks.studies.scale.report import cluster_costs
-
-    path = sql_directory().parent / "benchmarks" / "results" / "scale_citus.json"
-    data = read_results(path)
-    return (
-        "\nOne session, one queue, messages of 200 bytes; CPU of all server processes of all nodes,"
-        f" on one machine with\n{data['host']['cores']} cores"
-        " ([RESULTS-scale.md](../../../benchmarks/RESULTS-scale.md)):\n\n"
-        f"{cluster_costs(data)}\n\n"
-    )

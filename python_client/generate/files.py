@@ -21,7 +21,7 @@ _GRANTS: dict[str, Parts] = {
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
     "sql/PROMISES.md": {"promises": readme.promises},
-    "sql/postgres/citus/README.md": {"answers": citus.answers, "costs": citus.costs},
+    "sql/postgres/citus/README.md": {"answers": citus.answers},
     "sql/postgres/citus/aside.sql": {"names": citus.names_of_routines},
     "sql/postgres/citus/behind.sql": {"moves": citus.moves},
     "sql/postgres/citus/carry.sql": {"carriers": citus.carriers},

@@ -53,12 +53,6 @@ def test_the_client_s_examples_print_what_its_readme_says(
     run_page("python_client/README.md", server, empty_database, tmp_path)
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.requires("psql")
-def test_what_users_ask_for_is_there(server: Server, empty_database: str, tmp_path: Path) -> None:
-    run_page("python_client/WANTS.md", server, empty_database, tmp_path)
-
-
 @pytest.mark.requires("psql")
 def test_the_ways_to_install_print_what_is_said(
     server: Server, empty_database: str, tmp_path: Path

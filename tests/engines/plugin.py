@@ -23,7 +23,7 @@ from tests.engines.base import (
 from tests.engines.leftovers import drop_queues
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
-from tests.laboratory.babelfish.faults import fault_of
+from tests.engines.sqlserver.babelfish_faults import fault_of
 from tests.run.selection import favoured_by, is_selected, newest
 
 ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")

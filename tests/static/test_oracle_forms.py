@@ -9,7 +9,6 @@ import pytest
 from benchmarks.engines.oracle import lab, observe, session
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
-from benchmarks.studies.statements.traces import OracleTrace
 from tests.static.plsql import lint
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import source
@@ -23,8 +22,6 @@ OWN = {
     "locked": observe._LOCKED,
     "served": observe.SERVED,
     "disconnect": observe.DISCONNECT,
-    "statements run": OracleTrace.cached,
-    "statements' reads": OracleTrace.pages,
     "faults": session._FAULTS,
     "sessions": scene._SESSIONS["oracle"],
     "parameters": lab._PARAMETERS,

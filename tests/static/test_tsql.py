@@ -9,7 +9,6 @@ import pytest
 from benchmarks.engines.sqlserver import lab, observe
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
-from benchmarks.studies.statements.traces import SqlserverTrace
 from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
@@ -92,8 +91,7 @@ def there_and_back() -> list[gate.Script]:
 def asked_by_benchmarks() -> list[gate.Script]:
     """Return what observes a server in benchmarks."""
     scenes = [texts["sqlserver"] for texts in (scene._SESSIONS, scene._CUT)]
-    counts = [SqlserverTrace.cached, SqlserverTrace.calls, SqlserverTrace.pages]
-    texts = [*observe.QUERIES, *lab.QUERIES, *counts, *scenes]
+    texts = [*observe.QUERIES, *lab.QUERIES, *scenes]
     return named("benchmark", (_VALUE.sub("0", text) for text in texts))
 
 

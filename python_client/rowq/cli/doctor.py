@@ -1,7 +1,7 @@
 """doctor: examines a database and the rowq that is installed there."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -20,25 +20,15 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     url: Url,
-    deep: Annotated[
-        bool,
-        typer.Option(
-            "--deep",
-            help=(
-                "Also let messages live in a queue of its own, in two sessions, and compare with"
-                " the contract; the queue is dropped at the end. Needs the rights of rowq_admin."
-            ),
-        ),
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Examine server, installation, rights, settings and clock; exits with 4 when a check failed.
 
-    Nothing is changed, but for the queue that --deep makes and drops. A setting that is not as it
-    should be is a warning when rowq works all the same.
+    Sends one message through a queue of its own, which is dropped at the end, and changes nothing
+    else. A setting that is not as it should be is a warning when rowq works all the same.
     """
     checks: list[Check] = []
-    for check in examine(url, deep=deep):
+    for check in examine(url):
         checks.append(check)
         if as_json:
             print_rows([check], as_json, nothing="")

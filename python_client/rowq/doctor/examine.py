@@ -6,7 +6,6 @@ from typing import Any
 
 import rowq
 from rowq import migrate
-from rowq.doctor.acceptance import accept
 from rowq.doctor.check import (
     Check,
     EngineChecks,
@@ -18,6 +17,7 @@ from rowq.doctor.check import (
     value_of,
 )
 from rowq.doctor.rights import rights
+from rowq.doctor.round_trip import round_trip
 from rowq.engines import is_driver_error
 from rowq.migrate import MigrationError, MissingPrivilege
 from rowq.queue import Queue
@@ -27,12 +27,11 @@ _SKEW_SECONDS = 1.0
 _OF_HEALTH = {"critical": Status.FAILED, "warning": Status.WARNING}
 
 
-def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
+def examine(url: str) -> Iterator[Check]:
     """Yield what is found, check by check; the rest is left out where it makes no sense.
 
     Args:
         url: the database's URL.
-        deep: also let messages live in a queue of its own, which is dropped at the end.
 
     Raises:
         CannotConnect: the database could not be reached.
@@ -53,8 +52,7 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
         if known.more is not None:
             yield from known.more(connection)
         yield from _health(connection)
-    if deep:
-        yield from accept(url)
+        yield from round_trip(connection)
 
 
 def _connection(connection: Any, known: EngineChecks) -> Check:

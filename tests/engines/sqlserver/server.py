@@ -245,7 +245,7 @@ def with_database(url: str, name: str) -> str:
 
 def _shim() -> ModuleType:
     """Return what rewrites for Babelfish; it loads the driver, which is not everywhere."""
-    return import_module("tests.laboratory.babelfish.shim")
+    return import_module("tests.engines.sqlserver.babelfish")
 
 
 def _number(connection: Any) -> int:

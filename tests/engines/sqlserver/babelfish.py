@@ -5,7 +5,7 @@ from typing import Any
 
 from rowq.sqlserver import doctor, install, status
 from rowq.sqlserver.statements import batches
-from tests.laboratory.babelfish.rules import rewrite
+from tests.engines.sqlserver.babelfish_rules import rewrite
 
 IS_BABELFISH = "select cast(serverproperty('babelfish') as int)"
 # Options of storage and the like, which Babelfish leaves out when it is told to.

@@ -1,1 +1,0 @@
-"""Many queues on one server, and many connections before it."""
