@@ -101,7 +101,7 @@ def test_what_a_tenant_made_beforehand_is_refused_and_does_not_run(
     for change in (*CHANGES, script_of(admin)):
         with pytest.raises(Exception, match="RQ802"):
             change(empty_database)
-    list(examine(empty_database, deep=True))
+    list(examine(empty_database))
     assert sprung(admin) == []
 
 
@@ -131,7 +131,7 @@ def test_what_a_tenant_puts_into_his_own_installation_runs_for_nobody_else(
     for look in LOOKS[:2]:
         with pytest.raises(migrate.ForeignSchema, match=r"RQ802.*migration, own"):
             look(empty_database)
-    list(examine(empty_database, deep=True))
+    list(examine(empty_database))
     assert sprung(admin) == []
 
 

@@ -43,7 +43,7 @@ def run_script(server: Server, url: str) -> subprocess.CompletedProcess[str]:
 
 
 def doctor(url: str) -> dict[str, Check]:
-    return {check.check_name: check for check in examine(url, deep=True)}
+    return {check.check_name: check for check in examine(url)}
 
 
 def plant(trap: Trap, table: str) -> None:

@@ -203,7 +203,7 @@ def test_status_and_doctor_find_nothing_wrong(routed_url: str, nodes: tuple[Node
     assert [one.problems for one in found] == [()] * len(nodes)
     assert all(one.carries for one in found)
     for node in nodes:
-        checks = list(examine(on_node(routed_url, node), deep=True))
+        checks = list(examine(on_node(routed_url, node)))
         wrong = [check for check in checks if check.status is Status.FAILED]
         assert wrong == [], node.name
         assert any(check.check_name == "nodes" for check in checks)
