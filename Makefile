@@ -7,6 +7,8 @@ ARGS ?=
 ALL := $(addprefix .venv/.stamp-,dev tsql plsql npm mariadb mysql odbc)
 
 .DEFAULT_GOAL := help
+# Two of pip at a time would spoil .venv.
+.NOTPARALLEL:
 .PHONY: help install demo check test test-all lint format generate verify docs dist release next bench clean
 
 help: ## Show this list

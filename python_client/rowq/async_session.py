@@ -59,7 +59,7 @@ _TURN_SECONDS = 0.001
 
 _WAITS = {"dequeue_wait": "dequeue_fast", "wait_for_result": "get_result"}
 """Routines that commit while they wait, and those that look once."""
-_LOST, _WRONG_SERVER = "connection lost", "the server is read-only: a standby?"
+_LOST, _WRONG_SERVER = "connection lost", "the server is read-only, as a standby is"
 _UNDONE, _PASSING = "undone", "refused for now"
 
 
@@ -355,7 +355,7 @@ class AsyncOwnedSession(AsyncSession):
         waits = self._reconnect_seconds and (trouble == _LOST or self._awaits_writes)
         within = f" within {self._reconnect_seconds:g} s" if waits else ""
         if trouble == _WRONG_SERVER:
-            return ConnectionLost(f"{trouble} {routine} was not executed{within}: {error}")
+            return ConnectionLost(f"{routine} was not executed{within}: {trouble}: {error}")
         return ConnectionLost(f"no connection for {routine}{within}: {error}")
 
 

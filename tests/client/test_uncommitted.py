@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 import rowq
 from rowq.engines import engine_for_url
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 from tests.helpers.queues import Connect
 
 FORGOTTEN = "a message for queue {} was not committed before its connection was closed"
@@ -69,6 +69,28 @@ def test_every_routine_that_enqueues_is_watched(
         case _:
             queue.publish_batch([rowq.NewMessage(data=1, topic=made)])
     with pytest.warns(rowq.UncommittedWarning):
+        own.close()
+
+
+def test_closing_because_of_an_exception_is_not_warned_of(own: Connection, made: str) -> None:
+    def fails() -> None:
+        try:
+            rowq.Queue(own).enqueue(made, 1)
+            raise ValueError("the caller's")
+        finally:
+            own.close()
+
+    with no_warning(), pytest.raises(ValueError, match="the caller's"):
+        fails()
+
+
+def test_closing_a_connection_that_the_server_has_ended_raises_nothing(
+    own: Connection, made: str, server: Server
+) -> None:
+    rowq.Queue(own).enqueue(made, 1)
+    server.kill_session(server.session_id(own))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rowq.UncommittedWarning)
         own.close()
 
 

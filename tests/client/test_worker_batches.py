@@ -7,6 +7,7 @@ import pytest
 import rowq
 from rowq.worker import batching
 from rowq.worker.batching import BatchSize
+from rowq.worker.claim import LiveClaim
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue
 from tests.helpers.workers import running
@@ -106,3 +107,31 @@ def test_messages_behind_a_slow_one_go_to_another_worker(
     assert sorted(seen) == list(range(100))
     assert first.stats.released == second.stats.processed
     assert first.stats.stale == second.stats.stale == 0
+
+
+def test_what_cannot_be_given_back_is_released_when_the_claim_ends(
+    make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_TARGET_SECONDS", 60.0)
+    queue = make_queue(max_attempts=1)
+    queue.fill(10)
+    is_giving_back, has_handled = threading.Event(), threading.Event()
+    release = LiveClaim._release
+
+    def fails_once(self: LiveClaim, called: rowq.Queue, message_ids: list[int]) -> None:
+        if message_ids and self._giving_back.locked() and not is_giving_back.is_set():
+            is_giving_back.set()
+            assert has_handled.wait(60)
+            raise rowq.QueueBusy("planted")
+        release(self, called, message_ids)
+
+    def handler(message: rowq.HeldMessage) -> None:
+        # The second claim has two messages.
+        if message.data == 1:
+            assert is_giving_back.wait(60)
+            has_handled.set()
+
+    monkeypatch.setattr(LiveClaim, "_release", fails_once)
+    stats = queue.drain(handler, batch_size=None, lease_seconds=600)
+    assert (stats.processed, stats.failed, stats.stale) == (10, 0, 0)
+    assert is_giving_back.is_set()

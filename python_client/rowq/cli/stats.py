@@ -134,9 +134,9 @@ def _show(
                 shown.write(as_json)
         with Live(console=console(), auto_refresh=False, screen=True) as live:
             while True:
-                shown.note(look())
                 live.update(shown.drawn(), refresh=True)
                 time.sleep(interval)
+                shown.note(look())
 
 
 class _Shown:

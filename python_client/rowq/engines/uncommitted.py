@@ -5,6 +5,7 @@ the database at a call: the connection's own `close` is wrapped when something i
 transaction, and looks then whether that transaction is still open.
 """
 
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -57,9 +58,12 @@ class Watch:
         self._place = None
 
     def check(self) -> None:
-        """Warn if the transaction is open, as it will be rolled back now."""
+        """Warn if the transaction is open, as it will be rolled back now.
+
+        An exception that is being handled rolls back on purpose.
+        """
         name, self._place = self._place, None
-        if name is not None and self._is_open():
+        if name is not None and sys.exc_info()[0] is None and self._is_open():
             warn_of(name)
 
 

@@ -45,8 +45,19 @@ def _age_of(pgconn: Any) -> float:
     One that is younger than the call is another one, so that the call's was committed, or rolled
     back on purpose.
     """
-    if pgconn.status != psycopg.pq.ConnStatus.OK or pgconn.transaction_status != _IN_TRANSACTION:
+    if (
+        pgconn.status != psycopg.pq.ConnStatus.OK
+        or pgconn.transaction_status != _IN_TRANSACTION
+        or pgconn.pipeline_status
+    ):
         return -1.0
+    try:
+        return _asked_age(pgconn)
+    except (psycopg.Error, OSError):  # The connection is lost, and its transaction with it.
+        return -1.0
+
+
+def _asked_age(pgconn: Any) -> float:
     pgconn.send_query(_AGE)
     pgconn.flush()
     until = time.monotonic() + _ANSWER_SECONDS

@@ -278,6 +278,8 @@ class LiveClaim:
         }
         self.messages = [message for message in messages if message.message_id not in unreadable]
         self._lock = threading.Lock()
+        self._giving_back = threading.Lock()
+        self._may_give_back = True
         self._open = {message.message_id for message in messages}
         self._begun: set[int] = set()
         self._verdicts: dict[int, Verdict] = {}
@@ -313,7 +315,8 @@ class LiveClaim:
     @property
     def give_back_due(self) -> bool:
         """Whether the claim has taken too long for the messages with which no handler has begun."""
-        return time.monotonic() >= self._give_back_at and self._batch.gives_back and not self.lost
+        is_due = time.monotonic() >= self._give_back_at
+        return is_due and self._may_give_back and self._batch.gives_back and not self.lost
 
     @property
     def begun(self) -> int:
@@ -334,15 +337,26 @@ class LiveClaim:
 
         When the call raises, the claim keeps them, and the next one is due a little later.
         """
-        self._give_back_at = float("inf")
-        rest = self._pop_rest(self._begun)
-        try:
-            self._release(queue, rest)
-        except BaseException:
-            with self._lock:
-                self._open.update(rest)
-            self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
-            raise
+        with self._giving_back:
+            if not self._may_give_back:
+                return
+            self._give_back_at = float("inf")
+            rest = self._pop_rest(self._begun)
+            try:
+                self._release(queue, rest)
+            except BaseException:
+                with self._lock:
+                    self._open.update(rest)
+                self._give_back_at = time.monotonic() + GIVE_BACK_SECONDS
+                raise
+
+    def keep_the_rest(self) -> None:
+        """Let the heartbeat give nothing back any more, once a call that does so has ended.
+
+        So the thread that works on the claim releases what such a call has failed to.
+        """
+        with self._giving_back:
+            self._may_give_back = False
 
     @property
     def is_hung(self) -> bool:

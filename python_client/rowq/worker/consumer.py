@@ -179,6 +179,7 @@ class Consumer:
 
     def _leave(self, desk: Desk, claim: LiveClaim) -> None:
         """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
+        claim.keep_the_rest()
         for give in (claim.flush, claim.release_rest):
             try:
                 give(desk.queue)
@@ -253,6 +254,7 @@ class Consumer:
         Nothing is dequeued where the claim had emptied the queue, and the worker would have been
         told of a message since. Return whether it is known if there is another claim, and that.
         """
+        claim.keep_the_rest()
         asked: list[LiveClaim | None] = []
         is_empty = self._has_emptied(claim)
         part = self._round.next()[0]

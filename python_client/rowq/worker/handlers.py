@@ -61,7 +61,7 @@ class Fail(_Decision):
 
 
 class OwnHandler(ABC):
-    """A handler of rowq's own, which sees by itself to its end once `message.timed_out`."""
+    """A handler of rowq's own, that ends itself when `message.timed_out` is true."""
 
     @abstractmethod
     def least_batch(self) -> int:

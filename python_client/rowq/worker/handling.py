@@ -85,7 +85,9 @@ class HandlerCaller:
         except BaseException as error:
             # Its time may have been up as it ended.
             timeouts.end(call)
-            return self._raised(ids, error)
+            result = self._raised(ids, error)
+            # Whatever it raised then, what it waited for may be under way still.
+            return replace(result, timed_out=True) if call and call.has_interrupted else result
 
     def _returned(
         self, messages: Sequence[HeldMessage], connection: Sequence[Any], call: Call | None

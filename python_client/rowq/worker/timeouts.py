@@ -31,6 +31,8 @@ class HandlerHung(WorkerFailed):
 class Call:
     """One call of the handler, in the thread that has made this object.
 
+    has_interrupted: whether HandlerTimedOut was raised in it.
+
     `interrupt` is another thread's. The flags are set and read in an order by which the exception
     is raised in the handler's code, or in that of `forbid`, and nowhere else.
     """
@@ -42,7 +44,7 @@ class Call:
         self.thread = threading.get_ident()
         self._may_interrupt = False
         self._is_interrupting = False
-        self._has_interrupted = False
+        self.has_interrupted = False
 
     @property
     def seconds_left(self) -> float:
@@ -58,14 +60,14 @@ class Call:
         self._may_interrupt = False
         while self._is_interrupting:
             time.sleep(_PAUSE_SECONDS)
-        if self._has_interrupted:
+        if self.has_interrupted:
             _raise_in(self.thread, None)
 
     def interrupt(self) -> None:
         """Raise HandlerTimedOut once in the call's thread, if that is allowed."""
         self._is_interrupting = True
-        if self._may_interrupt and not self._has_interrupted:
-            self._has_interrupted = _raise_in(self.thread, HandlerTimedOut)
+        if self._may_interrupt and not self.has_interrupted:
+            self.has_interrupted = _raise_in(self.thread, HandlerTimedOut)
         self._is_interrupting = False
 
 

@@ -85,10 +85,9 @@ class Worker:
         stripes             how many parts the queue has on each server, where it is a striped one
         home                the part where its first thread asks first, the next ones at the parts
                             behind it; None: drawn, or with fewer threads than parts they take turns
-        batch_size          most messages per claim. None: one at first, then as many as the handler
-                            takes a tenth of a second for, 50 at most; what no handler has begun
-                            with after a second goes to other workers. With per="batch", or
-                            `concurrent`, 10
+        batch_size          most messages per claim. None: one at first, then as many as take a
+                            tenth of a second, at most 50; messages not begun after half a second
+                            are released. With per="batch", or `concurrent`, 10
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call
                             into C, such as a regular expression: it holds up the heartbeat

@@ -41,8 +41,9 @@ begin
     straight_join rowq.dedup k force index (primary)
         on k.part_id = p_part_id
        and k.dedup_key = unhex(j.dedup_key);
-    -- What is left of those that were seen is locked, unless a new message has taken the key.
-    delete k
+    -- What is left of those that were seen is locked, unless a new message has taken the key. A
+    -- delete with a join would lock what it joins, and wait for it.
+    select json_arrayagg(json_array(j.message_id, j.dedup_key)) into v_seen
     from json_table(
         v_seen,
         '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
@@ -51,11 +52,26 @@ begin
         on o.part_id = p_part_id
        and o.dedup_key = unhex(j.dedup_key)
        and o.message_id = j.message_id
+    where o.message_id is null;
+    select json_arrayagg(hex(h.dedup_key)) into v_free
+    from (
+        select k.dedup_key
+        from json_table(
+            v_seen,
+            '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+        ) j
+        straight_join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
+           and k.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of k */ skip locked
+    ) h;
+    delete k
+    from json_table(v_free, '$[*]' columns (dedup_key varchar(1602) path '$')) j
     straight_join rowq.dedup k force index (primary)
         on k.part_id = p_part_id
-       and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
-       and k.message_id = j.message_id
-    where o.message_id is null;
+       and k.dedup_key = unhex(j.dedup_key);
     select count(*) = 0 into p_is_done
     from (
         select k.message_id

@@ -50,6 +50,7 @@ begin
     into v_prepared, v_prepared_age
     from information_schema.innodb_trx t
     where t.trx_mysql_thread_id = 0
+      and t.trx_state <> 'ROLLING BACK'
       and (t.trx_rows_locked > 0 or t.trx_rows_modified > 0)
     order by t.trx_started
     limit 1;

@@ -70,7 +70,7 @@ begin
     while v_at < coalesce(json_length(v_parts), 0) do
         begin
             declare v_errno int;
-            declare v_text varchar(400);
+            declare v_text varchar(512);
             -- A queue that was dropped meanwhile is an error only if the caller has named it.
             declare exit handler for sqlstate '45701'
             begin
@@ -94,7 +94,9 @@ begin
                 if @rowq_pinned is null then
                     call rowq.internal_pin_session(@@timestamp);
                 end if;
-                call rowq.internal_note_fault(v_part_id, concat(v_errno, ' ', v_text));
+                call rowq.internal_note_fault(
+                    v_part_id, left(concat(v_errno, ' ', v_text), 500)
+                );
                 set v_rows = json_array_append(
                     v_rows, '$', json_array(v_part_id, 1, 0, 0, 0, 0, 0, 0, 0)
                 );
@@ -105,7 +107,7 @@ begin
                 v_part_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,
                 v_died, v_archived, v_purged, v_dropped, v_expired
             );
-            if v_elected and json_contains(v_failed, v_part_id) then
+            if v_elected and json_contains(v_failed, concat(v_part_id)) then
                 call rowq.internal_note_fault(v_part_id, null);
             end if;
             set v_rows = json_array_append(

@@ -17,6 +17,8 @@ is
     v_later    t_expiring_list;
     v_messages t_messages;
     v_ended    t_places;
+    v_put_off  t_places;
+    v_text     varchar2(40);
     v_gone     t_expiring_list;
     v_kept     t_expiring_list;
     v_took     number;
@@ -30,7 +32,6 @@ is
                least(m.expires_at, v_now + numtodsinterval(1, 'day')) as later_at,
                case
                    when m.message_id is null then null
-                   when m.expires_at > v_now then 'later'
                    when exists (
                        select /*+ no_unnest index(r rowq_ready_pk) */ null
                        from rowq_ready r
@@ -38,27 +39,27 @@ is
                          and r.lane = e.lane
                          and r.seq = e.seq
                          and r.message_id = e.message_id
-                   ) then 'ready'
+                   ) then case when m.expires_at > v_now then 'later' else 'ready' end
                    when exists (
                        select /*+ no_unnest index(d rowq_delayed_pk) */ null
                        from rowq_delayed d
                        where d.part_id = m.part_id
                          and d.due_at = m.due_at
                          and d.message_id = m.message_id
-                   ) then 'delayed'
+                   ) then case when m.expires_at > v_now then 'later' else 'delayed' end
                    when exists (
                        select /*+ no_unnest index(b rowq_blocked_pk) */ null
                        from rowq_blocked b
                        where b.part_id = e.part_id
                          and b.message_id = e.message_id
-                   ) then 'blocked'
+                   ) then case when m.expires_at > v_now then 'later' else 'blocked' end
                    when exists (
                        select /*+ no_unnest index(g rowq_grouped_pk) */ null
                        from rowq_grouped g
                        where g.part_id = m.part_id
                          and g.group_key = hextoraw(rawtohex(m.group_key))
                          and g.message_id = m.message_id
-                   ) then 'grouped'
+                   ) then case when m.expires_at > v_now then 'later' else 'grouped' end
                end as place
         from rowq_expiry e
         left join rowq_message m
@@ -76,11 +77,18 @@ begin
         v_seen := v_seen + v_found.count;
         v_due.delete;
         v_later.delete;
+        v_put_off.delete;
         for i in 1 .. v_found.count loop
-            if v_found(i).place = 'later' then
+            v_text := internal_number_text(v_found(i).message_id);
+            if v_found(i).place = 'later' and not v_put_off.exists(v_text) then
+                v_put_off(v_text) := i;
                 v_later(v_later.count + 1) := v_found(i);
             else
                 v_due(v_due.count + 1) := v_found(i);
+                -- One row of a message that expires later is enough.
+                if v_found(i).place = 'later' then
+                    v_due(v_due.count).place := null;
+                end if;
             end if;
         end loop;
         forall i in 1 .. v_later.count
