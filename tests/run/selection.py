@@ -77,7 +77,6 @@ CI_LEAVES_OUT = (
     "tests/chaos/test_unruly_handlers.py::test_unruly_programs",
     "tests/docs/test_examples.py::test_a_page_on_coming_from_another_queue",
     "tests/docs/test_examples.py::test_the_page_on_operation",
-    "tests/docs/test_examples.py::test_what_users_ask_for",
     "tests/docs/test_newcomer.py",
     "tests/examples/test_pages.py",
     "tests/release/test_files.py::test_the_commands_of_compose",
