@@ -62,6 +62,8 @@ class Prepared:
         pass_seconds(connection, name, DAYS_AGO)
         self.recorder.record(start, "judge", "expire")
         self._queue.archive(name)
+        if "report_worker" in routines:
+            self._queue.report_worker(name, "probe")
         self._queue.create_schedule(name, SCHEDULE, interval_seconds=3600)
         self._queue.alter_schedule(name, SCHEDULE, is_paused=True)
         self._send(NewMessage(dedup_key="taken"), count=1)

@@ -265,7 +265,6 @@ def test_a_call_costs_nothing_more_where_nothing_is_traced(make_queue: MakeQueue
     """Counted by Python itself: no function is called for traces, in any module."""
     queue = make_queue()
     assert tracing.active is None
-    # A profiler in Python, by sys.setprofile, never returns from a call in Python 3.11.2.
     with Profile() as profile:
         queue.client.enqueue(queue.name, 1)
         queue.client.enqueue_batch(queue.name, [2])

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from cProfile import Profile
 from datetime import datetime
 from typing import Any
 
@@ -56,6 +57,30 @@ def test_plain_handler_is_ended_and_its_message_retried(
     error = error_of(queue, ids[1])
     assert error.endswith("HandlerTimedOut: the handler took longer than 0.5 s")
     assert "in work_on" in error
+
+
+def interrupt_after(seconds: float) -> None:
+    """End a call which the exception has reached, or not yet."""
+    call = timeouts.Call([], 0)
+    with contextlib.suppress(rowq.HandlerTimedOut):
+        call.allow()
+        threading.Thread(target=call.interrupt).start()
+        wait_until(lambda: call.has_interrupted, "it is interrupted")
+        time.sleep(seconds)
+    with contextlib.suppress(rowq.HandlerTimedOut):
+        call.forbid()
+
+
+@pytest.mark.timeout(60)
+def test_a_profiler_works_after_a_handler_was_ended(queue: WorkerQueue) -> None:
+    """Under CPython 3.11 a call never returned once an exception had been taken back."""
+    queue.fill(2)
+    assert queue.drain(work_on).retried == 2
+    interrupt_after(0.0)
+    interrupt_after(0.01)
+    with Profile() as profile:
+        error_of(queue, queue.list_delayed()[0].message_id)
+    assert len(profile.getstats()) > 10
 
 
 def test_effects_of_a_transaction_that_took_too_long_are_undone(queue: WorkerQueue) -> None:

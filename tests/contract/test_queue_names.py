@@ -27,6 +27,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "get_message": [{"message_id": 1}],
     "get_result": [{"message_id": 1}],
     "release": [{"claim_id": 1}],
+    "report_worker": [{"worker_id": "a"}],
     "retry_later": [{"claim_id": 1}],
     "run_schedule": [{"schedule_name": "a"}],
     "unbind_topic": [{"topic_pattern": "a.#"}],
@@ -35,7 +36,9 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 """What each routine is called with beside the name, where that is more than nothing."""
 ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
-NEEDS_NO_NAME = {"list_claims", "list_schedules", "list_topics", "maintain", "queue_stats"}
+NEEDS_NO_NAME = {
+    *("list_claims", "list_schedules", "list_topics", "list_workers", "maintain", "queue_stats")
+}
 """Null means every queue to them."""
 ROUTINES = [
     routine.name

@@ -189,7 +189,7 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
         admin.execute(f"create role {role} nologin")
     assert migrate.migrate(app).notices == ()
     monitors = {"version", "health", "queue_stats", "list_dead", "list_claims", "list_delayed"}
-    monitors |= {"list_topics", "list_schedules", "next_ticks"}
+    monitors |= {"list_topics", "list_schedules", "list_workers", "next_ticks"}
     assert rights(admin, "rowq_monitor") == monitors
     assert migrate.status(app).notices == ()
     assert migrate.rollback(app, to=0).rolled_back == BACK

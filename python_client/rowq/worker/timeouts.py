@@ -28,6 +28,10 @@ class HandlerHung(WorkerFailed):
     """A handler did not end after its time was up: only the end of its process ends it."""
 
 
+class _Settled(BaseException):
+    """Takes the place of an exception that was not raised yet."""
+
+
 class Call:
     """One call of the handler, in the thread that has made this object.
 
@@ -61,7 +65,7 @@ class Call:
         while self._is_interrupting:
             time.sleep(_PAUSE_SECONDS)
         if self.has_interrupted:
-            _raise_in(self.thread, None)
+            _settle(self.thread)
 
     def interrupt(self) -> None:
         """Raise HandlerTimedOut once in the call's thread, if that is allowed."""
@@ -132,8 +136,21 @@ async def awaited(returned: Awaitable[Any], call: Call | None) -> Any:
         raise
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> bool:
-    """Raise an error in another thread of Python; None: what was not raised yet, never.
+def _settle(thread: int) -> None:
+    """Let what was to be raised in this thread, and was not yet, never be raised.
+
+    To take it back (PyThreadState_SetAsyncExc with NULL) would leave CPython 3.11 on the lookout
+    for it: every call is slower from then on, and one under a profiler or debugger never returns.
+    """
+    try:
+        while _raise_in(thread, _Settled):
+            time.sleep(0)
+    except _Settled:
+        return
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> bool:
+    """Raise an error in a thread of Python, in place of one that was not raised yet.
 
     Return whether that can be: other interpreters than CPython have no way.
     """
@@ -141,4 +158,4 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> bool:
         raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     except AttributeError:
         return False
-    return bool(raise_in(ctypes.c_ulong(thread), error and ctypes.py_object(error)))
+    return bool(raise_in(ctypes.c_ulong(thread), ctypes.py_object(error)))

@@ -88,6 +88,7 @@ def every_routine(session: Connection, queue: str) -> None:
     assert dead
     ask("list_dead", before_message_id=2**62, message_type="x")
     ask("list_claims")
+    ask("report_worker", worker_id="a")
     ask("discard_dead", message_ids=dead[:1])
     ask("discard_dead", message_type="x", died_before=datetime.now(UTC))
     ask("find_message", dedup_key="key")
