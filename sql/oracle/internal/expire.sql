@@ -18,7 +18,7 @@ is
     v_messages t_messages;
     v_ended    t_places;
     v_put_off  t_places;
-    v_text     varchar2(40);
+    v_text     varchar2(40 char);
     v_gone     t_expiring_list;
     v_kept     t_expiring_list;
     v_took     number;
