@@ -49,6 +49,7 @@ def test_the_first_statements_do_what_they_are_there_for(
 def test_the_client_s_examples_print_what_its_readme_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
+    import_module("django")
     migrate(empty_database)
     run_page("python_client/README.md", server, empty_database, tmp_path)
 
