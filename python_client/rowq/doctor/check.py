@@ -146,3 +146,8 @@ def is_one_of(*values: Any) -> Callable[[Any], bool]:
 
 def _plain(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
+
+
+def line_of(error: Exception) -> str:
+    """Return the text of an error in one line."""
+    return " ".join(str(error).split())

@@ -13,6 +13,7 @@ from rowq.doctor.check import (
     Status,
     be_no_more_than_the_owner,
     checks_of,
+    line_of,
     session,
     value_of,
 )
@@ -76,7 +77,7 @@ def _setting(connection: Any, setting: Setting) -> Check:
     except Exception as error:
         if not is_driver_error(error):
             raise
-        return Check(setting.name, Status.UNKNOWN, f"this account may not look: {_line(error)}")
+        return Check(setting.name, Status.UNKNOWN, f"this account may not look: {line_of(error)}")
     if setting.is_good(value):
         return Check(setting.name, Status.OK, _words(value))
     return Check(setting.name, setting.otherwise, f"{_words(value)}: {setting.advice}")
@@ -103,7 +104,7 @@ def _look(url: str) -> migrate.Status | str:
     try:
         return migrate.status(url)
     except MissingPrivilege as error:
-        return _line(error)
+        return line_of(error)
 
 
 def _installed(url: str, connection: Any, known: EngineChecks) -> Iterator[Check]:
@@ -114,7 +115,7 @@ def _installed(url: str, connection: Any, known: EngineChecks) -> Iterator[Check
     try:
         found = _look(url)
     except MigrationError as error:
-        yield Check(_INSTALLED, Status.FAILED, _line(error))
+        yield Check(_INSTALLED, Status.FAILED, line_of(error))
         return
     if not isinstance(found, str):
         if found.owner is None:
@@ -131,10 +132,10 @@ def _installed(url: str, connection: Any, known: EngineChecks) -> Iterator[Check
         if not is_driver_error(error):
             raise
         if isinstance(found, str) or found.installed:
-            detail = f"yes, and no more to see: {_line(error)}"
+            detail = f"yes, and no more to see: {line_of(error)}"
             yield Check(_INSTALLED, Status.UNKNOWN, detail)
         else:
-            yield Check(_INSTALLED, Status.FAILED, f"run rowq migrate; {_line(error)}")
+            yield Check(_INSTALLED, Status.FAILED, f"run rowq migrate; {line_of(error)}")
         return
     newer = f"; this client is {rowq.__version__}" if row.rowq_version != rowq.__version__ else ""
     words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
@@ -176,7 +177,7 @@ def _health(connection: Any) -> Iterator[Check]:
     except Exception as error:
         if not is_driver_error(error):
             raise
-        yield Check("health", Status.UNKNOWN, f"this account may not ask: {_line(error)}")
+        yield Check("health", Status.UNKNOWN, f"this account may not ask: {line_of(error)}")
         return
     wrong = [check for check in checks if check.status != "ok"]
     for check in wrong:
@@ -189,7 +190,3 @@ def _health(connection: Any) -> Iterator[Check]:
 
 def _words(value: Any) -> str:
     return "none" if value is None else str(value)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rowq.contract import load_contract
-from rowq.doctor.check import Check, Status
+from rowq.doctor.check import Check, Status, line_of
 from rowq.engines import engine_for_connection, is_driver_error
 from rowq.errors import QueueBusy, RowqError
 from rowq.queue import Queue
@@ -29,7 +29,7 @@ def round_trip(connection: Any) -> Iterator[Check]:
     except Exception as error:
         if not (isinstance(error, RowqError) or is_driver_error(error)):
             raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())
+        words = f"{type(error).__name__}: {line_of(error)}"
         yield Check("round trip", Status.FAILED, words)
 
 

@@ -30,23 +30,23 @@ def backlog() -> int:
 
     It accepts up to four times as many before the first one is ended for want of a place.
     """
-    files = _files_left()
-    return MOST_CONNECTIONS if files is None else max(min(MOST_CONNECTIONS, files // 10), 1)
+    return _share(10)
 
 
 def _most_connections() -> int:
-    files = _files_left()
-    return MOST_CONNECTIONS if files is None else max(min(MOST_CONNECTIONS, files // 2), 1)
+    return _share(2)
 
 
-def _files_left() -> int | None:
-    """Return how many files may be open for connections; None: any number."""
+def _share(divisor: int) -> int:
+    """Return how many connections one part of the files that may be open is enough for."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
-        return None
+        return MOST_CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if files == resource.RLIM_INFINITY else files - _OTHER_FILES
+    if files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(min(MOST_CONNECTIONS, (files - _OTHER_FILES) // divisor), 1)
 
 
 class _Places:
