@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import citus, comments, grants, install, readme, typescript
+from generate import comments, grants, install, readme, typescript
 from generate.contract import contract_md
 from generate.parts import Parts, fresh
 from generate.sync import synchronous
@@ -21,21 +21,6 @@ _GRANTS: dict[str, Parts] = {
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
     "sql/PROMISES.md": {"promises": readme.promises},
-    "sql/postgres/citus/README.md": {"answers": citus.answers},
-    "sql/postgres/citus/aside.sql": {"names": citus.names_of_routines},
-    "sql/postgres/citus/behind.sql": {"moves": citus.moves},
-    "sql/postgres/citus/carry.sql": {"carriers": citus.carriers},
-    "sql/postgres/citus/check.sql": {
-        "names": citus.names_of_routines,
-        "routines": citus.names_of_routines,
-    },
-    "sql/postgres/citus/distribute.sql": {"names": citus.names_of_distributed},
-    "sql/postgres/citus/rights.sql": {
-        "routines": citus.names_of_routines,
-        "carriers": citus.names_of_carriers,
-    },
-    "sql/postgres/citus/route.sql": {"wrappers": citus.wrappers},
-    "sql/postgres/citus/uncarry.sql": {"carriers": citus.names_of_carriers},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
         f"sql/{engine.name}/install.sql": {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from generate import replaced
 from generate.release import release
 from generate.sums import SUMS
 from generate.version import write_version
@@ -121,7 +120,6 @@ def checkout_without_history(folder: Path, engines: list[str]) -> Path:
     """
     for engine in engines:
         copied_without_history(folder, engine)
-    (folder / replaced.FOLDER / SUMS).unlink(missing_ok=True)
     for name in ("pyproject.toml", "python_client/rowq/__init__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(sql_directory().parent / name, folder / name)

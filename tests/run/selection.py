@@ -63,6 +63,7 @@ benchmarks run; what rowq ships is in every run.
 """
 
 VERSIONS = (
+    "sql/postgres/addons/",
     "tests/chaos/test_migration_under_load.py",
     "tests/contract/",
     "tests/engine_only/",
