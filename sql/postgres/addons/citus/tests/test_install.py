@@ -16,9 +16,9 @@ from threading import Event, Thread
 import psycopg
 import pytest
 
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.errors import MigrationError
+from sql.generate.release import release
 from sql.postgres.addons.citus.install import begun, install, remove, upgrade
 from sql.postgres.addons.citus.nodes import nodes_of
 from sql.postgres.addons.citus.status import cluster_status
