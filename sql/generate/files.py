@@ -31,9 +31,6 @@ _PARTS: dict[str, Parts] = {
         for engine in _ENGINES
     },
     **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},
-    "sql/oracle/comments.sql": {"comments": comments.on_oracle},
-    "sql/postgres/comments.sql": {"comments": comments.on_postgres},
-    "sql/sqlserver/comments.sql": {"comments": comments.on_sqlserver},
 }
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,

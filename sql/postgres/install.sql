@@ -220,7 +220,9 @@ $$;
 \ir overloads/enqueue_jsonb.sql
 \ir overloads/enqueue_json.sql
 -- end of routines
-\ir comments.sql
+-- rowq makes this script of contract.toml, and psql has it not: "rowq migrate" and the scripts of
+-- a release comment on what was made.
+-- source comments.sql
 -- bookkeeping: generated from the migrations by make generate
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)

@@ -227,7 +227,9 @@ go
 :r routines/version.sql
 :r routines/care_for_indexes.sql
 -- end of routines
-:r comments.sql
+-- rowq makes this script of contract.toml, and sqlcmd has it not: "rowq migrate" and the scripts
+-- of a release describe what was made.
+-- source comments.sql
 -- bookkeeping: generated from the migrations by make generate
 if not exists (
     select 1

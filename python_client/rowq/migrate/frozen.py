@@ -22,7 +22,6 @@ from pathlib import Path
 from rowq.engines import part_of
 from rowq.migrate.sources import read, sources, sources_of
 
-COMMENTS = "comments.sql"
 GRANTS = "grants.sql"
 
 _MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)

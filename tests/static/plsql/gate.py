@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.oracle.packages import packages
+from rowq.oracle.script import SCRIPT
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -62,9 +62,9 @@ def product() -> list[Script]:
     thousands of lines it would take gigabytes to parse.
     """
     assembled = [
-        Script(f"sql/oracle/packages/{name}", text)
-        for name, text in packages(SOURCES)
-        if name != "rowq_body.sql"
+        Script(f"sql/oracle/{name}", text)
+        for name, text in SCRIPT.assembled(SOURCES).items()
+        if name != "packages/rowq_body.sql"
     ]
     return sorted([*map(script, SOURCES.rglob("*.sql")), *assembled])
 

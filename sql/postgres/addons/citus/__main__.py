@@ -76,8 +76,8 @@ def remove(url: Url, as_json: AsJson = False) -> None:
 @app.command()
 def build() -> None:
     """Write the scripts for psql into build/citus."""
-    for path in scripts.write_scripts():
-        say(f"{path.relative_to(scripts.BUILT.parents[1])}: written")
+    written = scripts.write_scripts()
+    say(f"{scripts.BUILT.relative_to(scripts.BUILT.parents[1])}: {len(written)} scripts written")
 
 
 def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:
