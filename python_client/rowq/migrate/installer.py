@@ -138,7 +138,7 @@ class BaseInstaller(ABC):
         """Do what a step that makes routines needs beforehand; nothing on most engines."""
 
     def refresh(self) -> None:
-        """See once more to what an earlier migration, or a client such as psql, had to leave out."""
+        """See once more to what an earlier migration, or psql, had to leave out."""
         self._comment(self.installed)
         self.grant(self.installed)
 
