@@ -35,12 +35,9 @@ CARRIER = "rowq_citus"
 """The role as which calls go from node to node."""
 
 _ENGINE = "postgres"
-_LONGEST = 100
 _QUEUE = "queue_name"
 _KEYWORDS = {"position"}
 """Columns that PostgreSQL takes for names only between quotation marks."""
-_KEPT_SPACE = "\N{NO-BREAK SPACE}"
-"""A space between quotation marks, where no line may end."""
 _PINNED = "set search_path = pg_catalog, pg_temp"
 _PLANNED = "set plan_cache_mode = force_custom_plan"
 """Citus carries a call by the value of its argument, which a generic plan does not have."""
@@ -61,11 +58,6 @@ _READS = {"look", "keep house"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
 _PLACE = re.compile(r"^( *)\{\{ (\w+) \}\}\n", re.MULTILINE)
 _CARRIER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
-_WRAPPER = re.compile(
-    r"^create or replace function rowq\.(\w+)\((.*?)^returns (table \(.*?)^language.*?^\$\$;$",
-    re.MULTILINE | re.DOTALL,
-)
-_DEFAULT = re.compile(r" default [^,\n]*")
 _CALLER = "    perform rowq_citus.require_caller();\n"
 _ERRORS = {"RQ706", "RQ711"}
 """What a wrapper refuses beside what its routine does: a wrong node, and a call of Citus itself."""
@@ -181,19 +173,17 @@ def carriers() -> tuple[str, ...]:
 @cache
 def wrappers() -> dict[str, str]:
     """Return the text of each wrapper, as a file of its own would have it."""
-    found = _WRAPPER.finditer(script("route.sql"))
-    return {f"citus/{wrapper[1]}.sql": f"{wrapper[0]}\n" for wrapper in found}
+    return {f"citus/{one.routine.name}.sql": _wrapper(one) for one in _moved()}
 
 
-@cache
 def signatures() -> dict[str, tuple[str, str]]:
     """Return parameters and columns of each wrapper, as the catalog of PostgreSQL tells them."""
     return {
-        found[1]: (
-            " ".join(_DEFAULT.sub("", found[2]).replace(")", "").split()),
-            " ".join(found[3].split()).replace("table ( ", "TABLE(").replace(" )", ")"),
+        one.routine.name: (
+            ", ".join(_types_of_inputs(one.routine)),
+            _listed("TABLE", _types_of_columns(one.routine)),
         )
-        for found in _WRAPPER.finditer(script("route.sql"))
+        for one in _moved()
     }
 
 
@@ -253,8 +243,7 @@ def _names_of_routines() -> str:
 
 
 def _quoted_names(names: Sequence[str]) -> str:
-    text = ", ".join(f"'{name}'" for name in names)
-    return textwrap.fill(text, _LONGEST - 8) + "\n"
+    return ", ".join(f"'{name}'" for name in names) + "\n"
 
 
 def _type(kind: str) -> str:
@@ -281,27 +270,8 @@ def _types_of_inputs(routine: Routine) -> list[str]:
     return [f"p_{parameter.name} {_type(parameter.type)}" for parameter in routine.parameters]
 
 
-def _listed(before: str, words: Sequence[str], after: str, indent: str = "") -> str:
-    """Return words between brackets, in one line where there is room for it."""
-    line = f"{indent}{before}({', '.join(words)}){after}"
-    if len(line) <= _LONGEST:
-        return line
-    inner = f"{indent}    "
-    lines = textwrap.wrap(
-        ", ".join(words),
-        _LONGEST,
-        initial_indent=inner,
-        subsequent_indent=inner,
-        break_long_words=False,
-    )
-    return "\n".join([f"{indent}{before}(", *lines, f"{indent}){after}"])
-
-
-def _one_a_line(before: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return names and types between brackets, a line for each and the types below each other."""
-    width = max(len(name) for name, _ in rows)
-    inner = ",\n".join(f"    {name:{width}} {kind}" for name, kind in rows)
-    return f"{before}(\n{inner}\n)"
+def _listed(before: str, words: Iterable[str], after: str = "") -> str:
+    return f"{before}({', '.join(words)}){after}"
 
 
 def _function(inputs: str, columns: str, settings: Sequence[str], body: str) -> str:
@@ -321,8 +291,8 @@ def _helper(
     name = one.carrier(prefix)
     inputs = [*first, *_types_of_inputs(one.routine)]
     return _function(
-        _listed(f"create or replace function rowq_citus.{name}", inputs, ""),
-        _listed("returns table ", _types_of_columns(one.routine), ""),
+        _listed(f"create or replace function rowq_citus.{name}", inputs),
+        _listed("returns table ", _types_of_columns(one.routine)),
         settings,
         f"-- routine   {name}\n-- purpose   {purpose}\n{body}",
     )
@@ -335,7 +305,7 @@ def _carriers(one: Carried) -> Iterator[str]:
     on_node = (_PINNED, "set rowq.here = 'carried'")
     itself = _itself(one, "    ")
     if one.by_name:
-        to_node = _query(one, "rowq_citus", carrier, inputs, "        ")
+        to_node = _query(one, f"rowq_citus.{carrier}", inputs, "        ")
         yield _helper(
             one, "at", f"{name}, carried to the node that the queue's name belongs to.",
             on_node, (),
@@ -362,7 +332,6 @@ def _carriers(one: Carried) -> Iterator[str]:
 
 def _query(
     one: Carried,
-    schema: str,
     called: str,
     inputs: Sequence[str],
     indent: str,
@@ -374,17 +343,9 @@ def _query(
     said: by column, what is returned in its place. more: clauses behind the call.
     """
     columns = [(said or {}).get(name, f"r.{name}") for name in _columns(one.routine)]
-    select = textwrap.wrap(
-        f"select {', '.join(columns)}",
-        _LONGEST,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}       ",
-    )
-    lines = [f"{indent}return query", *(line.replace(_KEPT_SPACE, " ") for line in select)]
-    clauses = [f"{indent}{clause}" for clause in more]
-    end = " r" if clauses else " r;"
-    lines += [_listed(f"from {schema}.{called}", inputs, end, indent), *clauses]
-    return "\n".join(lines) + (";\n" if clauses else "\n")
+    source = _listed(f"from {called}", inputs, " r")
+    lines = ["return query", f"select {', '.join(columns)}", source, *more]
+    return textwrap.indent("\n".join(lines) + ";\n", indent)
 
 
 def _itself(one: Carried, indent: str) -> str:
@@ -393,7 +354,7 @@ def _itself(one: Carried, indent: str) -> str:
     By name, so that it meets the routine of a later release, too.
     """
     named = [f"{word} => {word}" for word in _inputs(one.routine)]
-    return _query(one, "rowq_node", one.routine.name, named, indent)
+    return _query(one, f"rowq_node.{one.routine.name}", named, indent)
 
 
 def _each(one: Carried, nodes: Mapping[str, str]) -> str:
@@ -402,18 +363,14 @@ def _each(one: Carried, nodes: Mapping[str, str]) -> str:
     inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
     says_node = nodes.get("says_node")
     said = (
-        {says_node: f"pg_catalog.concat(v_node_name, ':{_KEPT_SPACE}', r.{says_node})"}
-        if says_node
-        else None
+        {says_node: f"pg_catalog.concat(v_node_name, ': ', r.{says_node})"} if says_node else None
     )
-    inner = _query(one, "rowq_citus", one.carrier("on"), inputs, indent, said)
+    inner = _query(one, f"rowq_citus.{one.carrier('on')}", inputs, indent, said)
     if away:
         states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
-        when = textwrap.fill(
-            f"when {states}", _LONGEST - 5, initial_indent=" " * 12, subsequent_indent=" " * 16
-        )
         inner = (
-            f"        begin\n{inner}        exception\n{when}\n            then\n"
+            f"        begin\n{inner}        exception\n"
+            f"            when {states}\n            then\n"
             f"                {_AWAY[away]}\n        end;\n"
         )
     return (
@@ -435,19 +392,13 @@ def _move(routine: Routine) -> str:
 
 def _wrapper(one: Carried) -> str:
     routine = one.routine
-    rows = [
-        (
-            f"p_{parameter.name}",
-            _type(parameter.type)
-            + ("" if parameter.default is None else f" default {parameter.default}"),
-        )
-        for parameter in routine.parameters
+    inputs = [
+        f"{name}{'' if one.default is None else f' default {one.default}'}"
+        for name, one in zip(_types_of_inputs(routine), routine.parameters, strict=True)
     ]
-    before = f"create or replace function rowq.{routine.name}"
-    columns = [(_quoted(column.name), _type(column.type)) for column in routine.columns]
     return _function(
-        _one_a_line(before, rows) if rows else f"{before}()",
-        _one_a_line("returns table ", columns),
+        _listed(f"create or replace function rowq.{routine.name}", inputs),
+        _listed("returns table ", _types_of_columns(routine)),
         ("security definer", _PINNED),
         _header(one) + _choice(one),
     )
@@ -473,7 +424,7 @@ def _choice(one: Carried) -> str:
     """Return the body of a wrapper: itself, every node, or the node of the queue."""
     inputs = _inputs(one.routine)
     itself = _itself(one, "        ")
-    to_node = _query(one, "rowq_citus", one.carrier("to"), inputs, "        ")
+    to_node = _query(one, f"rowq_citus.{one.carrier('to')}", inputs, "        ")
     is_here = "current_setting('rowq.here', true) in ('on', 'carried')"
     if not one.is_read and one.by_name:
         itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
@@ -489,7 +440,7 @@ def _choice(one: Carried) -> str:
             f"    else\n{to_node}    end if;\nend;\n"
         )
     more = _together(one.by_node)
-    each = _query(one, "rowq_citus", one.carrier("each"), inputs, "        ", None, more)
+    each = _query(one, f"rowq_citus.{one.carrier('each')}", inputs, "        ", None, more)
     if not one.by_name:
         return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
     return (

@@ -88,10 +88,8 @@ $$;
 
 create or replace function pgmq.internal_refuse(p_what text)
 returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- routine   internal_refuse
 -- purpose   Refuse what rowq has no like of.
 -- errors    RQ711
 begin
@@ -102,10 +100,8 @@ $$;
 
 create or replace function pgmq.internal_json(p_body text, p_body_binary bytea)
 returns jsonb
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- routine   internal_json
 -- purpose   Return a body as JSON; one that is none, of a producer that calls rowq, as a JSON string.
 begin
     return coalesce(p_body, to_jsonb(encode(p_body_binary, 'base64'))::text)::jsonb;
@@ -123,10 +119,8 @@ create or replace function pgmq.internal_hide(
     p_until       timestamp with time zone
 )
 returns timestamp with time zone
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- routine   internal_hide
 -- purpose   Let a claimed message be delivered again at another time; return it, null if the claim is gone.
 -- locks     as extend_lease or retry_later
 -- errors    RQ701 RQ711
@@ -158,10 +152,8 @@ $$;
 
 create or replace function pgmq.internal_delete(p_queue_name text, p_message_id bigint)
 returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
--- routine   internal_delete
 -- purpose   End a message wherever it is; return whether this call has ended it.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
@@ -199,11 +191,8 @@ $$;
 
 create or replace function pgmq.create(queue_name text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   create
 -- purpose   Create a queue that gives up on no message before 10000 reads; one that is there is left as it is.
 -- locks     as create_queue
 -- errors    RQ711
@@ -217,11 +206,8 @@ $$;
 
 create or replace function pgmq.create_unlogged(queue_name text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   create_unlogged
 -- purpose   Do what create does: rowq loses no message with its server.
 -- locks     as create_queue
 -- errors    RQ711
@@ -232,11 +218,8 @@ $$;
 
 create or replace function pgmq.drop_queue(queue_name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   drop_queue
 -- purpose   Remove a queue and everything in it; return whether it was there.
 -- locks     as rowq.drop_queue
 -- errors    RQ705 RQ711 RQ713
@@ -252,11 +235,8 @@ $$;
 
 create or replace function pgmq.drop_queue(queue_name text, partitioned boolean)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   drop_queue
 -- purpose   Do what drop_queue without partitioned does, for older clients.
 -- locks     as rowq.drop_queue
 -- errors    RQ705 RQ711 RQ713
@@ -267,11 +247,8 @@ $$;
 
 create or replace function pgmq.purge_queue(queue_name text)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   purge_queue
 -- purpose   Delete every message, those that have been read too; return their number.
 -- locks     as rowq.purge_queue and complete
 -- errors    RQ701 RQ711
@@ -311,11 +288,8 @@ $$;
 
 create or replace function pgmq.list_queues()
 returns setof pgmq.queue_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   list_queues
 -- purpose   All queues of rowq, by name; when they were created is not told.
 begin
     return query
@@ -326,11 +300,8 @@ $$;
 
 create or replace function pgmq.metrics(queue_name text)
 returns pgmq.metrics_result
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   metrics
 -- purpose   How many messages a queue has, how many a read would find, and how old the oldest of those is.
 -- errors    RQ701 RQ711
 declare
@@ -358,11 +329,8 @@ $$;
 
 create or replace function pgmq.metrics_all()
 returns setof pgmq.metrics_result
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   metrics_all
 -- purpose   What metrics returns, of every queue.
 declare
     v_queue_name text;
@@ -387,11 +355,8 @@ create or replace function pgmq.send(
     delay      timestamp with time zone
 )
 returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   send
 -- purpose   Hand over one message, to be read no sooner than delay.
 -- locks     as enqueue
 -- errors    RQ701 RQ711
@@ -402,99 +367,6 @@ begin
 end;
 $$;
 
-create or replace function pgmq.send(queue_name text, msg jsonb)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send
--- purpose   Hand over one message.
--- locks     as enqueue
--- errors    RQ701 RQ711
-begin
-    return query
-    select e.message_id
-    from rowq.enqueue(queue_name, msg) e;
-end;
-$$;
-
-create or replace function pgmq.send(queue_name text, msg jsonb, headers jsonb)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send
--- purpose   Hand over one message with headers.
--- locks     as enqueue
--- errors    RQ701 RQ711
-begin
-    return query
-    select e.message_id
-    from rowq.enqueue(queue_name, msg, p_headers => headers) e;
-end;
-$$;
-
-create or replace function pgmq.send(queue_name text, msg jsonb, delay integer)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send
--- purpose   Hand over one message, to be read no sooner than in so many seconds.
--- locks     as enqueue
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send(
-        queue_name, msg, null::jsonb, clock_timestamp() + make_interval(secs => delay)
-    ) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send(
-    queue_name text,
-    msg        jsonb,
-    delay      timestamp with time zone
-)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send
--- purpose   Hand over one message, to be read no sooner than delay.
--- locks     as enqueue
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send(queue_name, msg, null::jsonb, delay) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send(queue_name text, msg jsonb, headers jsonb, delay integer)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send
--- purpose   Hand over one message with headers, to be read no sooner than in so many seconds.
--- locks     as enqueue
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send(
-        queue_name, msg, headers, clock_timestamp() + make_interval(secs => delay)
-    ) s (msg_id);
-end;
-$$;
-
 create or replace function pgmq.send_batch(
     queue_name text,
     msgs       jsonb[],
@@ -502,11 +374,8 @@ create or replace function pgmq.send_batch(
     delay      timestamp with time zone
 )
 returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   send_batch
 -- purpose   Hand over many messages, to be read no sooner than delay: all of them or, on an error, none.
 -- locks     as enqueue_batch
 -- errors    RQ701 RQ711
@@ -553,106 +422,6 @@ begin
 end;
 $$;
 
-create or replace function pgmq.send_batch(queue_name text, msgs jsonb[])
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send_batch
--- purpose   Hand over many messages: all of them or, on an error, none.
--- locks     as enqueue_batch
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send_batch(
-        queue_name, msgs, null::jsonb[], null::timestamp with time zone
-    ) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send_batch(queue_name text, msgs jsonb[], headers jsonb[])
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send_batch
--- purpose   Hand over many messages with headers: all of them or, on an error, none.
--- locks     as enqueue_batch
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send_batch(queue_name, msgs, headers, null::timestamp with time zone) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send_batch(queue_name text, msgs jsonb[], delay integer)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send_batch
--- purpose   Hand over many messages, to be read no sooner than in so many seconds: all of them or, on an error, none.
--- locks     as enqueue_batch
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send_batch(
-        queue_name, msgs, null::jsonb[], clock_timestamp() + make_interval(secs => delay)
-    ) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send_batch(
-    queue_name text,
-    msgs       jsonb[],
-    delay      timestamp with time zone
-)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send_batch
--- purpose   Hand over many messages, to be read no sooner than delay: all of them or, on an error, none.
--- locks     as enqueue_batch
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send_batch(queue_name, msgs, null::jsonb[], delay) s (msg_id);
-end;
-$$;
-
-create or replace function pgmq.send_batch(
-    queue_name text,
-    msgs       jsonb[],
-    headers    jsonb[],
-    delay      integer
-)
-returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   send_batch
--- purpose   Hand over many messages with headers, to be read no sooner than in so many seconds: all of them or, on an error, none.
--- locks     as enqueue_batch
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id
-    from pgmq.send_batch(
-        queue_name, msgs, headers, clock_timestamp() + make_interval(secs => delay)
-    ) s (msg_id);
-end;
-$$;
-
 -- Reading.
 
 create or replace function pgmq.read(
@@ -662,11 +431,8 @@ create or replace function pgmq.read(
     conditional jsonb default '{}'
 )
 returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   read
 -- purpose   Take up to qty messages, each under a claim of its own, and hide each for vt seconds.
 -- locks     as dequeue_fast and reap
 -- errors    RQ701 RQ711 RQ713
@@ -737,11 +503,8 @@ create or replace function pgmq.read_with_poll(
     conditional      jsonb default '{}'
 )
 returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   read_with_poll
 -- purpose   Do what read does, and look again until there is a message or the time is up.
 -- locks     as dequeue_fast and reap
 -- errors    RQ701 RQ711 RQ713
@@ -761,11 +524,8 @@ $$;
 
 create or replace function pgmq.pop(queue_name text, qty integer default 1)
 returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   pop
 -- purpose   Take up to qty messages and finish them at once.
 -- locks     as dequeue_fast, complete and reap
 -- errors    RQ701 RQ711 RQ713
@@ -815,11 +575,8 @@ create or replace function pgmq.set_vt(
     vt         timestamp with time zone
 )
 returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   set_vt
 -- purpose   Let messages that have been read come back at another time; return those that there are.
 -- locks     as extend_lease or retry_later
 -- errors    RQ701 RQ711
@@ -858,60 +615,86 @@ begin
 end;
 $$;
 
-create or replace function pgmq.set_vt(queue_name text, msg_ids bigint[], vt integer)
-returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   set_vt
--- purpose   Let messages that have been read come back in so many seconds; return those that there are.
--- locks     as extend_lease or retry_later
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
-    from pgmq.set_vt(queue_name, msg_ids, clock_timestamp() + make_interval(secs => vt)) s;
-end;
-$$;
+-- Shorter forms of send, send_batch and set_vt.
 
-create or replace function pgmq.set_vt(
-    queue_name text,
-    msg_id     bigint,
-    vt         timestamp with time zone
-)
-returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   set_vt
--- purpose   Let a message that has been read come back at another time; return it, or nothing where it is gone.
--- locks     as extend_lease or retry_later
--- errors    RQ701 RQ711
+do $$
+declare
+    v_form text[];
 begin
-    return query
-    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
-    from pgmq.set_vt(queue_name, array[msg_id], vt) s;
-end;
-$$;
-
-create or replace function pgmq.set_vt(queue_name text, msg_id bigint, vt integer)
-returns setof pgmq.message_record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
--- routine   set_vt
--- purpose   Let a message that has been read come back in so many seconds; return it, or nothing where it is gone.
--- locks     as extend_lease or retry_later
--- errors    RQ701 RQ711
-begin
-    return query
-    select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, s.headers
-    from pgmq.set_vt(
-        queue_name, array[msg_id], clock_timestamp() + make_interval(secs => vt)
-    ) s;
+    foreach v_form slice 1 in array array[
+        array[
+            'send(queue_name text, msg jsonb) returns setof bigint',
+            'select e.message_id from rowq.enqueue(queue_name, msg) e'
+        ],
+        array[
+            'send(queue_name text, msg jsonb, headers jsonb) returns setof bigint',
+            'select e.message_id from rowq.enqueue(queue_name, msg, p_headers => headers) e'
+        ],
+        array[
+            'send(queue_name text, msg jsonb, delay integer) returns setof bigint',
+            'select s.msg_id from pgmq.send(queue_name, msg, null::jsonb, clock_timestamp() + '
+                'make_interval(secs => delay)) s (msg_id)'
+        ],
+        array[
+            'send(queue_name text, msg jsonb, delay timestamptz) returns setof bigint',
+            'select s.msg_id from pgmq.send(queue_name, msg, null::jsonb, delay) s (msg_id)'
+        ],
+        array[
+            'send(queue_name text, msg jsonb, headers jsonb, delay integer) returns setof bigint',
+            'select s.msg_id from pgmq.send(queue_name, msg, headers, clock_timestamp() + '
+                'make_interval(secs => delay)) s (msg_id)'
+        ],
+        array[
+            'send_batch(queue_name text, msgs jsonb[]) returns setof bigint',
+            'select s.msg_id from pgmq.send_batch(queue_name, msgs, null::jsonb[], '
+                'null::timestamptz) s (msg_id)'
+        ],
+        array[
+            'send_batch(queue_name text, msgs jsonb[], headers jsonb[]) returns setof bigint',
+            'select s.msg_id from pgmq.send_batch(queue_name, msgs, headers, null::timestamptz) s '
+                '(msg_id)'
+        ],
+        array[
+            'send_batch(queue_name text, msgs jsonb[], delay integer) returns setof bigint',
+            'select s.msg_id from pgmq.send_batch(queue_name, msgs, null::jsonb[], '
+                'clock_timestamp() + make_interval(secs => delay)) s (msg_id)'
+        ],
+        array[
+            'send_batch(queue_name text, msgs jsonb[], delay timestamptz) returns setof bigint',
+            'select s.msg_id from pgmq.send_batch(queue_name, msgs, null::jsonb[], delay) s '
+                '(msg_id)'
+        ],
+        array[
+            'send_batch(queue_name text, msgs jsonb[], headers jsonb[], delay integer) returns '
+                'setof bigint',
+            'select s.msg_id from pgmq.send_batch(queue_name, msgs, headers, clock_timestamp() + '
+                'make_interval(secs => delay)) s (msg_id)'
+        ],
+        array[
+            'set_vt(queue_name text, msg_ids bigint[], vt integer) returns setof '
+                'pgmq.message_record',
+            'select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, '
+                's.headers from pgmq.set_vt(queue_name, msg_ids, clock_timestamp() + '
+                'make_interval(secs => vt)) s'
+        ],
+        array[
+            'set_vt(queue_name text, msg_id bigint, vt timestamptz) returns setof '
+                'pgmq.message_record',
+            'select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, '
+                's.headers from pgmq.set_vt(queue_name, array[msg_id], vt) s'
+        ],
+        array[
+            'set_vt(queue_name text, msg_id bigint, vt integer) returns setof pgmq.message_record',
+            'select s.msg_id, s.read_ct, s.enqueued_at, s.last_read_at, s.vt, s.message, '
+                's.headers from pgmq.set_vt(queue_name, array[msg_id], clock_timestamp() + '
+                'make_interval(secs => vt)) s'
+        ]
+    ] loop
+        execute format(
+            'create or replace function pgmq.%s language plpgsql security definer '
+            'set search_path = pg_catalog, pg_temp as %L',
+            v_form[1], format('begin return query %s; end', v_form[2]));
+    end loop;
 end;
 $$;
 
@@ -919,11 +702,8 @@ $$;
 
 create or replace function pgmq.delete(queue_name text, msg_id bigint)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   delete
 -- purpose   Finish a message, read or not; return whether it was there.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
@@ -934,11 +714,8 @@ $$;
 
 create or replace function pgmq.delete(queue_name text, msg_ids bigint[])
 returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   delete
 -- purpose   Finish messages, read or not; return the ids of those that were there.
 -- locks     as complete or cancel, in the order of the ids
 -- errors    RQ701 RQ705 RQ711
@@ -955,11 +732,8 @@ $$;
 
 create or replace function pgmq.archive(queue_name text, msg_ids bigint[])
 returns setof bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   archive
 -- purpose   Finish messages of a queue that keeps an archive; return the ids of those that were there.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
@@ -981,11 +755,8 @@ $$;
 
 create or replace function pgmq.archive(queue_name text, msg_id bigint)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
--- routine   archive
 -- purpose   Finish a message of a queue that keeps an archive; return whether it was there.
 -- locks     as complete or cancel
 -- errors    RQ701 RQ705 RQ711
@@ -1079,7 +850,6 @@ returns table (
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
--- routine   list_topic_bindings
 -- purpose   Not in the shim.
 -- errors    RQ711
 -- differs   plpgsql takes no column with the name of a parameter

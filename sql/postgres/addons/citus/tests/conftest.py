@@ -8,7 +8,7 @@ import pytest
 
 from sql.postgres.addons.citus.install import install
 from sql.postgres.addons.citus.nodes import Node, nodes_of
-from sql.postgres.addons.citus.tests.cluster import Cluster, cluster, on_node, place_of
+from sql.postgres.addons.citus.tests.cluster import URL, Cluster, cluster, on_node, place_of
 from tests.engines.base import TO_RUN, Connection, Unavailable
 
 Open = Callable[[Node], Connection]
@@ -26,10 +26,7 @@ def citus() -> Iterator[Cluster]:
         with cluster() as found:
             yield found
     except Unavailable as reason:
-        pytest.skip(
-            f"no Citus cluster: {reason}{TO_RUN}ROWQ_TEST_CITUS_URL, or a Docker daemon that can"
-            " pull citusdata/citus"
-        )
+        pytest.skip(f"no Citus cluster: {reason}{TO_RUN}{URL}, the URL of a coordinator")
 
 
 @pytest.fixture
