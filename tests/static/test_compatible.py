@@ -138,7 +138,7 @@ def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
     table = sources_of(migrations) / "tables" / "queue.sql"
     edit(table, "-- ", "-- (more to say) ")
     assert faults_of_next(migrations) == []
-    edit(table, "created_at", "made_at")
+    edit(table, "created_at", "enqueued_at")
     (fault,) = faults_of_next(migrations)
     assert fault.startswith("tables/queue.sql is not as it was, and ")
     assert "has no statement about" in fault

@@ -68,6 +68,8 @@ def meaning(sources: Path, table: str, column: str) -> str:
     contract = _contract(sources.parent)
     own = contract["table_columns"]
     found = own.get(f"{table}.{column}") or own.get(column)
+    if not found and column not in contract["columns"]:
+        raise KeyError(f"contract.toml says nothing of the column {table}.{column}")
     return str(found or contract["columns"][column]["meaning"])
 
 
