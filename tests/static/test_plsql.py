@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from rowq.migrate.sources import file_units, has_units
 from rowq.oracle.packages import packages
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
@@ -14,6 +15,7 @@ from tests.static.plsql.source import Source, source
 from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
+TYPES = "internal/types.sql"
 OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
 BY_TEXT = re.compile(
@@ -222,12 +224,16 @@ KINDS = (
 
 @cache
 def sources() -> dict[str, Source]:
-    """All files of sql/oracle but the packages, by their paths in it."""
-    scripts = [script for script in gate.product() if "/packages/" not in script.name]
-    return {
-        script.name.removeprefix("sql/oracle/"): source(script.name, script.text)
-        for script in scripts
-    }
+    """All of sql/oracle but the packages: files by their paths in it, units by their names."""
+    found: dict[str, Source] = {}
+    for script in gate.product():
+        relative = script.name.removeprefix("sql/oracle/")
+        if has_units(relative) and relative != TYPES:
+            for name, text in file_units(relative, script.text).items():
+                found[name] = source(f"sql/oracle/{name}", text)
+        elif not relative.startswith("packages/"):
+            found[relative] = source(script.name, script.text)
+    return found
 
 
 @cache
@@ -245,7 +251,7 @@ def known() -> names.Names:
 
 def findings(file: Source) -> list[tuple[int, str]]:
     """Return what lint and names say of a file."""
-    rooms = ("internal", "helpers", "waiting", "routines")
+    rooms = ("internal", "helpers", "routines")
     is_code = file.room in rooms or file.stem in OPTIONAL
     found = [*(lint.problems(file) if is_code else ()), *known().problems(file)]
     for inner in by_text(file) if file.stem in OPTIONAL else ():
@@ -274,7 +280,8 @@ def sent_by_text() -> list[Script]:
 
 def planted(relative: str, right: str, wrong: str) -> Source:
     """Return a file with an error in it."""
-    file = sources()[relative]
+    name = relative.removesuffix(".sql")
+    file = sources()[name if name in sources() else relative]
     assert right in file.text, "nothing to plant the error in"
     return source(file.name, file.text.replace(right, wrong, 1))
 
@@ -322,7 +329,7 @@ def test_a_table_has_its_segment_from_the_start(name: str) -> None:
 
 @for_each(sorted(SESSIONS_IN_A_BLOCK))
 def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
-    code = sources()[f"tables/{stem}.sql"].code
+    code = sources()[f"tables/{stem}"].code
     segments = re.findall(
         r"segment creation immediate|(?:create (?:unique )?|organization )index", code
     )
@@ -345,9 +352,7 @@ def test_every_private_subprogram_and_type_is_used() -> None:
 def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
     texts = dict(packages(gate.SOURCES))
     files = [
-        file
-        for file in sources().values()
-        if file.room in ("internal", "helpers", "waiting", "routines")
+        file for file in sources().values() if file.room in ("internal", "helpers", "routines")
     ]
     assert len(files) > 100
     bodies = texts["rowq_body.sql"] + texts["rowq_wait_body.sql"]
@@ -381,7 +386,7 @@ def test_every_package_of_sys_that_is_called_is_asked_for_before_anything_is_ins
 
 def test_every_table_with_statistics_of_its_own_has_an_index_of_that_name() -> None:
     """And statistics for each index: one without has those of the empty table it was made on."""
-    text = sources()["tables/statistics.sql"].text
+    text = sources()["statistics.sql"].text
     pinned = re.findall(r"    pin\('(\w+)'", text)
     keys = {
         key for file in sources().values() for key in re.findall(r"constraint (\w+_pk)", file.text)
