@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generate.install import FAMILIES
 from rowq.migrate.sources import file_units
+from sql.generate.install import FAMILIES
 from tests.static.each import for_each
 from tests.static.sources import ENGINES, SQL, sql_files, sql_units
 

@@ -7,12 +7,12 @@ by family, routines as in the contract, overloads behind them. On Oracle they co
 from collections.abc import Iterator
 from pathlib import Path
 
-from generate.parts import Parts
 from rowq.contract import load_contract
 from rowq.engines import part_of
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.release import Release, read_release
 from rowq.oracle.packages import packages
+from sql.generate.parts import Parts
 
 FAMILIES = (
     *("arguments", "text", "transactions", "queues", "store", "topics", "groups", "predecessors"),
