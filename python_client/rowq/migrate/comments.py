@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rowq.contract import load_contract
+from rowq.migrate.sources import TABLES
 
 COMMENTS = "comments.sql"
 
@@ -90,6 +91,6 @@ def _contract(folder: Path) -> dict[str, Any]:
 
 
 def _tables(sources: Path) -> Iterator[tuple[str, list[str]]]:
-    for path in sorted((sources / "tables").glob("*.sql")):
-        for table, inner in TABLE.findall(path.read_text(encoding="utf-8")):
-            yield table, [name for name in _COLUMN.findall(inner) if name not in NO_COLUMN]
+    text = (sources / TABLES).read_text(encoding="utf-8")
+    for table, inner in sorted(TABLE.findall(text)):
+        yield table, [name for name in _COLUMN.findall(inner) if name not in NO_COLUMN]
