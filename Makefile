@@ -41,8 +41,8 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
-	@$(BIN)/python -m benchmarks.generate
+generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' page among them
+	@$(BIN)/python -m benchmarks.studies.page
 	@$(BIN)/python -m generate
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
