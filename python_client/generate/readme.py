@@ -84,9 +84,17 @@ FIGURES = (
     ("WAL a message, in batches of 50, bytes", _DRAIN, "WAL bytes / message"),
     ("Messages a second, one by one, 4 sessions, durable commits", _ONE_BY_ONE, "messages/s"),
     ("Pages a dequeue reads, before a snapshot is open", _SNAPSHOT, "buffers / dequeue, start"),
-    ("Pages a dequeue reads, after it was open for up to 30 seconds", _SNAPSHOT, "buffers / dequeue, end"),
+    (
+        "Pages a dequeue reads, after it was open for up to 30 seconds",
+        _SNAPSHOT,
+        "buffers / dequeue, end",
+    ),
     ("Pages a dequeue reads from 1,000 waiting messages", _WAITING, "buffers, batch 1, small"),
-    ("Pages a dequeue reads from 1,000,000 waiting messages", _WAITING, "buffers, batch 1, backlog"),
+    (
+        "Pages a dequeue reads from 1,000,000 waiting messages",
+        _WAITING,
+        "buffers, batch 1, backlog",
+    ),
 )
 """A choice of figures of benchmarks/RESULTS.md: what is measured, the scenario, and the column."""
 

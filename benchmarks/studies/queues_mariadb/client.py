@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
@@ -43,11 +43,6 @@ class Client(Closing):
     def deadlocks(self) -> int:
         """The number of statements tried again after a deadlock or a lock timeout."""
         return self._deadlocks
-
-    @property
-    def handled(self) -> Sequence[int]:
-        """Nothing: no scenario of these clients asks for it."""
-        return ()
 
     @abstractmethod
     def create(self) -> None:

@@ -19,8 +19,6 @@ from rowq.mysql.url import connection_parameters
 
 # The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20
-# A plot has so many points.
-_PARTS = 50
 
 
 def drain(url: str, system: System, scenario: Scenario) -> Figures:
@@ -49,7 +47,6 @@ def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[
         "dequeue_ms_end": _median(end),
         "dequeue_ms_start_mean": round(statistics.mean(start), 4),
         "dequeue_ms_end_mean": round(statistics.mean(end), 4),
-        "samples": _samples(reports, passed),
     }
 
 
@@ -135,13 +132,6 @@ def _dequeue_ms(reports: Sequence[Report], after: int, until: int) -> list[float
         for at, seconds in report.dequeues
         if after < at <= until
     ]
-
-
-def _samples(reports: Sequence[Report], passed: int) -> list[tuple[int, float]]:
-    """Return the median milliseconds of a dequeue in each part of the messages, in their order."""
-    window = max(passed // _PARTS, 1)
-    parts = ((at, _dequeue_ms(reports, at, at + window)) for at in range(0, passed, window))
-    return [(at + window, _median(lengths)) for at, lengths in parts if lengths]
 
 
 def _median(lengths: Sequence[float]) -> float:

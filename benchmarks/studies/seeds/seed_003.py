@@ -94,7 +94,7 @@ def _sql(name: str, engine: str) -> dict[str, str]:
 
 def crashes(url: str, form: common.Form, scenario: Scenario) -> common.Figures:
     """Let something happen to a worker with five messages; another takes what comes back."""
-    figures = {}
+    figures: common.Figures = {}
     for case in _CASES:
         with form.open(url) as control, tempfile.NamedTemporaryFile(prefix="rowq-") as diary:
             control.fill([case] * _BATCH)
