@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import files_after
@@ -13,6 +12,7 @@ from rowq.migrate.release import read_release
 from rowq.sqlserver.doctor import CHECKS
 from rowq.sqlserver.script import SCRIPT
 from rowq.sqlserver.statements import BOOKKEEPING
+from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
 from tests.static.sources import migration_scripts
