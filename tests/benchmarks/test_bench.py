@@ -76,7 +76,9 @@ def test_the_experiment_of_a_seed_runs_and_is_reported(
 ) -> None:
     kinds = SEEDS[number].kinds
     known = seeds_scenarios(engine, quick=True)
-    scenarios = [replace(s, sessions=min(s.sessions, 2)) for s in known if s.kind in kinds]
+    # One scenario of each kind, and of the forms rowq and its nearest, are enough to run the code.
+    firsts = {s.kind: s for s in reversed(known) if s.kind in kinds}
+    scenarios = [replace(s, sessions=2, systems=s.systems[:2]) for s in firsts.values()]
     if not scenarios:
         assert SEEDS[number].forms("postgres"), "this one is about PostgreSQL alone"
         return
