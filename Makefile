@@ -42,8 +42,8 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
-	@$(BIN)/python -m benchmarks.generate
+generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' page among them
+	@$(BIN)/python -m benchmarks.studies.page
 	@$(BIN)/python -m sql.generate
 	@$(BIN)/python -m sql.postgres.addons.citus build
 
