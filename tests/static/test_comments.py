@@ -9,8 +9,7 @@ from tests.static.sources import CONTRACT, ENGINES, SQL, sql_units
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_table_and_column_has_a_description(engine: str) -> None:
-    made = {unit.stem for unit in sql_units(engine, "tables") if "
-create table " in unit.text}
+    made = {unit.stem for unit in sql_units(engine, "tables") if "\ncreate table " in unit.text}
     assert comments.tables(SQL / engine).keys() == made
     described = comments.columns(SQL / engine)
     assert {table for table, _ in described} == made

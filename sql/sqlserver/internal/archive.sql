@@ -407,8 +407,8 @@ begin
             return;
     end;
 
-    -- This lane is open while the queue may have archived messages, and this lock keeps maintain from
-    -- closing it before this transaction ends.
+    -- This lane is open while the queue may have archived messages, and this lock keeps maintain
+    -- from closing it before this transaction ends.
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
