@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import citus, comments, grants, install, readme, typescript
+from generate import citus, comments, grants, install, options, readme, typescript
 from generate.contract import contract_md
 from generate.parts import Parts, fresh
 from generate.sync import synchronous
@@ -20,6 +20,8 @@ _GRANTS: dict[str, Parts] = {
 }
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
+    "python_client/rowq/messages.py": {"options": options.fields},
+    "python_client/rowq/options.py": {"options": options.classes},
     "sql/PROMISES.md": {"promises": readme.promises},
     "sql/postgres/citus/README.md": {"answers": citus.answers},
     "sql/postgres/citus/aside.sql": {"names": citus.names_of_routines},
