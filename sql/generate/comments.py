@@ -6,7 +6,7 @@ sql/<engine>/comments.sql.
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,30 +107,38 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def files_of_mysql() -> list[Path]:
-    """Return the files that say by themselves what they make."""
-    folder = sql_directory() / "mysql"
-    made = [folder / "routines" / f"{name}.sql" for name in routines("mysql")]
-    return [*made, *(folder / "tables" / f"{name}.sql" for name in tables("mysql"))]
+def tables_of_mysql() -> list[Path]:
+    """Return the files of tables, which say by themselves what they make."""
+    return [sql_directory() / "mysql" / "tables" / f"{name}.sql" for name in tables("mysql")]
 
 
-def commented(path: Path) -> str:
-    """Return the text of a file of sql/mysql with the comments that it should have.
+def commented_routine(name: str, text: str) -> str:
+    """Return the text of a routine of sql/mysql with the comment that it should have.
 
     Raises:
-        ValueError: there is no one place for that of the routine or the table.
+        ValueError: there is no one place for it.
     """
+    comment = f"comment {literal(routines('mysql')[name])}"
+    return _replaced(_OF_A_PROCEDURE, lambda found: f"{found[1]}{comment}\n", text)
+
+
+def commented_table(path: Path) -> str:
+    """Return the text of a table's file of sql/mysql with the comments that it should have.
+
+    Raises:
+        ValueError: there is no one place for that of the table.
+    """
+    comment = f"comment = {literal(tables('mysql')[path.stem])}"
     text = path.read_text(encoding="utf-8")
-    if path.parent.name == "routines":
-        comment = f"comment {literal(routines('mysql')[path.stem])}"
-        text, count = _OF_A_PROCEDURE.subn(lambda found: f"{found[1]}{comment}\n", text)
-    else:
-        comment = f"comment = {literal(tables('mysql')[path.stem])}"
-        text, count = _OF_A_TABLE.subn(lambda found: f"{found[1]}\n{comment}", text)
-        text = _TABLE.sub(lambda found: _with_columns(path.stem, found[0]), text)
+    text = _replaced(_OF_A_TABLE, lambda found: f"{found[1]}\n{comment}", text)
+    return _TABLE.sub(lambda found: _with_columns(path.stem, found[0]), text)
+
+
+def _replaced(place: re.Pattern[str], made: Callable[[re.Match[str]], str], text: str) -> str:
+    replaced, count = place.subn(made, text)
     if count != 1:
-        raise ValueError(f"{path.name} has {count} places for a comment")
-    return text
+        raise ValueError(f"there are {count} places for a comment")
+    return replaced
 
 
 def _with_columns(table: str, statement: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sql.generate import citus, comments, grants, install, options, readme, typescript
+from sql.generate import citus, comments, grants, install, options, readme, signatures, typescript
 from sql.generate.contract import contract_md
 from sql.generate.parts import Parts, fresh
 from sql.generate.sync import synchronous
@@ -52,6 +52,18 @@ _PARTS: dict[str, Parts] = {
     "sql/postgres/comments.sql": {"comments": comments.on_postgres},
     "sql/sqlserver/comments.sql": {"comments": comments.on_sqlserver},
 }
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _routine(path: Path) -> str:
+    engine, name = path.parents[1].name, path.stem
+    text = signatures.signed(engine, name, path.read_text(encoding="utf-8"))
+    return comments.commented_routine(name, text) if engine == "mysql" else text
+
+
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
     "docs/examples/typescript/rowq.ts": typescript.types,
@@ -59,10 +71,12 @@ FILES: dict[str, Callable[[], str]] = {
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     "python_client/rowq/striped.py": partial(synchronous, "async_striped.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
-    **{
-        path.relative_to(ROOT).as_posix(): partial(comments.commented, path)
-        for path in comments.files_of_mysql()
-    },
+    **{_name(path): partial(_routine, path) for path in signatures.files()},
+    **{_name(path): partial(signatures.overload, path) for path in signatures.overloads()},
+    "sql/oracle/helpers/put.sql": partial(
+        signatures.put_on_oracle, ROOT / "sql/oracle/helpers/put.sql"
+    ),
+    **{_name(path): partial(comments.commented_table, path) for path in comments.tables_of_mysql()},
 }
 """Path from the root of the repository, and what returns the text that the file should have."""
 
