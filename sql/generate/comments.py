@@ -6,12 +6,12 @@ sql/<engine>/comments.sql.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from rowq.contract import load_contract
+from rowq.migrate.sources import TABLES
 from rowq.resources import sql_directory
 from rowq.sqlserver.calls import procedure_name
 
@@ -20,6 +20,7 @@ _NO_COLUMN = {"constraint", "key", "primary", "unique", "using"}
 _TABLE = re.compile(
     r"^create table (?:if not exists )?rowq[._](\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL
 )
+_EACH_TABLE = re.compile(r"^(?=create table )", re.MULTILINE)
 _LINE_OF_A_COLUMN = re.compile(r"^(    (\w+) +[a-z].*?)(?: comment '.*')?(?=,?$)", re.MULTILINE)
 _OF_A_PROCEDURE = re.compile(r"(\n(?:modifies|reads) sql data\n)(?:comment '.*'\n)?(?=begin\n)")
 _OF_A_TABLE = re.compile(r"(\n\) engine = [^;\n]*?)(?:\ncomment = '.*')?(?=;?\n)")
@@ -65,9 +66,9 @@ def _meaning(table: str, column: str) -> str:
 
 
 def _tables(engine: str) -> Iterator[tuple[str, list[str]]]:
-    for path in sorted((sql_directory() / engine / "tables").glob("*.sql")):
-        for table, inner in _TABLE.findall(path.read_text(encoding="utf-8")):
-            yield table, [name for name in _COLUMN.findall(inner) if name not in _NO_COLUMN]
+    text = (sql_directory() / engine / TABLES).read_text(encoding="utf-8")
+    for table, inner in sorted(_TABLE.findall(text)):
+        yield table, [name for name in _COLUMN.findall(inner) if name not in _NO_COLUMN]
 
 
 def on_postgres() -> str:
@@ -107,11 +108,6 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def tables_of_mysql() -> list[Path]:
-    """Return the files of tables, which say by themselves what they make."""
-    return [sql_directory() / "mysql" / "tables" / f"{name}.sql" for name in tables("mysql")]
-
-
 def commented_routine(name: str, text: str) -> str:
     """Return the text of a routine of sql/mysql with the comment that it should have.
 
@@ -119,26 +115,34 @@ def commented_routine(name: str, text: str) -> str:
         ValueError: there is no one place for it.
     """
     comment = f"comment {literal(routines('mysql')[name])}"
-    return _replaced(_OF_A_PROCEDURE, lambda found: f"{found[1]}{comment}\n", text)
+    text, count = _OF_A_PROCEDURE.subn(lambda found: f"{found[1]}{comment}\n", text)
+    if count != 1:
+        raise ValueError(f"{name} has {count} places for a comment")
+    return text
 
 
-def commented_table(path: Path) -> str:
-    """Return the text of a table's file of sql/mysql with the comments that it should have.
+def commented_tables() -> str:
+    """Return the text of the tables of MySQL with the comments that it should have.
 
     Raises:
-        ValueError: there is no one place for that of the table.
+        ValueError: there is no one place for that of a table.
     """
-    comment = f"comment = {literal(tables('mysql')[path.stem])}"
-    text = path.read_text(encoding="utf-8")
-    text = _replaced(_OF_A_TABLE, lambda found: f"{found[1]}\n{comment}", text)
-    return _TABLE.sub(lambda found: _with_columns(path.stem, found[0]), text)
+    text = (sql_directory() / "mysql" / TABLES).read_text(encoding="utf-8")
+    before, *made = _EACH_TABLE.split(text)
+    return before + "".join(map(_commented_table, made))
 
 
-def _replaced(place: re.Pattern[str], made: Callable[[re.Match[str]], str], text: str) -> str:
-    replaced, count = place.subn(made, text)
+def _commented_table(text: str) -> str:
+    """Return the statement of a table, and what follows it, with its comments."""
+    statement = _TABLE.match(text)
+    if statement is None:
+        raise ValueError(f"no table in the house style: {text.partition(' (')[0]}")
+    table = statement[1]
+    comment = f"comment = {literal(tables('mysql')[table])}"
+    text, count = _OF_A_TABLE.subn(lambda found: f"{found[1]}\n{comment}", text)
     if count != 1:
-        raise ValueError(f"there are {count} places for a comment")
-    return replaced
+        raise ValueError(f"{table} has {count} places for a comment")
+    return _TABLE.sub(lambda found: _with_columns(table, found[0]), text)
 
 
 def _with_columns(table: str, statement: str) -> str:

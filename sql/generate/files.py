@@ -76,7 +76,7 @@ FILES: dict[str, Callable[[], str]] = {
     "sql/oracle/helpers/put.sql": partial(
         signatures.put_on_oracle, ROOT / "sql/oracle/helpers/put.sql"
     ),
-    **{_name(path): partial(comments.commented_table, path) for path in comments.tables_of_mysql()},
+    "sql/mysql/tables.sql": comments.commented_tables,
 }
 """Path from the root of the repository, and what returns the text that the file should have."""
 

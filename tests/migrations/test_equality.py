@@ -72,7 +72,7 @@ def test_install_sql_of_two_releases_installs_both_and_upgrades_none(
     change_everything(releases)
     install = sources_of(releases) / "install.sql"
     # The sources hold the column that the migration adds; the made-up ones do not.
-    table = install.parent / "tables" / "queue.sql"
+    table = install.parent / "tables.sql"
     column = "alter table rowq.queue add column if not exists note text;\n"
     table.write_text(table.read_text(encoding="utf-8") + column, encoding="utf-8")
     install.write_text(fresh(install, parts_of_bookkeeping(install.parent)), encoding="utf-8")

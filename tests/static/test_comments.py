@@ -4,16 +4,12 @@ import pytest
 
 from rowq.oracle.packages import packages
 from sql.generate import comments
-from tests.static.sources import CONTRACT, ENGINES, SQL
+from tests.static.sources import CONTRACT, ENGINES, SQL, sql_units
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_table_and_column_has_a_description(engine: str) -> None:
-    made = {
-        path.stem
-        for path in (SQL / engine / "tables").glob("*.sql")
-        if "\ncreate table " in path.read_text(encoding="utf-8")
-    }
+    made = {unit.stem for unit in sql_units(engine, "tables") if "\ncreate table " in unit.text}
     assert comments.tables(engine).keys() == made
     described = comments.columns(engine)
     assert {table for table, _ in described} == made

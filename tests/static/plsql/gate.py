@@ -1,6 +1,6 @@
 """Parses the SQL and PL/SQL of sql/oracle with a grammar of the language; no database is needed.
 
-A file of `routines`, `internal` or `helpers` holds one subprogram as it stands in the package body,
+A file of `routines`, `internal` or `helpers` holds subprograms as they stand in the package body,
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
 grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
 not parsed again. accepted.txt says in the repository that everything which is checked was accepted
@@ -29,7 +29,7 @@ _REMEMBERED = Path(__file__).with_name("accepted.txt")
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _BODY = "create or replace package body rowq as "
-_SUBPROGRAM = re.compile(r"(?:--[^\n]*\n)*(?:procedure|function|type|subtype)\b")
+_SUBPROGRAM = re.compile(r"(?:(?:--[^\n]*)?\n)*(?:procedure|function|type|subtype)\b")
 _CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*")
 """Lines for SQL*Plus itself, where no unit has begun."""
 
