@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from rowq import tracing
 from rowq.arguments import Default
@@ -22,6 +22,7 @@ from rowq.bodies import (
     batch_entries,
     bodies,
     has_ended,
+    message_arguments,
     message_from_json,
     plain_headers,
     plain_results,
@@ -65,6 +66,7 @@ from rowq.messages import (
     WorkerReport,
 )
 from rowq.opening import may_be_entered
+from rowq.options import MessageOptions, PublishOptions, QueueSettings, takes, with_defaults
 
 if TYPE_CHECKING:
     from rowq.tracing.traces import Traces
@@ -145,97 +147,23 @@ class AsyncQueue:
 
     # admin
 
+    @takes(QueueSettings)
     async def create_queue(
-        self,
-        queue_name: str,
-        *,
-        lease_seconds: int | None = None,
-        max_attempts: int | None = None,
-        backoff_base_seconds: float | None = None,
-        backoff_factor: float | None = None,
-        backoff_cap_seconds: float | None = None,
-        backoff_jitter: float | None = None,
-        archive_days: int | None = None,
-        max_body_length: int | None = None,
-        group_limit: int | None = None,
-        group_after_dead: str | None = None,
-        group_pause_seconds: float | None = None,
-        max_leased: int | None = None,
-        rate_limit: int | None = None,
-        rate_seconds: float | None = None,
-        result_seconds: float | None = None,
-        history_days: int | None = None,
+        self, queue_name: str, **settings: Unpack[QueueSettings]
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists").
 
         For `result_seconds` after a message's end get_result knows how it ended, and for
         `history_days` get_history who had it, and when; 0 is not at all.
         """
-        row = await self._row(
-            "create_queue",
-            queue_name=queue_name,
-            lease_seconds=lease_seconds,
-            max_attempts=max_attempts,
-            backoff_base_seconds=backoff_base_seconds,
-            backoff_factor=backoff_factor,
-            backoff_cap_seconds=backoff_cap_seconds,
-            backoff_jitter=backoff_jitter,
-            archive_days=archive_days,
-            max_body_length=max_body_length,
-            group_limit=group_limit,
-            group_after_dead=group_after_dead,
-            group_pause_seconds=group_pause_seconds,
-            max_leased=max_leased,
-            rate_limit=rate_limit,
-            rate_seconds=rate_seconds,
-            result_seconds=result_seconds,
-            history_days=history_days,
-        )
-        return QueueOutcome(*row)
+        whole = with_defaults(QueueSettings, settings, "create_queue")
+        return QueueOutcome(*await self._row("create_queue", queue_name=queue_name, **whole))
 
-    async def alter_queue(
-        self,
-        queue_name: str,
-        *,
-        lease_seconds: int | None = None,
-        max_attempts: int | None = None,
-        backoff_base_seconds: float | None = None,
-        backoff_factor: float | None = None,
-        backoff_cap_seconds: float | None = None,
-        backoff_jitter: float | None = None,
-        archive_days: int | None = None,
-        max_body_length: int | None = None,
-        group_limit: int | None = None,
-        group_after_dead: str | None = None,
-        group_pause_seconds: float | None = None,
-        max_leased: int | None = None,
-        rate_limit: int | None = None,
-        rate_seconds: float | None = None,
-        result_seconds: float | None = None,
-        history_days: int | None = None,
-    ) -> QueueOutcome:
+    @takes(QueueSettings)
+    async def alter_queue(self, queue_name: str, **settings: Unpack[QueueSettings]) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
-        row = await self._row(
-            "alter_queue",
-            queue_name=queue_name,
-            lease_seconds=lease_seconds,
-            max_attempts=max_attempts,
-            backoff_base_seconds=backoff_base_seconds,
-            backoff_factor=backoff_factor,
-            backoff_cap_seconds=backoff_cap_seconds,
-            backoff_jitter=backoff_jitter,
-            archive_days=archive_days,
-            max_body_length=max_body_length,
-            group_limit=group_limit,
-            group_after_dead=group_after_dead,
-            group_pause_seconds=group_pause_seconds,
-            max_leased=max_leased,
-            rate_limit=rate_limit,
-            rate_seconds=rate_seconds,
-            result_seconds=result_seconds,
-            history_days=history_days,
-        )
-        return QueueOutcome(*row)
+        whole = with_defaults(QueueSettings, settings, "alter_queue")
+        return QueueOutcome(*await self._row("alter_queue", queue_name=queue_name, **whole))
 
     async def drop_queue(self, queue_name: str, *, force: bool = False) -> QueueOutcome:
         """Remove an empty queue, or with `force` a queue and everything in it, archive included.
@@ -283,23 +211,14 @@ class AsyncQueue:
 
     # produce
 
+    @takes(MessageOptions)
     async def enqueue(
         self,
         queue_name: str,
         data: Any = None,
         *,
         text: str | None = None,
-        message_type: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        priority: int = 5,
-        delay_seconds: float | None = None,
-        run_at: datetime | None = None,
-        dedup_key: str | None = None,
-        max_attempts: int | None = None,
-        group_key: str | None = None,
-        predecessor_ids: Sequence[int] | None = None,
-        on_predecessor_dead: str | None = None,
-        expire_seconds: float | None = None,
+        **options: Unpack[MessageOptions],
     ) -> Enqueued:
         """Hand over one message.
 
@@ -312,24 +231,9 @@ class AsyncQueue:
         315360000, is withdrawn by maintain, unless a worker holds it then. All of these are refused
         on an engine that does not have them yet.
         """
-        body, body_binary = bodies(data, text, self._default)
-        row = await self._row(
-            "enqueue",
-            queue_name=queue_name,
-            body=body,
-            body_binary=body_binary,
-            message_type=message_type,
-            headers=plain_headers(headers, self._default),
-            priority=priority,
-            delay_seconds=delay_seconds,
-            run_at=run_at,
-            dedup_key=dedup_key,
-            max_attempts=max_attempts,
-            group_key=group_key,
-            predecessor_ids=predecessor_ids,
-            on_predecessor_dead=on_predecessor_dead,
-            expire_seconds=expire_seconds,
-        )
+        whole = with_defaults(MessageOptions, options, "enqueue")
+        message = message_arguments(data, text, whole, self._default)
+        row = await self._row("enqueue", queue_name=queue_name, **message)
         return Enqueued(*row)
 
     async def enqueue_batch(
@@ -343,21 +247,14 @@ class AsyncQueue:
         rows = await self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
         return [BatchEnqueued(*row) for row in rows]
 
+    @takes(PublishOptions)
     async def publish(
         self,
         topic: str,
         data: Any = None,
         *,
         text: str | None = None,
-        message_type: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        priority: int = 5,
-        delay_seconds: float | None = None,
-        run_at: datetime | None = None,
-        dedup_key: str | None = None,
-        max_attempts: int | None = None,
-        group_key: str | None = None,
-        expire_seconds: float | None = None,
+        **options: Unpack[PublishOptions],
     ) -> list[Published]:
         """Hand over one message to each queue that is bound to `topic`, as enqueue does.
 
@@ -366,22 +263,9 @@ class AsyncQueue:
         queues' names, and empty where none is bound. A `dedup_key` and a `group_key` count in each
         queue by itself. A queue that is dropped meanwhile is left out.
         """
-        body, body_binary = bodies(data, text, self._default)
-        rows = await self._rows(
-            "publish",
-            topic=topic,
-            body=body,
-            body_binary=body_binary,
-            message_type=message_type,
-            headers=plain_headers(headers, self._default),
-            priority=priority,
-            delay_seconds=delay_seconds,
-            run_at=run_at,
-            dedup_key=dedup_key,
-            max_attempts=max_attempts,
-            group_key=group_key,
-            expire_seconds=expire_seconds,
-        )
+        whole = with_defaults(PublishOptions, options, "publish")
+        message = message_arguments(data, text, whole, self._default)
+        rows = await self._rows("publish", topic=topic, **message)
         return [Published(*row) for row in rows]
 
     async def publish_batch(self, messages: Iterable[NewMessage]) -> list[BatchPublished]:

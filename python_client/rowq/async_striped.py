@@ -12,9 +12,8 @@ import random
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from rowq.arguments import Default, check_argument
 from rowq.async_queue import AsyncQueue
@@ -35,6 +34,7 @@ from rowq.messages import (
     RetryOutcome,
 )
 from rowq.opening import may_be_entered
+from rowq.options import MessageOptions, QueueSettings, takes, with_defaults
 from rowq.parts import (
     Part,
     PartClaim,
@@ -181,11 +181,13 @@ class AsyncStriped:
 
     # all parts
 
-    async def create_queue(self, **settings: Any) -> list[QueueOutcome]:
+    @takes(QueueSettings)
+    async def create_queue(self, **settings: Unpack[QueueSettings]) -> list[QueueOutcome]:
         """Create the parts that are not there yet, with settings as of AsyncQueue.create_queue."""
         return await self._each(lambda queue, name: queue.create_queue(name, **settings))
 
-    async def alter_queue(self, **settings: Any) -> list[QueueOutcome]:
+    @takes(QueueSettings)
+    async def alter_queue(self, **settings: Unpack[QueueSettings]) -> list[QueueOutcome]:
         """Change settings of all parts, as AsyncQueue.alter_queue does."""
         return await self._each(lambda queue, name: queue.alter_queue(name, **settings))
 
@@ -258,23 +260,14 @@ class AsyncStriped:
 
     # produce
 
+    @takes(MessageOptions)
     async def enqueue(
         self,
         data: Any = None,
         *,
         text: str | None = None,
-        message_type: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        priority: int = 5,
-        delay_seconds: float | None = None,
-        run_at: datetime | None = None,
-        dedup_key: str | None = None,
-        max_attempts: int | None = None,
-        group_key: str | None = None,
-        predecessor_ids: Sequence[int] | None = None,
-        on_predecessor_dead: str | None = None,
-        expire_seconds: float | None = None,
         part: Part | None = None,
+        **options: Unpack[MessageOptions],
     ) -> Placed:
         """Hand over one message as AsyncQueue.enqueue does, and return where it is.
 
@@ -282,28 +275,14 @@ class AsyncStriped:
 
         Raises ConnectionLost when its effect is unknown; it is not tried at another part then.
         """
+        whole = with_defaults(MessageOptions, options, "enqueue")
 
         def call(queue: AsyncQueue, name: str) -> Awaitable[Any]:
-            return queue.enqueue(
-                name,
-                data,
-                text=text,
-                message_type=message_type,
-                headers=headers,
-                priority=priority,
-                delay_seconds=delay_seconds,
-                run_at=run_at,
-                dedup_key=dedup_key,
-                max_attempts=max_attempts,
-                group_key=group_key,
-                predecessor_ids=predecessor_ids,
-                on_predecessor_dead=on_predecessor_dead,
-                expire_seconds=expire_seconds,
-            )
+            return queue.enqueue(name, data, text=text, **options)
 
-        if part is None and predecessor_ids is not None:
+        if part is None and whole["predecessor_ids"] is not None:
             raise InvalidArgument("predecessor_ids are ids of a part: say which, by part")
-        place = part or self._place_of(group_key, dedup_key)
+        place = part or self._place_of(whole["group_key"], whole["dedup_key"])
         where, sent = await self._put(place, call)
         return Placed(where, sent.message_id, sent.outcome)
 

@@ -4,11 +4,14 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from rowq.arguments import Default, check_argument, json_text
+from rowq.contract import load_contract
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, MessageResult, NewMessage
+from rowq.options import MessageOptions
 
 
 def bodies(
@@ -28,6 +31,15 @@ def bodies(
     if isinstance(data, bytes | bytearray | memoryview):
         return None, bytes(data)
     return json_text(name, data, default), None
+
+
+def message_arguments(
+    data: Any, text: str | None, options: Mapping[str, Any], default: Default | None
+) -> dict[str, Any]:
+    """Return the arguments of enqueue or publish for a body and options; raises InvalidArgument."""
+    body, body_binary = bodies(data, text, default)
+    headers = plain_headers(options["headers"], default)
+    return {**options, "body": body, "body_binary": body_binary, "headers": headers}
 
 
 def plain_headers(
@@ -84,27 +96,34 @@ def _batch_entry(place: int, given: Any, default: Default | None) -> dict[str, A
 
 def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str, Any]:
     body, body_binary = bodies(message.data, message.text, default, name)
-    run_at = check_argument("run_at", "timestamp", message.run_at)
-    entry = {
-        "body": body,
-        "body_base64": None if body_binary is None else base64.b64encode(body_binary).decode(),
-        "message_type": message.message_type,
-        "headers": plain_headers(message.headers, default),
-        "priority": message.priority,
-        "delay_seconds": message.delay_seconds,
-        "run_at": None if run_at is None else run_at.isoformat(),
-        "dedup_key": message.dedup_key,
-        "max_attempts": message.max_attempts,
-        "group_key": message.group_key,
-        "predecessor_ids": check_argument("predecessor_ids", "int64s", message.predecessor_ids),
-        "predecessor_positions": check_argument(
-            "predecessor_positions", "int64s", message.predecessor_positions
-        ),
-        "on_predecessor_dead": message.on_predecessor_dead,
-        "topic": message.topic,
-        "expire_seconds": message.expire_seconds,
-    }
-    return {key: value for key, value in entry.items() if value is not None}
+    entry: dict[str, Any] = {}
+    if body is not None:
+        entry["body"] = body
+    if body_binary is not None:
+        entry["body_base64"] = base64.b64encode(body_binary).decode()
+    for key, kind in _keys():
+        value = getattr(message, key)
+        if value is not None:
+            entry[key] = value if kind is None else _in_json(key, kind, value, default)
+    return entry
+
+
+def _in_json(key: str, kind: str, value: Any, default: Default | None) -> Any:
+    """Return an option of a message as a batch's JSON holds it; raises InvalidArgument."""
+    if kind == "json":
+        return plain_headers(value, default)
+    checked = check_argument(key, kind, value)
+    return checked.isoformat() if kind == "timestamp" else checked
+
+
+@cache
+def _keys() -> list[tuple[str, str | None]]:
+    """Return each option of a message in a batch, with its contract type if JSON lacks that."""
+    kinds = {one.name: one.type for one in load_contract().routine("enqueue").parameters}
+    own = {"predecessor_positions": "int64s", "topic": "text"}
+    every = {key: kinds[key] for key in MessageOptions.__annotations__} | own
+    spelled = {"json", "int64s", "timestamp"}
+    return [(key, kind if kind in spelled else None) for key, kind in every.items()]
 
 
 def message_from_json(entry: Mapping[str, Any]) -> Message:

@@ -13,7 +13,7 @@ from rowq.resources import sql_directory
 class Parameter:
     """A routine's parameter; `default` is the contract's text, None when there is none.
 
-    engines: those that have it, empty when all have.
+    engines: those that have it, empty when all have. meaning: what it is, in one sentence.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Parameter:
     default: str | None
     direction: str
     engines: tuple[str, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,13 @@ def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
         default=entry.get("default"),
         direction=entry.get("direction", "in"),
         engines=tuple(known.get("engines", ())),
+        meaning=first_sentence(known["meaning"]),
     )
+
+
+def first_sentence(meaning: str) -> str:
+    """Return the first sentence of what a parameter or a column means."""
+    return meaning.partition(". ")[0].removesuffix(".") + "."
 
 
 def _column(name: str, raw: Mapping[str, Any]) -> Column:

@@ -28,6 +28,7 @@ class NewMessage:
 
     data: Any = None
     text: str | None = None
+    # options: generated from contract.toml by make generate
     message_type: str | None = None
     headers: Mapping[str, Any] | None = None
     priority: int = 5
@@ -37,10 +38,11 @@ class NewMessage:
     max_attempts: int | None = None
     group_key: str | None = None
     predecessor_ids: Sequence[int] | None = None
-    predecessor_positions: Sequence[int] | None = None
     on_predecessor_dead: str | None = None
-    topic: str | None = None
     expire_seconds: float | None = None
+    # end of options
+    predecessor_positions: Sequence[int] | None = None
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

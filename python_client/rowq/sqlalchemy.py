@@ -16,10 +16,9 @@ A refusal of rowq's is raised as its class, such as QueueNotFound; other errors 
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from rowq.arguments import Default
 from rowq.async_queue import AsyncQueue
@@ -30,6 +29,7 @@ from rowq.engines.calls import inputs_of
 from rowq.engines.uncommitted import place_of, watch_session
 from rowq.errors import EngineUnknown, PackageMissing, Refused, refusal_from_text
 from rowq.messages import BatchEnqueued, BatchPublished, Enqueued, NewMessage, Published
+from rowq.options import MessageOptions, PublishOptions, takes
 from rowq.queue import Queue
 from rowq.session import Session
 
@@ -48,35 +48,15 @@ _ENGINES = {"postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
 _REFUSAL = re.compile(r"(?:<class '[^']*'>: )?(RQ\d{3} [^\n]*)")
 
 
-class PublishOptions(TypedDict, total=False):
-    """What publish takes by name, as rowq.Queue.publish describes it."""
-
-    text: str | None
-    message_type: str | None
-    headers: Mapping[str, Any] | None
-    priority: int
-    delay_seconds: float | None
-    run_at: datetime | None
-    dedup_key: str | None
-    max_attempts: int | None
-    group_key: str | None
-    expire_seconds: float | None
-
-
-class EnqueueOptions(PublishOptions, total=False):
-    """What enqueue takes by name, as rowq.Queue.enqueue describes it."""
-
-    predecessor_ids: Sequence[int] | None
-    on_predecessor_dead: str | None
-
-
+@takes(MessageOptions)
 def enqueue(
     session: Any,
     queue_name: str,
     data: Any = None,
     *,
+    text: str | None = None,
     default: Default | None = None,
-    **options: Unpack[EnqueueOptions],
+    **options: Unpack[MessageOptions],
 ) -> Enqueued:
     """Hand over one message, see rowq.Queue.enqueue.
 
@@ -84,15 +64,18 @@ def enqueue(
         session: a Session, scoped_session or Connection of SQLAlchemy's.
         queue_name: the queue.
         data: any JSON value, or bytes.
+        text: a text body, instead of data.
         default: makes JSON values of others, as in json.dumps.
-        options: the other parameters of rowq.Queue.enqueue.
+        options: those of rowq.Queue.enqueue.
 
     Raises:
         EngineUnknown: it is none of these, or its database is of another engine.
         Refused: rowq has refused the call. On PostgreSQL the transaction takes nothing more then,
             unless the call is in `session.begin_nested()`.
     """
-    return Queue(_Statements(session), default=default).enqueue(queue_name, data, **options)
+    return Queue(_Statements(session), default=default).enqueue(
+        queue_name, data, text=text, **options
+    )
 
 
 def enqueue_batch(
@@ -106,16 +89,19 @@ def enqueue_batch(
     return Queue(_Statements(session), default=default).enqueue_batch(queue_name, messages)
 
 
+@takes(PublishOptions)
 def publish(
     session: Any,
     topic: str,
     data: Any = None,
     *,
+    text: str | None = None,
     default: Default | None = None,
     **options: Unpack[PublishOptions],
 ) -> list[Published]:
     """Hand over a message to a topic's queues, see rowq.Queue.publish; otherwise as enqueue."""
-    return Queue(_Statements(session), default=default).publish(topic, data, **options)
+    queue = Queue(_Statements(session), default=default)
+    return queue.publish(topic, data, text=text, **options)
 
 
 def publish_batch(
@@ -125,17 +111,19 @@ def publish_batch(
     return Queue(_Statements(session), default=default).publish_batch(messages)
 
 
+@takes(MessageOptions)
 async def enqueue_async(
     session: Any,
     queue_name: str,
     data: Any = None,
     *,
+    text: str | None = None,
     default: Default | None = None,
-    **options: Unpack[EnqueueOptions],
+    **options: Unpack[MessageOptions],
 ) -> Enqueued:
     """As enqueue, on an AsyncSession, async_scoped_session or AsyncConnection."""
     queue = AsyncQueue(_AsyncStatements(session), default=default)
-    return await queue.enqueue(queue_name, data, **options)
+    return await queue.enqueue(queue_name, data, text=text, **options)
 
 
 async def enqueue_batch_async(
@@ -150,17 +138,19 @@ async def enqueue_batch_async(
     return await queue.enqueue_batch(queue_name, messages)
 
 
+@takes(PublishOptions)
 async def publish_async(
     session: Any,
     topic: str,
     data: Any = None,
     *,
+    text: str | None = None,
     default: Default | None = None,
     **options: Unpack[PublishOptions],
 ) -> list[Published]:
     """As publish, on what enqueue_async takes."""
     queue = AsyncQueue(_AsyncStatements(session), default=default)
-    return await queue.publish(topic, data, **options)
+    return await queue.publish(topic, data, text=text, **options)
 
 
 async def publish_batch_async(

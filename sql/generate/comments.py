@@ -13,28 +13,28 @@ _OF_A_PROCEDURE = re.compile(r"(\n(?:modifies|reads) sql data\n)(?:comment '.*'\
 _OF_A_TABLE = re.compile(r"(\n\) engine = [^;\n]*?)(?:\ncomment = '.*')?(?=;?\n)")
 
 
-def files_of_mysql() -> list[Path]:
-    """Return the files that say by themselves what they make."""
-    folder = sql_directory() / "mysql"
-    made = [folder / "routines" / f"{name}.sql" for name in routines(folder)]
-    return [*made, folder / TABLES]
-
-
-def commented(path: Path) -> str:
-    """Return the text of a file of sql/mysql with the comments that it should have.
+def commented_routine(sources: Path, name: str, text: str) -> str:
+    """Return the text of a routine of sql/mysql with the comment that it should have.
 
     Raises:
-        ValueError: there is no one place for that of a routine or a table.
+        ValueError: there is no one place for it.
     """
-    text = path.read_text(encoding="utf-8")
-    if path.name == TABLES:
-        before, *made = _EACH_TABLE.split(text)
-        return before + "".join(_commented_table(path.parent, statement) for statement in made)
-    comment = f"comment {literal(routines(path.parents[1])[path.stem])}"
+    comment = f"comment {literal(routines(sources)[name])}"
     text, count = _OF_A_PROCEDURE.subn(lambda found: f"{found[1]}{comment}\n", text)
     if count != 1:
-        raise ValueError(f"{path.name} has {count} places for a comment")
+        raise ValueError(f"{name} has {count} places for a comment")
     return text
+
+
+def commented_tables() -> str:
+    """Return the text of the tables of MySQL with the comments that it should have.
+
+    Raises:
+        ValueError: there is no one place for that of a table.
+    """
+    sources = sql_directory() / "mysql"
+    before, *made = _EACH_TABLE.split((sources / TABLES).read_text(encoding="utf-8"))
+    return before + "".join(_commented_table(sources, statement) for statement in made)
 
 
 def _commented_table(sources: Path, text: str) -> str:

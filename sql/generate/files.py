@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sql.generate import comments, grants, install, readme, typescript
+from sql.generate import comments, grants, install, options, readme, signatures, typescript
 from sql.generate.contract import contract_md
 from sql.generate.parts import Parts, fresh
 from sql.generate.sync import synchronous
@@ -20,6 +20,8 @@ _GRANTS: dict[str, Parts] = {
 }
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
+    "python_client/rowq/messages.py": {"options": options.fields},
+    "python_client/rowq/options.py": {"options": options.classes},
     "sql/PROMISES.md": {"promises": readme.promises},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
@@ -32,16 +34,30 @@ _PARTS: dict[str, Parts] = {
     },
     **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},
 }
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _routine(path: Path) -> str:
+    engine, name = path.parents[1].name, path.stem
+    text = signatures.signed(engine, name, path.read_text(encoding="utf-8"))
+    return comments.commented_routine(path.parents[1], name, text) if engine == "mysql" else text
+
+
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     "python_client/rowq/striped.py": partial(synchronous, "async_striped.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
-    **{
-        path.relative_to(ROOT).as_posix(): partial(comments.commented, path)
-        for path in comments.files_of_mysql()
-    },
+    **{_name(path): partial(_routine, path) for path in signatures.files()},
+    **{_name(path): partial(signatures.overload, path) for path in signatures.overloads()},
+    "sql/oracle/helpers/put.sql": partial(
+        signatures.put_on_oracle, ROOT / "sql/oracle/helpers/put.sql"
+    ),
+    "sql/mysql/tables.sql": comments.commented_tables,
 }
 """Path from the root of the repository, and what returns the text that the file should have."""
 BUILT: dict[str, Callable[[], str]] = {"docs/examples/typescript/rowq.ts": typescript.types}

@@ -5,7 +5,7 @@ A line of comment before and one behind such a part name it, in Markdown
     <!-- rights: generated from contract.toml by make generate -->
     <!-- end of rights -->
 
-and in SQL the same after "--". A part is indented as the line before it.
+and in SQL the same after "--", in Python after "#". A part is indented as the line before it.
 """
 
 import re
@@ -35,7 +35,7 @@ def fresh(file: Path, parts: Parts) -> str:
 
 def _part(name: str) -> re.Pattern[str]:
     return re.compile(
-        rf"^(?P<indent> *)(?:<!--|--) {name}: generated\b[^\n]*\n(?P<made>.*?)"
-        rf"^ *(?:<!--|--) end of {name}\b",
+        rf"^(?P<indent> *)(?:<!--|--|#) {name}: generated\b[^\n]*\n(?P<made>.*?)"
+        rf"^ *(?:<!--|--|#) end of {name}\b",
         re.MULTILINE | re.DOTALL,
     )

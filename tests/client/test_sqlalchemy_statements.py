@@ -25,6 +25,7 @@ from sqlalchemy.pool import NullPool
 import rowq
 import rowq.sqlalchemy
 from rowq.engines import engine_for_url, part_of
+from rowq.options import MessageOptions
 from tests.engines.base import Connection
 from tests.helpers.client_queue import ready
 from tests.helpers.topics import word
@@ -109,12 +110,12 @@ def check(connection: Connection, queue_name: str) -> None:
 
 LATER = (datetime.now(UTC) + timedelta(days=9)).replace(microsecond=123456)
 DATA = {HOSTILE: [1.5, None, True, Decimal("1.1")]}
-OPTIONS: rowq.sqlalchemy.EnqueueOptions = {
+OPTIONS: MessageOptions = {
     "headers": {"a": {HOSTILE: 1}},
     "message_type": HOSTILE,
     "priority": 0,
 }
-DELAYED: rowq.sqlalchemy.EnqueueOptions = {
+DELAYED: MessageOptions = {
     "run_at": LATER,
     "dedup_key": HOSTILE,
     "priority": 9,
@@ -275,8 +276,9 @@ def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
 
 @pytest.mark.parametrize("name", ["enqueue", "publish"])
 def test_the_options_are_those_of_a_queue_s_method(name: str) -> None:
-    parameters = inspect.signature(getattr(rowq.Queue, name)).parameters.values()
-    options = getattr(rowq.sqlalchemy, f"{name.title()}Options")
-    assert {one.name for one in parameters if one.kind is one.KEYWORD_ONLY} == set(
-        options.__annotations__
-    ) | set(rowq.sqlalchemy.PublishOptions.__annotations__)
+    methods = inspect.signature(getattr(rowq.Queue, name)).parameters.values()
+    for function in (name, f"{name}_async"):
+        own = inspect.signature(getattr(rowq.sqlalchemy, function)).parameters
+        assert {one.name for one in methods if one.kind is one.KEYWORD_ONLY} == {
+            one.name for one in own.values() if one.kind is one.KEYWORD_ONLY
+        } - {"default"}

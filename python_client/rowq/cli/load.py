@@ -22,22 +22,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rowq.cli.database import open_queue, require_queue
 from rowq.cli.errors import BadInput, CommandFailed, exit_code_of, one_line
 from rowq.cli.intake import BadLine, Body, Lines, csv_bodies, jsonl_bodies
-from rowq.cli.options import (
-    AsJson,
-    DelaySeconds,
-    Headers,
-    MessageMaxAttempts,
-    MessageType,
-    Priority,
-    QueueName,
-    RunAt,
-    Url,
-    message_options,
-)
+from rowq.cli.options import AsJson, QueueName, Url, has_options, message_options
 from rowq.cli.output import print_json
 from rowq.cli.streams import STANDARD_INPUT, say
 from rowq.errors import ConnectionLost
 from rowq.messages import NewMessage
+from rowq.options import MessageOptions
 from rowq.queue import Queue
 
 _BATCH_CHARACTERS = 8 * 1024 * 1024
@@ -58,6 +48,13 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Messages")(load)
 
 
+_NOT_OF_MANY = (
+    *("dedup_key", "group_key", "predecessor_ids", "on_predecessor_dead", "expire_seconds"),
+)
+"""Options of one message that a whole file cannot have."""
+
+
+@has_options(MessageOptions, without=_NOT_OF_MANY)
 def load(
     queue_name: QueueName,
     source: Annotated[
@@ -84,13 +81,8 @@ def load(
     batch_size: Annotated[
         int, typer.Option(min=1, max=10_000, help="Messages per call: all in or none.")
     ] = 1000,
-    priority: Priority = 5,
-    delay_seconds: DelaySeconds = None,
-    run_at: RunAt = None,
-    message_type: MessageType = None,
-    header: Headers = None,
-    max_attempts: MessageMaxAttempts = None,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Hand over a message for each row of a file.
 
@@ -100,7 +92,7 @@ def load(
     go on.
     """
     read = _reader(_format_of(source, file_format), delimiter)
-    options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
+    options = message_options(given)
     started = time.monotonic()
     with open_queue(url) as queue, _open(source) as file, _progress(file) as progress:
         require_queue(queue, queue_name, "producer")

@@ -1,14 +1,21 @@
 """Arguments and options that several commands share."""
 
+import inspect
 import os
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from rowq.cli.database import is_named, remember_url, remember_urls
+from rowq.contract import load_contract
 from rowq.engines import EXAMPLE, engine_for_url, engines
 from rowq.errors import EngineUnknown
+from rowq.options import keywords
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 
@@ -85,39 +92,88 @@ LeaseSeconds = Annotated[
 WorkerName = Annotated[str | None, typer.Option(help="Who holds the messages, for people to read.")]
 ErrorText = Annotated[str | None, typer.Option("--error", help="What went wrong.")]
 
-# These are options of a message to be enqueued.
-Priority = Annotated[int, typer.Option(help="0 to 9; 0 is delivered first.")]
-DelaySeconds = Annotated[
-    float | None, typer.Option("--delay", metavar="SECONDS", help="Deliver no sooner.")
-]
-RunAt = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Deliver no sooner than this ISO 8601 date and time."),
-]
 MessageType = Annotated[str | None, typer.Option("--type", help="Free label for the consumer.")]
 Headers = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header; may be repeated.")
+    list[str] | None,
+    typer.Option("--header", metavar="KEY=VALUE", help="A header; may be repeated."),
 ]
 MessageMaxAttempts = Annotated[int | None, typer.Option(help="Leases before the message is dead.")]
 
+_NAMED: Mapping[str, Any] = {
+    "delay_seconds": Annotated[
+        float | None, typer.Option("--delay", metavar="SECONDS", help="Deliver no sooner.")
+    ],
+    "run_at": Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Deliver no sooner than this ISO 8601 date and time."),
+    ],
+    "message_type": MessageType,
+    "headers": Headers,
+    "group_key": Annotated[
+        str | None,
+        typer.Option("--group", help="First in, first out, one at a time among those of this key."),
+    ],
+    "predecessor_ids": Annotated[
+        list[int] | None,
+        typer.Option(
+            "--after", metavar="ID", help="Deliver only when this message has ended; repeatable."
+        ),
+    ],
+    "on_predecessor_dead": Annotated[
+        str | None,
+        typer.Option(help="If one of --after dies: hold (unless given), continue or fail."),
+    ],
+    "expire_seconds": Annotated[
+        float | None,
+        typer.Option(
+            "--expire", metavar="SECONDS", help="Withdraw it if it has not ended after this time."
+        ),
+    ],
+}
+"""Options of a message that are written in another way than the contract's parameters."""
 
-def message_options(
-    priority: int,
-    delay_seconds: float | None,
-    run_at: str | None,
-    message_type: str | None,
-    headers: list[str] | None,
-    max_attempts: int | None,
-) -> dict[str, Any]:
-    """Return what Queue.enqueue and NewMessage both take, as keyword arguments."""
-    return {
-        "priority": priority,
-        "delay_seconds": delay_seconds,
-        "run_at": moment(run_at),
-        "message_type": message_type,
-        "headers": header_pairs(headers),
-        "max_attempts": max_attempts,
-    }
+_LAST = {"stripes", "as_json"}
+"""Options that help lists behind those of the contract."""
+
+
+def has_options(kind: type, *, without: Collection[str] = ()) -> Callable[[_F], _F]:
+    """Give a command, for its `**options`, an option for each of a kind, such as MessageOptions.
+
+    An option is named after the contract's parameter, and its help is what the contract says.
+    """
+
+    def give(command: _F) -> _F:
+        *own, _ = inspect.signature(command).parameters.values()
+        made = [
+            one.replace(annotation=_NAMED.get(one.name) or _option(one))
+            for one in keywords(kind)
+            if one.name not in without
+        ]
+        shown = sorted([*own, *made], key=lambda one: one.name in _LAST)
+        vars(command)["__signature__"] = inspect.Signature(
+            [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shown]
+        )
+        return command
+
+    return give
+
+
+def _option(parameter: inspect.Parameter) -> Any:
+    return Annotated[parameter.annotation, typer.Option(help=_meanings()[parameter.name])]
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    routines = load_contract().routines.values()
+    return {one.name: one.meaning for routine in routines for one in routine.parameters}
+
+
+def message_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a message as keyword arguments of Queue.enqueue and NewMessage."""
+    options = dict(given)
+    options["run_at"] = moment(options["run_at"])
+    options["headers"] = header_pairs(options["headers"])
+    return options
 
 
 def moment(text: str | None) -> datetime | None:

@@ -9,22 +9,10 @@ import typer
 from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import BadInput
 from rowq.cli.intake import json_fault
-from rowq.cli.options import (
-    AsJson,
-    DelaySeconds,
-    Headers,
-    MessageMaxAttempts,
-    MessageType,
-    Priority,
-    QueueName,
-    RunAt,
-    Stripes,
-    Url,
-    Urls,
-    message_options,
-)
+from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls, has_options, message_options
 from rowq.cli.output import print_enqueued, print_placed, print_rows
 from rowq.cli.streams import STANDARD_INPUT, say
+from rowq.options import MessageOptions, PublishOptions
 
 
 def register(app: typer.Typer) -> None:
@@ -47,18 +35,9 @@ NoBody = Annotated[bool, typer.Option("--no-body", help="A message without a bod
 AsText = Annotated[
     bool, typer.Option("--text", help="Accept a body that begins with { or [ and is not JSON.")
 ]
-DedupKey = Annotated[
-    str | None, typer.Option(help="Add nothing while an unfinished message has this key.")
-]
-Group = Annotated[
-    str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
-]
-Expire = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Withdraw it if it has not ended after this time."),
-]
 
 
+@has_options(MessageOptions)
 def enqueue(
     queue_name: QueueName,
     url: Urls,
@@ -66,41 +45,19 @@ def enqueue(
     binary: Binary = None,
     no_body: NoBody = False,
     as_text: AsText = False,
-    dedup_key: DedupKey = None,
-    group: Group = None,
-    after: Annotated[
-        list[int] | None,
-        typer.Option(metavar="ID", help="Deliver only when this message has ended; repeatable."),
-    ] = None,
-    on_predecessor_dead: Annotated[
-        str | None,
-        typer.Option(help="If one of --after dies: hold (unless given), continue or fail."),
-    ] = None,
-    expire: Expire = None,
-    priority: Priority = 5,
-    delay_seconds: DelaySeconds = None,
-    run_at: RunAt = None,
-    message_type: MessageType = None,
-    header: Headers = None,
-    max_attempts: MessageMaxAttempts = None,
     stripes: Stripes = None,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Hand over one message; rowq load takes a whole file of them.
 
     Its body is BODY, or what is on standard input, as it is: a pipe is one message however many
     lines it has. A body that begins with { or [ must be JSON, unless there is --text.
     """
-    options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
-    if stripes is not None and after:
+    given["predecessor_ids"] = given["predecessor_ids"] or None
+    if stripes is not None and given["predecessor_ids"]:
         raise typer.BadParameter("--after is for one queue: name the part, such as orders/3")
-    options |= _content(body, binary, no_body, as_text) | {
-        "dedup_key": dedup_key,
-        "group_key": group,
-        "predecessor_ids": after or None,
-        "on_predecessor_dead": on_predecessor_dead,
-        "expire_seconds": expire,
-    }
+    options = message_options(given) | _content(body, binary, no_body, as_text)
     if stripes is not None:
         with open_striped(url, queue_name, stripes) as striped:
             placed = striped.enqueue(**options)
@@ -111,6 +68,7 @@ def enqueue(
     print_enqueued(enqueued, as_json)
 
 
+@has_options(PublishOptions)
 def publish(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Words with dots between.")],
     url: Url,
@@ -118,32 +76,16 @@ def publish(
     binary: Binary = None,
     no_body: NoBody = False,
     as_text: AsText = False,
-    dedup_key: DedupKey = None,
-    group: Group = None,
-    expire: Expire = None,
-    priority: Priority = 5,
-    delay_seconds: DelaySeconds = None,
-    run_at: RunAt = None,
-    message_type: MessageType = None,
-    header: Headers = None,
-    max_attempts: MessageMaxAttempts = None,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Hand over one message to each queue that is bound to a topic.
 
     Without --type its type is the topic.
     """
-    options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
-    content = _content(body, binary, no_body, as_text)
+    options = message_options(given) | _content(body, binary, no_body, as_text)
     with open_queue(url) as queue:
-        published = queue.publish(
-            topic,
-            **content,
-            **options,
-            dedup_key=dedup_key,
-            group_key=group,
-            expire_seconds=expire,
-        )
+        published = queue.publish(topic, **options)
     print_rows(published, as_json, nothing="no queue is bound to the topic")
 
 

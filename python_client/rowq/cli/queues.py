@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
 from rowq.cli.database import only_url, open_queue, open_striped
 from rowq.cli.errors import CommandFailed
 from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls, Yes
+from rowq.cli.options import AsJson, QueueName, Stripes, Url, Urls, Yes, has_options
 from rowq.cli.output import place_of, print_facts, print_json, print_rows, record
 from rowq.cli.streams import can_ask, confirm, say
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
+from rowq.options import QueueSettings
 from rowq.queue import Queue
 
 app = typer.Typer(help="Make, change and remove queues.", no_args_is_help=True)
@@ -24,90 +25,17 @@ _COUNTS = (
 
 _LEFT = ("ready", "delayed", "leased", "blocked", "dead")
 
-LeaseSetting = Annotated[int | None, typer.Option(help="Length of a lease, 1 to 86400.")]
-MaxAttempts = Annotated[int | None, typer.Option(help="Leases before a message is dead.")]
-BackoffBase = Annotated[float | None, typer.Option(help="Delay before the second attempt.")]
-BackoffFactor = Annotated[float | None, typer.Option(help="Growth of each further delay.")]
-BackoffCap = Annotated[float | None, typer.Option(help="No delay is longer.")]
-BackoffJitter = Annotated[
-    float | None, typer.Option(help="Random share, 0 to 1, that a delay is shortened by.")
-]
-ArchiveDays = Annotated[
-    int | None, typer.Option(help="Days to keep finished messages; 0 deletes them.")
-]
-MaxBodyLength = Annotated[
-    int | None, typer.Option(help="Longest body, in characters or, binary, in bytes.")
-]
-GroupLimit = Annotated[
-    int | None, typer.Option(help="Messages of one group in work at once, 1 to 100.")
-]
-GroupAfterDead = Annotated[
-    str | None, typer.Option(help="What a dead message does to its group: continue or hold.")
-]
-GroupPause = Annotated[
-    float | None, typer.Option(help="Rest of a group between the end of a message and the next.")
-]
-MaxLeased = Annotated[
-    int | None, typer.Option(help="Most messages leased at a time; 0 is no limit.")
-]
-RateLimit = Annotated[
-    int | None, typer.Option(help="Most deliveries begun within --rate-seconds; 0 is no limit.")
-]
-RateSeconds = Annotated[
-    float | None, typer.Option(help="The time that --rate-limit is about; 1 unless set.")
-]
-ResultSeconds = Annotated[
-    float | None,
-    typer.Option(help="How long it is kept how messages ended, with their results; 0 is not."),
-]
-HistoryDays = Annotated[
-    int | None,
-    typer.Option(help="Days that it is kept who had a message, when, how it ended; 0 is not."),
-]
-
 
 @app.command()
+@has_options(QueueSettings)
 def create(
     queue_name: QueueName,
     url: Urls,
-    lease_seconds: LeaseSetting = None,
-    max_attempts: MaxAttempts = None,
-    backoff_base_seconds: BackoffBase = None,
-    backoff_factor: BackoffFactor = None,
-    backoff_cap_seconds: BackoffCap = None,
-    backoff_jitter: BackoffJitter = None,
-    archive_days: ArchiveDays = None,
-    max_body_length: MaxBodyLength = None,
-    group_limit: GroupLimit = None,
-    group_after_dead: GroupAfterDead = None,
-    group_pause_seconds: GroupPause = None,
-    max_leased: MaxLeased = None,
-    rate_limit: RateLimit = None,
-    rate_seconds: RateSeconds = None,
-    result_seconds: ResultSeconds = None,
-    history_days: HistoryDays = None,
     stripes: Stripes = None,
     as_json: AsJson = False,
+    **settings: Unpack[QueueSettings],
 ) -> None:
     """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
-    settings: dict[str, Any] = {
-        "lease_seconds": lease_seconds,
-        "max_attempts": max_attempts,
-        "backoff_base_seconds": backoff_base_seconds,
-        "backoff_factor": backoff_factor,
-        "backoff_cap_seconds": backoff_cap_seconds,
-        "backoff_jitter": backoff_jitter,
-        "archive_days": archive_days,
-        "max_body_length": max_body_length,
-        "group_limit": group_limit,
-        "group_after_dead": group_after_dead,
-        "group_pause_seconds": group_pause_seconds,
-        "max_leased": max_leased,
-        "rate_limit": rate_limit,
-        "rate_seconds": rate_seconds,
-        "result_seconds": result_seconds,
-        "history_days": history_days,
-    }
     with ExitStack() as stack:
         made: list[tuple[Queue, QueueOutcome]]
         if stripes is None:
@@ -133,47 +61,15 @@ def create(
 
 
 @app.command()
+@has_options(QueueSettings)
 def alter(
     queue_name: QueueName,
     url: Urls,
-    lease_seconds: LeaseSetting = None,
-    max_attempts: MaxAttempts = None,
-    backoff_base_seconds: BackoffBase = None,
-    backoff_factor: BackoffFactor = None,
-    backoff_cap_seconds: BackoffCap = None,
-    backoff_jitter: BackoffJitter = None,
-    archive_days: ArchiveDays = None,
-    max_body_length: MaxBodyLength = None,
-    group_limit: GroupLimit = None,
-    group_after_dead: GroupAfterDead = None,
-    group_pause_seconds: GroupPause = None,
-    max_leased: MaxLeased = None,
-    rate_limit: RateLimit = None,
-    rate_seconds: RateSeconds = None,
-    result_seconds: ResultSeconds = None,
-    history_days: HistoryDays = None,
     stripes: Stripes = None,
     as_json: AsJson = False,
+    **settings: Unpack[QueueSettings],
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
-    settings: dict[str, Any] = {
-        "lease_seconds": lease_seconds,
-        "max_attempts": max_attempts,
-        "backoff_base_seconds": backoff_base_seconds,
-        "backoff_factor": backoff_factor,
-        "backoff_cap_seconds": backoff_cap_seconds,
-        "backoff_jitter": backoff_jitter,
-        "archive_days": archive_days,
-        "max_body_length": max_body_length,
-        "group_limit": group_limit,
-        "group_after_dead": group_after_dead,
-        "group_pause_seconds": group_pause_seconds,
-        "max_leased": max_leased,
-        "rate_limit": rate_limit,
-        "rate_seconds": rate_seconds,
-        "result_seconds": result_seconds,
-        "history_days": history_days,
-    }
     _do(url, queue_name, stripes, "alter_queue", as_json, **settings)
 
 

@@ -5,13 +5,20 @@ rowq_work` is a worker, and `enqueue` hands a message over in the transaction of
 Nothing else of rowq imports this package.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 from rowq.messages import Enqueued
+from rowq.options import MessageOptions, takes
 
 
+@takes(MessageOptions)
 def enqueue(
-    queue_name: str, data: Any = None, *, using: str = "default", **options: Any
+    queue_name: str,
+    data: Any = None,
+    *,
+    text: str | None = None,
+    using: str = "default",
+    **options: Unpack[MessageOptions],
 ) -> Enqueued:
     """Hand over a message on a connection of Django's, as rowq.Queue.enqueue does.
 
@@ -24,6 +31,7 @@ def enqueue(
     Args:
         queue_name: the queue.
         data: a JSON value, or bytes; dates, Decimal and UUID become what Django makes of them.
+        text: a text body, instead of data.
         using: the alias of the database that rowq is in.
         options: those of rowq.Queue.enqueue, such as delay_seconds.
     """
@@ -37,4 +45,5 @@ def enqueue(
     # As for a statement of Django's: so a connection that is lost is replaced by the next request.
     connection.close_if_health_check_failed()
     with connection.wrap_database_errors:
-        return Queue(connection, default=encoder.default).enqueue(queue_name, data, **options)
+        queue = Queue(connection, default=encoder.default)
+        return queue.enqueue(queue_name, data, text=text, **options)

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from rowq.backoff import Backoff
 from rowq.errors import (
@@ -25,6 +25,7 @@ from rowq.errors import (
 from rowq.forks import after_fork
 from rowq.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.messages import Message
+from rowq.options import MessageOptions
 from rowq.queue import Queue
 from rowq.session import OwnedSession
 from rowq.worker.context import default_name
@@ -206,7 +207,7 @@ class Broker:
 
     # messages
 
-    def put(self, queue_name: str, text: str, **options: Any) -> None:
+    def put(self, queue_name: str, text: str, **options: Unpack[MessageOptions]) -> None:
         """Enqueue a message; the options are those of rowq.Queue.enqueue."""
         self._call(lambda: self._queue.enqueue(queue_name, text=text, **options))
 

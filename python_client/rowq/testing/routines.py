@@ -12,11 +12,18 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotEmpty, QueueNotFound
+from rowq.options import MessageOptions
 from rowq.testing.checks import check_message, check_topic, topic_matcher
 from rowq.testing.stored import DEFAULTS, StoredQueue
 
 _LACKING = ("archive_days", "group_pause_seconds", "history_days", "max_leased", "rate_limit")
 """Settings that the model does not know."""
+
+_KNOWN = {
+    *("message_type", "headers", "priority", "delay_seconds", "run_at", "dedup_key"),
+    *("max_attempts", "group_key", "predecessor_ids", "on_predecessor_dead", "expire_seconds"),
+}
+"""Options of a message that the model knows."""
 
 _Ids = Sequence[int] | None
 
@@ -143,6 +150,7 @@ class Routines:
 
     def enqueue(self, queue_name: str, **given: Any) -> list[Row]:
         """Take one message."""
+        _refuse_unknown(given)
         queue = self.queues.require(queue_name)
         queue.check(given)
         self.queues.check_predecessors(given["predecessor_ids"])
@@ -170,6 +178,7 @@ class Routines:
 
     def publish(self, topic: str, **given: Any) -> list[Row]:
         """Hand a message over to each queue that is bound."""
+        _refuse_unknown(given)
         check_topic(topic)
         check_message(given, self.queues.now, None)
         bound = self.queues.bound(topic)
@@ -420,9 +429,20 @@ def _refuse_lacking(settings: Mapping[str, Any]) -> None:
     """Refuse settings that would do something which the model does not do."""
     for name in _LACKING:
         if settings.get(name):
-            raise NotImplementedError(
-                f"a MemoryQueue has no {name}: test that on a database, with rowq_queue"
-            )
+            raise _lacks(name)
+
+
+def _refuse_unknown(message: Mapping[str, Any]) -> None:
+    """Refuse options of a message that the contract has got since the model was written."""
+    for name in MessageOptions.__annotations__:
+        if name not in _KNOWN and message.get(name) is not None:
+            raise _lacks(name)
+
+
+def _lacks(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"a MemoryQueue has no {name}: test that on a database, with rowq_queue"
+    )
 
 
 def _chosen(
@@ -438,6 +458,7 @@ def _chosen(
 
 def _message_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return one object of a batch as the arguments of enqueue."""
+    _refuse_unknown(entry)
     given = {name: value for name, value in entry.items() if value is not None}
     if (encoded := given.pop("body_base64", None)) is not None:
         given["body_binary"] = base64.b64decode(encoded)

@@ -1,11 +1,7 @@
 drop procedure if exists rowq.list_claims;
 
 delimiter //
-create procedure rowq.list_claims(
-    p_queue_name longtext,
-    p_after_claim_id bigint,
-    p_max_claims int
-)
+create procedure rowq.list_claims(p_queue_name longtext, p_after_claim_id bigint, p_max_claims int)
 sql security definer
 modifies sql data
 comment 'Who is at work on what: the claims of one queue or all, in the order of their ids.'

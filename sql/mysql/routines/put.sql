@@ -1,10 +1,7 @@
 drop procedure if exists rowq.put;
 
 delimiter //
-create procedure rowq.put(
-    p_queue_name longtext,
-    p_body longtext
-)
+create procedure rowq.put(p_queue_name longtext, p_body longtext)
 sql security definer
 modifies sql data
 comment 'Hand over one message that is a text body and nothing else: the short form of enqueue.'

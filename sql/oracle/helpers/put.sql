@@ -29,9 +29,9 @@ is
     v_outcome varchar2(20 char);
 begin
     enqueue(
-        p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
-        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-        p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds, v_rows
+        p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
+        p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
+        p_on_predecessor_dead, p_expire_seconds, v_rows
     );
     fetch v_rows into v_id, v_outcome;
     close v_rows;

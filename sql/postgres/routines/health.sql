@@ -1,11 +1,5 @@
 create or replace function rowq.health()
-returns table (
-    check_name text,
-    queue_name text,
-    status     text,
-    value      double precision,
-    detail     text
-)
+returns table (check_name text, queue_name text, status text, value double precision, detail text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
