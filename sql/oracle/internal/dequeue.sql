@@ -6,9 +6,9 @@
 -- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
 -- transactions until a message comes or the time is up.
 --
--- look and messages_json are public, because package rowq_wait calls them by text: sessions that
--- wait must not stop a new body of rowq. With dbms_lock one waiter polls for all; with doorbell.sql
--- producers wake it.
+-- The two helpers without the prefix internal_ are public, because package rowq_wait calls them by
+-- text: sessions that wait must not stop a new body of rowq. With dbms_lock one waiter polls for
+-- all; with the optional wake-up queue producers wake it.
 --
 --   resume_queue, enqueue, enqueue_batch, ... -> ring_doorbell
 --   dequeue_fast -> dequeue -> require_lanes, pop_ready, open_lanes_of

@@ -2,7 +2,7 @@
 --
 -- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
 -- A call that adds or moves messages also keeps the queue from being dropped until its transaction
--- ends. drop_queue locks the other way round and gives up with RQ705 after about a second, so that
+-- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
 -- nothing waits behind it for long.
 --
 -- No row can be locked shared, so drop_queue locks the tables, and holds none while it waits for

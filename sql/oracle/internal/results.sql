@@ -6,7 +6,8 @@
 -- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
 -- on. Without result_seconds complete runs no statement for any of this.
 --
--- look_for_result and result_json are public, because package rowq_wait calls them by text.
+-- The two helpers without the prefix internal_ are public, because package rowq_wait calls them by
+-- text.
 --
 --   complete, fail_with, finish, ... -> push_result
 --   complete -> read_results, results_of
