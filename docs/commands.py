@@ -6,8 +6,8 @@ from typing import Any
 from typer.main import get_command
 
 from generate.contract import table
-from rowq.cli.exit_codes import MEANINGS
-from rowq.cli.main import app
+from rowq.tools.command.main import app
+from rowq.tools.console.exit_codes import MEANINGS
 
 _HEAD = """\
 # Commands

@@ -10,26 +10,26 @@ from pathlib import Path
 from generate.changelog import numbers_of, released_versions
 from generate.files import ROOT, write_all
 from generate.version import VERSION, engines_of, version_of, write_version
-from rowq.migrate.frozen import is_released, migration_files, number_of
+from rowq.tools.migrate.frozen import is_released, migration_files, number_of
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIGRATION = '''\
 """Version {version}: what it brings is in CHANGELOG.md."""
 
-from rowq.migrate.steps import frozen
+from rowq.tools.migrate.steps import frozen
 
 __depends__ = {{"{before}"}}
 __rowq_version__ = "{version}"
 
 frozen(__file__)
 '''
-_DJANGO = Path("python_client/rowq/django/migrations")
+_DJANGO = Path("python_client/rowq/contrib/django/migrations")
 _OF_DJANGO = '''\
 """Version {version}: what it brings is in CHANGELOG.md."""
 
 from django.db import migrations
 
-from rowq.django.operations import RunRowqMigration
+from rowq.contrib.django.operations import RunRowqMigration
 
 
 class Migration(migrations.Migration):  # type: ignore[misc]

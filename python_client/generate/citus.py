@@ -24,8 +24,8 @@ from typing import Any
 
 from generate.contract import table
 from rowq.contract import Routine, load_contract
-from rowq.migrate.frozen import migration_files, number_of
 from rowq.resources import migrations_directory, sql_directory
+from rowq.tools.migrate.frozen import migration_files, number_of
 
 _ENGINE = "postgres"
 _LONGEST = 100

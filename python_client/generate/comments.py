@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rowq.contract import load_contract
+from rowq.engines.sqlserver.calls import procedure_name
 from rowq.resources import sql_directory
-from rowq.sqlserver.calls import procedure_name
 
 _COLUMN = re.compile(r"^    (\w+) +[a-z]", re.MULTILINE)
 _NO_COLUMN = {"constraint", "key", "primary", "unique", "using"}

@@ -14,7 +14,7 @@ from generate.long_description import REPOSITORY, repository_of
 from generate.release import ROOT, faults_of_build, is_claimed
 from generate.sums import SUMS, sums_of, write_sums
 from generate.version import faults_of_version, version_of
-from rowq import migrate
+from rowq.tools import migrate
 
 FOLDER = ROOT / "dist"
 

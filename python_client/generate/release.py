@@ -20,8 +20,8 @@ from generate.replaced import faults_of_replaced, release_replaced
 from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from generate.version import engines_of, faults_of_version, version_of
 from rowq.engines import part_of
-from rowq.migrate.errors import MigrationError
-from rowq.migrate.frozen import (
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.frozen import (
     brought_by,
     files_after,
     is_released,
@@ -30,8 +30,8 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources, sources_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import sources, sources_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

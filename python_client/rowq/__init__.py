@@ -8,7 +8,8 @@
 """
 
 from rowq.async_queue import AsyncQueue, connect_async
-from rowq.async_striped import AsyncStriped, connect_striped_async
+from rowq.contrib.async_striped import AsyncStriped, connect_striped_async
+from rowq.contrib.striped import Striped, connect_striped
 from rowq.engines.uncommitted import UncommittedWarning
 from rowq.errors import (
     CannotConnect,
@@ -71,7 +72,6 @@ from rowq.messages import (
 )
 from rowq.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
 from rowq.queue import Queue, connect
-from rowq.striped import Striped, connect_striped
 from rowq.tracing import follow_environment, instrument, uninstrument
 from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
 

@@ -67,7 +67,7 @@ from rowq.messages import (
 from rowq.opening import may_be_entered
 
 if TYPE_CHECKING:
-    from rowq.tracing.traces import Traces
+    from rowq.contrib.opentelemetry.traces import Traces
 
 
 @may_be_entered

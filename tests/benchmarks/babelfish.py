@@ -18,7 +18,7 @@ from benchmarks.engines.sqlserver.session import SqlserverSession
 from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import RetryError, Row, Session, Value
 from benchmarks.studies.seeds.dialects import DIALECTS
-from rowq.sqlserver.driver import load_driver
+from rowq.engines.sqlserver.driver import load_driver
 from tests.engines.base import wait_until
 from tests.engines.sqlserver.server import SqlserverServer
 

@@ -12,8 +12,8 @@ from benchmarks.harness.runner import Lab
 from benchmarks.studies.seeds.all_seeds import seeds_engine
 from benchmarks.studies.seeds.base import Form
 from benchmarks.studies.seeds.dialects import DIALECTS
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from rowq.tools.local_postgres.binaries import choose_binaries
+from rowq.tools.local_postgres.server import LocalPostgresError
 from tests.benchmarks.babelfish import open_given
 from tests.engines.base import Unavailable, url_variable
 from tests.engines.mysql.local import find_programs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.terminal import LineFormatter
+from rowq.tools.terminal import LineFormatter
 from tests.cli.conftest import Run
 from tests.cli.working import ROOT
 
@@ -19,7 +19,7 @@ HOSTILE = (
 )
 SHOWN = re.compile(r"[^\x00-\x1f\x7f-\x9f\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
                    r"\u3164\ufe0f\ufeff\U000e0041]*")  # fmt: skip
-CLI = ROOT / "python_client/rowq/cli"
+CLI = ROOT / "python_client/rowq/tools/command"
 
 
 def is_harmless(text: str) -> bool:

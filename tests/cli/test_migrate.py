@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
 from rowq.engines import engines
-from rowq.migrate import (
+from rowq.resources import sql_directory
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.migrate import (
     Migrated,
     alembic_files,
     flyway_files,
@@ -17,7 +18,6 @@ from rowq.migrate import (
     plain_script,
     script,
 )
-from rowq.resources import sql_directory
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM
 from tests.engines.base import Server
@@ -54,7 +54,7 @@ def test_a_notice_with_the_names_of_others_commands_no_terminal(
     run_without_database: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Migrated((), (), 1, ("role \x1b]0;owned\x07\nnotice: all is well",))
-    monkeypatch.setattr("rowq.cli.migrate.migrations.migrate", lambda *_: done)
+    monkeypatch.setattr("rowq.tools.command.migrate.migrations.migrate", lambda *_: done)
     told = run_without_database("migrate", url="postgresql://")
     assert told.err == "notice: role \\x1b]0;owned\\x07\\nnotice: all is well\n"
 

@@ -17,7 +17,7 @@ import rowq
 from rowq.engines import engine_for_connection
 from rowq.engines.base import TransactionEnded
 from rowq.engines.guard import first_words
-from rowq.sqlserver.engine import ENGINE as SQLSERVER
+from rowq.engines.sqlserver.engine import ENGINE as SQLSERVER
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 
@@ -242,7 +242,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
 
 
 def oracles(own: Oracle) -> Any:
-    from rowq.oracle.work import OracleWork
+    from rowq.worker.engines.oracle import OracleWork
 
     work = OracleWork(own)
     work.begin()

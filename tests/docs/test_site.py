@@ -17,9 +17,9 @@ from typer.main import get_command
 
 from docs import build, picture
 from docs.calls import ENGINES, by_language, on_mysql
-from rowq.cli.main import app
 from rowq.contract import load_contract
 from rowq.engines.calls import inputs_of
+from rowq.tools.command.main import app
 from tests.cli.test_reference import commands
 from tests.helpers.npm import package
 from tests.static.sources import ROOT

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rowq.sqlserver.calls import procedure_name
+from rowq.engines.sqlserver.calls import procedure_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SQL = ROOT / "sql"

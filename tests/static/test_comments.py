@@ -3,7 +3,7 @@
 import pytest
 
 from generate import comments
-from rowq.oracle.packages import packages
+from rowq.tools.engines.oracle.packages import packages
 from tests.static.sources import CONTRACT, ENGINES, SQL
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from generate.compatible import faults_of_next, signatures
 from generate.release import release
-from rowq.migrate.frozen import migration_files
-from rowq.migrate.sources import sources, sources_of
+from rowq.tools.migrate.frozen import migration_files
+from rowq.tools.migrate.sources import sources, sources_of
 from tests.helpers.releases import (
     COLUMN,
     begin_next,

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from rowq.doctor.check import EngineChecks
 from rowq.engines import engines, part_of
 from rowq.engines.base import Engine
-from rowq.migrate.bookkeeping import Bookkeeping
-from rowq.migrate.client_script import BaseScript
-from rowq.migrate.installer import BaseInstaller
-from rowq.migrate.look import BaseLook
+from rowq.tools.doctor.check import EngineChecks
+from rowq.tools.migrate.bookkeeping import Bookkeeping
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.look import BaseLook
 from tests.static.sources import ROOT, SQL
 
 PACKAGE = ROOT / "python_client" / "rowq"

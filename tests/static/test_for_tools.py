@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
 from rowq.engines import part_of
-from rowq.migrate.frozen import Part, split
-from rowq.mysql.statements import statements
-from rowq.oracle.statements import units
-from rowq.sqlserver.statements import batches
+from rowq.tools import migrate
+from rowq.tools.engines.mysql.statements import statements
+from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.migrate.frozen import Part, split
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 from tests.static.plsql.gate import is_client
 from tests.static.sources import ENGINES

@@ -13,8 +13,8 @@ from generate.release import (
 )
 from generate.sums import SUMS, read_sums
 from rowq.engines import part_of
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import (
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import (
     GRANTS,
     Part,
     created,
@@ -25,9 +25,9 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import read, sources, sources_of
-from rowq.migrate.steps import recorded
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import read, sources, sources_of
+from rowq.tools.migrate.steps import recorded
 from tests.helpers.releases import (
     begin_next,
     change_everything,

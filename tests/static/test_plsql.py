@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from rowq.oracle.packages import packages
+from rowq.tools.engines.oracle.packages import packages
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script

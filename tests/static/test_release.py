@@ -19,8 +19,8 @@ from generate.release import (
 )
 from generate.sums import SUMS
 from generate.version import faults_of_version, version_of, write_version
-from rowq.migrate.frozen import is_released, migration_files, number_of
-from rowq.migrate.release import read_release
+from rowq.tools.migrate.frozen import is_released, migration_files, number_of
+from rowq.tools.migrate.release import read_release
 from tests.helpers.releases import begin_next, change_sources, checkout_without_history, commit, git
 from tests.static.sources import ROOT
 

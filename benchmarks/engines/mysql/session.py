@@ -5,7 +5,7 @@ from pymysql.constants import CLIENT
 
 from benchmarks.engines.mysql.wire import Connection, WireError
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 _RETRY_NUMBERS = {1213, 1205, 1020}
 

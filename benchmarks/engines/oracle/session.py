@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any, TypeGuard
 
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value, as_bytes
-from rowq.oracle.engine import ENGINE
-from rowq.oracle.statements import units
+from rowq.engines.oracle.engine import ENGINE
+from rowq.tools.engines.oracle.statements import units
 
 IMPATIENT = "wait for a second at most"
 """A word for the driver, which breaks calls off: Oracle cannot limit a session's waits for rows."""

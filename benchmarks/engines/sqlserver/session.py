@@ -6,10 +6,10 @@ from typing import Any
 
 from benchmarks.engines.sqlserver.statistics_io import START, Reads, parse
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value, as_bytes
-from rowq.sqlserver.driver import execute, is_by_freetds, load_driver, value_of
-from rowq.sqlserver.engine import ENGINE
-from rowq.sqlserver.errors import numbers_of, text_of
-from rowq.sqlserver.statements import batches
+from rowq.engines.sqlserver.driver import execute, is_by_freetds, load_driver, value_of
+from rowq.engines.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.errors import numbers_of, text_of
+from rowq.tools.engines.sqlserver.statements import batches
 
 LOST_RACE = 50001
 """The number that a form throws where another session has taken what it had found."""

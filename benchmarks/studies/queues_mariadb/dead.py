@@ -12,7 +12,7 @@ from benchmarks.harness.measure import Figures
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues_mariadb.client import QUEUE
 from benchmarks.studies.queues_mariadb.systems import System
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 Cursor = pymysql.cursors.Cursor
 

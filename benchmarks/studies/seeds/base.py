@@ -13,7 +13,7 @@ from benchmarks.harness.targets import Target
 from benchmarks.studies.seeds.client import RowqClient, SqlClient, rowq_file
 from benchmarks.studies.seeds.dialects import DIALECTS, Dialect
 from benchmarks.studies.seeds.sections import read_sections
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from rowq.engines.uncommitted import watch_session
 from rowq.errors import EngineUnknown, QueueClosed
 
 _REMEDY = (
-    "; name one in the URL, such as postgresql+psycopg://, or send by rowq.sqlalchemy.enqueue,"
-    " which takes others, too"
+    "; name one in the URL, such as postgresql+psycopg://, or send by"
+    " rowq.contrib.sqlalchemy.enqueue, which takes others, too"
 )
 
 

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from rowq.errors import InvalidArgument
-from rowq.throughput import is_live
+from rowq.tools.throughput import is_live
 from rowq.web.access import Guard, Signer, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
@@ -102,8 +102,8 @@ class Site:
 
     def registry(self, database: Database) -> Any:
         """Return a registry of prometheus_client; raises PackageMissing without that."""
-        from rowq.metrics import Collector
-        from rowq.metrics.library import load_library
+        from rowq.tools.metrics import Collector
+        from rowq.worker.metrics.library import load_library
 
         if database.name not in self._registries:
             registry = load_library().CollectorRegistry()

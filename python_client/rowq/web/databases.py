@@ -17,8 +17,8 @@ from rowq.engines.patience import TookTooLongError
 from rowq.errors import Refused
 from rowq.queue import Queue
 from rowq.rights import is_allowed, remedy_of
-from rowq.secrets import without_secrets
 from rowq.session import OwnedSession
+from rowq.tools.secrets import without_secrets
 
 Result = TypeVar("Result")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from opentelemetry.trace import Span, StatusCode, get_current_span
 
-from rowq.tracing import names
-from rowq.tracing.traces import Traces, note_error
+from rowq.contrib.opentelemetry import names
+from rowq.contrib.opentelemetry.traces import Traces, note_error
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import Context
 from rowq.worker.handlers import Fail, Handler, Release, Retry, Verdict

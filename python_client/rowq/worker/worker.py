@@ -150,7 +150,7 @@ class Worker:
             metrics_host=metrics_host,
         )
         if metrics_port is not None:
-            from rowq.metrics.library import load_library
+            from rowq.worker.metrics.library import load_library
 
             load_library()
         self.metrics_url: str | None = None
@@ -232,7 +232,7 @@ class Worker:
         if port is None:
             yield
             return
-        from rowq.metrics.worker import serving_worker
+        from rowq.worker.metrics.worker import serving_worker
 
         with serving_worker(self._settings.metrics_host, port, self._settings, measured) as url:
             self.metrics_url = url

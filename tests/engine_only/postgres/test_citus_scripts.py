@@ -2,8 +2,8 @@
 
 import pytest
 
-from rowq import migrate
-from rowq.postgres.citus.scripts import (
+from rowq.tools import migrate
+from rowq.tools.engines.postgres.citus.scripts import (
     ASIDE,
     BEHIND,
     CARRY,

@@ -14,9 +14,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
-from rowq.postgres.engine import ENGINE
+from rowq.engines.postgres.engine import ENGINE
 from rowq.session import OwnedSession
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import run_app
 from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked

@@ -14,8 +14,8 @@ import pytest
 from pgmq import PGMQueue
 from pgmq.install import get_embedded_install_sql
 
-from rowq.migrate import migrate
 from rowq.resources import sql_directory
+from rowq.tools.migrate import migrate
 from tests.engine_only.postgres import pgmq_script
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server

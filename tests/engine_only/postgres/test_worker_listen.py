@@ -12,8 +12,8 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url
-from rowq.postgres.engine import PostgresEngine
-from rowq.postgres.notifications import PostgresNotifications
+from rowq.engines.postgres.engine import PostgresEngine
+from rowq.engines.postgres.notifications import PostgresNotifications
 from rowq.worker import listener
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app

@@ -15,7 +15,7 @@ from psycopg import sql
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
-from rowq.postgres.citus.nodes import Node, nodes_of, url_of
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of, url_of
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.docker import first_line, require_docker
 from tests.engines.postgres.server import with_database

@@ -58,7 +58,7 @@ async def metrics(view: View) -> Response:
 
 
 def _metrics(view: View) -> Response:
-    from rowq.metrics.server import metrics_page
+    from rowq.worker.metrics.server import metrics_page
 
     page = metrics_page(view.site.registry(view.database))
     answer = page(view.request.headers.get("Accept", ""))

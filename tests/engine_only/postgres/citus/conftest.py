@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node, nodes_of
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of
 from tests.engine_only.postgres.citus.helpers import place_of
 from tests.engines.base import TO_RUN, Connection, Unavailable
 from tests.engines.postgres.citus import Cluster, cluster, on_node

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 import pytest
 
-from rowq.migrate.errors import MigrationError
-from rowq.postgres.citus.nodes import Node, nodes_of
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of
+from rowq.tools.migrate.errors import MigrationError
 from tests.engines.base import Connection
 from tests.engines.postgres.citus import on_node
 

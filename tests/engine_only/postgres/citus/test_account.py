@@ -7,10 +7,10 @@ from functools import partial
 import psycopg
 import pytest
 
-from rowq.postgres.citus.install import install, remove
-from rowq.postgres.citus.nodes import nodes_of
-from rowq.postgres.citus.scripts import CARRIER
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools.engines.postgres.citus.install import install, remove
+from rowq.tools.engines.postgres.citus.nodes import nodes_of
+from rowq.tools.engines.postgres.citus.scripts import CARRIER
+from rowq.tools.engines.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.helpers import (
     BY_ITSELF,
     last,

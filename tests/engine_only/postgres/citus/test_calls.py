@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from rowq.postgres.citus.nodes import Node
+from rowq.tools.engines.postgres.citus.nodes import Node
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.helpers.calls import call_one
 

@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
-from rowq.doctor import Status, examine
-from rowq.postgres.citus.install import install, remove, upgrade
-from rowq.postgres.citus.nodes import Node, nodes_of
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools import migrate
+from rowq.tools.doctor import Status, examine
+from rowq.tools.engines.postgres.citus.install import install, remove, upgrade
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of
+from rowq.tools.engines.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engines.base import TO_RUN, Connection, wait_until
 from tests.engines.postgres.citus import Cluster, on_node

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from rowq.postgres.citus.nodes import Node
+from rowq.tools.engines.postgres.citus.nodes import Node
 from tests.engines.base import TO_RUN, Connection, wait_until
 from tests.engines.postgres.citus import Cluster, on_node
 from tests.helpers.calls import call, call_one

@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 
-from rowq.migrate.errors import ForeignSchema
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node, nodes_of
-from rowq.postgres.citus.places import queues_on
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of
+from rowq.tools.engines.postgres.citus.places import queues_on
+from rowq.tools.migrate.errors import ForeignSchema
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engine_only.postgres.citus.helpers import BY_ITSELF
 from tests.engines.base import Connection

@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 
-from rowq.doctor import Status, examine
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node, nodes_of, session_on
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools.doctor import Status, examine
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of, session_on
+from rowq.tools.engines.postgres.citus.status import cluster_status
 from tests.engines.base import Connection
 from tests.engines.postgres.citus import on_node
 

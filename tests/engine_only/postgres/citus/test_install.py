@@ -6,11 +6,11 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from rowq import migrate
-from rowq.migrate.errors import MigrationError
-from rowq.postgres.citus.install import begun, install, remove, upgrade
-from rowq.postgres.citus.nodes import nodes_of
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools import migrate
+from rowq.tools.engines.postgres.citus.install import begun, install, remove, upgrade
+from rowq.tools.engines.postgres.citus.nodes import nodes_of
+from rowq.tools.engines.postgres.citus.status import cluster_status
+from rowq.tools.migrate.errors import MigrationError
 from tests.engine_only.postgres.citus.helpers import (
     last,
     move,

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import nodes_of
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import nodes_of
+from rowq.tools.engines.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.helpers import move
 from tests.engines.base import TO_RUN, Connection
 from tests.engines.postgres.citus import address, on_node

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from rowq.metrics import Collector
-from rowq.postgres.citus.nodes import Node
+from rowq.tools.engines.postgres.citus.nodes import Node
+from rowq.tools.metrics import Collector
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engines.base import TO_RUN, Connection
 from tests.engines.postgres.citus import Cluster

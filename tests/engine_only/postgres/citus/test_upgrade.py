@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from generate.release import release
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import nodes_of
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import nodes_of
 from tests.engine_only.postgres.citus.helpers import BY_ITSELF, on_each, place_of
 from tests.engines.base import Connection, wait_until
 from tests.engines.postgres.citus import on_node
@@ -32,14 +32,14 @@ QUEUES = 6
 STOPPED = """
 import os, sys
 from itertools import islice
-from rowq.postgres.citus.install import begun
+from rowq.tools.engines.postgres.citus.install import begun
 for step in islice(begun(sys.argv[1]).steps(), int(sys.argv[2])):
     step()
 os._exit(9)
 """
 STEPS = """
 import sys
-from rowq.postgres.citus.install import begun
+from rowq.tools.engines.postgres.citus.install import begun
 print(len(list(begun(sys.argv[1]).steps())))
 """
 LEFT = """

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node, nodes_of, require_node
-from rowq.postgres.citus.status import cluster_status
+from rowq.tools import migrate
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import Node, nodes_of, require_node
+from rowq.tools.engines.postgres.citus.status import cluster_status
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engines.base import Connection
 from tests.engines.postgres.citus import address, on_node

@@ -1,0 +1,1 @@
+"""The transaction of a worker's handlers on each engine."""

@@ -1,0 +1,189 @@
+"""A transactional worker's transaction on PostgreSQL."""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from functools import cache
+from itertools import count
+from typing import Any
+
+import psycopg
+
+from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.engines.guard import (
+    first_words,
+    is_one_of,
+    lent,
+    refuse_after_end,
+    refuse_ending,
+    refusing,
+)
+from rowq.engines.postgres.engine import ENGINE
+
+_ENDING = frozenset(
+    {
+        *(("commit",), ("end",), ("rollback",), ("abort",), ("begin",)),
+        *(("start", "transaction"), ("prepare", "transaction")),
+    }
+)
+_NOT_ENDING = frozenset(
+    (*words, "to") for words in (("rollback",), ("rollback", "work"), ("rollback", "transaction"))
+)
+# Texts, names and comments may hold semicolons that end nothing; any other one ends a statement.
+_PIECES = re.compile(
+    r"""
+    (?<!\w)[eE]'(?:[^'\\]|\\.|'')*'
+    | '[^']*'
+    | "[^"]*"
+    | (?<![\w$])(?P<tag>\$(?:[^\W\d]\w*)?\$) .*? (?P=tag)
+    | --[^\n]*
+    | /\*.*?\*/
+    | (?P<end>;)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+# The number of the transaction says afterwards what became of it. A transaction has none before it
+# has written something, and none is asked for: an old number would keep vacuum from its work.
+_MARK = (
+    "savepoint rowq_handler; select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
+)
+_rollbacks = count(1)
+
+
+class PostgresWork(WorkTransaction):
+    """Keeps one savepoint, always before what the next handler writes."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        """Work on a connection in autocommit."""
+        self._connection = connection
+        self._number: str | None = None
+        self._spoiled = Spoiled("", False)
+
+    def begin(self) -> None:
+        self._mark("begin isolation level read committed")
+
+    def lend(self, claim_id: int) -> AbstractContextManager[Any]:
+        own: Any = self._connection
+        self._spoiled = Spoiled("an error that it has hidden", False)
+        return lent(
+            own,
+            claim_id,
+            commit=refusing("commit"),
+            rollback=refusing("rollback"),
+            close=refusing("close"),
+            cursor_factory=_reading(own.cursor_factory),
+            server_cursor_factory=_reading(own.server_cursor_factory),
+            wait=self._waiting(own.wait),
+        )
+
+    def keep(self) -> Spoiled | None:
+        if self._status() == psycopg.pq.TransactionStatus.INERROR:
+            self.undo()
+            return self._spoiled
+        self._refuse_end(kept=True)
+        try:
+            self._mark("release savepoint rowq_handler")
+        except psycopg.errors.InvalidSavepointSpecification:
+            # The handler has begun another transaction, and this error has spoiled that one.
+            raise self._ended(kept=False) from None
+        return None
+
+    def undo(self) -> None:
+        self._refuse_end(kept=False)
+        # psycopg forgets what it has prepared at a rollback, if it has not counted its text before.
+        statement = f"/* {next(_rollbacks)} */ rollback to savepoint rowq_handler"
+        try:
+            self._connection.execute(statement)
+        except psycopg.errors.InvalidSavepointSpecification:
+            raise self._ended(kept=False) from None
+
+    def commit(self) -> None:
+        self._connection.execute("commit")
+
+    def abandon(self) -> None:
+        with suppress(psycopg.Error):
+            if self._status() != psycopg.pq.TransactionStatus.IDLE:
+                self._connection.execute("rollback")
+
+    def _status(self) -> psycopg.pq.TransactionStatus:
+        return self._connection.info.transaction_status
+
+    def _mark(self, statement: str) -> None:
+        """Run a statement, set the savepoint, and look what number the transaction has."""
+        with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
+            cursor.execute(f"{statement}; {_MARK}".encode(), prepare=False)
+            while cursor.nextset():
+                pass
+            ((self._number,),) = cursor.fetchall()
+
+    def _refuse_end(self, *, kept: bool) -> None:
+        if self._status() == psycopg.pq.TransactionStatus.IDLE:
+            raise self._ended(kept=kept)
+
+    def _ended(self, *, kept: bool) -> TransactionEnded:
+        """Return what to raise when the transaction is found to be over."""
+        text = "a handler ended the worker's transaction"
+        self.abandon()
+        if self._number is None:
+            # Earlier handlers have written nothing that could be lost. Only the last handler knows
+            # what became of its own work.
+            return TransactionEnded(text, committed=True, kept=kept)
+        with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
+            cursor.execute("select pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", [self._number])
+            committed = cursor.fetchone() == ("committed",)
+        return TransactionEnded(text, committed=committed, kept=committed and kept)
+
+    def _waiting(self, wait: Any) -> Any:
+        """Return the connection's method that all its statements go through, as one that looks."""
+
+        def waiting(generator: Any, *args: Any, **options: Any) -> Any:
+            if self._status() == psycopg.pq.TransactionStatus.IDLE:
+                generator.close()
+                refuse_after_end()
+            try:
+                return wait(generator, *args, **options)
+            except psycopg.Error as error:
+                self._spoiled = Spoiled(str(error), ENGINE.is_undone(error))
+                raise
+
+        return waiting
+
+
+@cache
+def _reading(factory: Any) -> Any:
+    """Return a class of cursors that refuse a statement which would end the transaction."""
+
+    def reading(name: str) -> Any:
+        def method(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+            _check(query, cursor.connection)
+            return getattr(factory, name)(cursor, query, *args, **options)
+
+        return method
+
+    names = ("execute", "executemany", "stream", "copy")
+    methods = {name: reading(name) for name in names if hasattr(factory, name)}
+    return type(factory.__name__, (factory,), methods)
+
+
+def _check(query: Any, connection: Any) -> None:
+    """Refuse a query of which any statement would end the transaction."""
+    if isinstance(query, psycopg.sql.Composable):
+        query = query.as_string(connection)
+    text = query.decode("latin-1") if isinstance(query, bytes) else query
+    if not isinstance(text, str):
+        return
+    for start in _beginnings(text):
+        words = first_words(text, start, comments_nest=True)
+        if is_one_of(words, _ENDING) and not is_one_of(words, _NOT_ENDING):
+            refuse_ending(" ".join(words))
+
+
+def _beginnings(text: str) -> Iterator[int]:
+    """Yield where statements begin; nearly every text is a single one."""
+    yield 0
+    if ";" in text:
+        for piece in _PIECES.finditer(text):
+            if piece["end"]:
+                yield piece.end()
