@@ -55,7 +55,7 @@ FILES: dict[str, Callable[[], str]] = {
     "examples/typescript/rowq.ts": typescript.types,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
-    "python_client/rowq/contrib/striped.py": partial(synchronous, "async_striped.py"),
+    "python_client/rowq/contrib/striped.py": partial(synchronous, "contrib/async_striped.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
     **{
         path.relative_to(ROOT).as_posix(): partial(comments.commented, path)

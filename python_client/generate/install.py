@@ -10,7 +10,7 @@ from pathlib import Path
 
 from generate.parts import Parts
 from rowq.contract import load_contract
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 from rowq.tools.engines.oracle.packages import packages
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.release import Release, read_release
@@ -35,7 +35,7 @@ def parts_of_bookkeeping(engine: Path) -> Parts:
     Args:
         engine: sql/<engine>, with migrations beside its parent.
     """
-    script: BaseScript = part_of(engine.name, "script").SCRIPT
+    script: BaseScript = part_of(engine.name, "script", TOOLS).SCRIPT
 
     def release() -> Release:
         return read_release(engine.parent.parent / "migrations" / engine.name)

@@ -19,7 +19,7 @@ from generate.files import stale_files
 from generate.replaced import faults_of_replaced, release_replaced
 from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from generate.version import engines_of, faults_of_version, version_of
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.frozen import (
     brought_by,
@@ -73,7 +73,7 @@ def script_to_release(migrations: Path) -> str | None:
     if left := [migration.name for migration in before if not is_released(migration)]:
         raise ValueError(f"{', '.join(left)} must be released before {newest.name}")
     script = read_release(migrations).script(number_of(newest))
-    source_form = part_of(migrations.name, "script").SCRIPT.source_form
+    source_form = part_of(migrations.name, "script", TOOLS).SCRIPT.source_form
     held = {part.name: source_form(part.text) for part in split(script)[1] if part.kind == "file"}
     for part in brought_by(newest, files_after(migrations, number_of(newest) - 1)):
         if part.kind == "file" and held.get(part.name) != part.text:

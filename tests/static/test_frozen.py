@@ -12,7 +12,7 @@ from generate.release import (
     require_migration,
 )
 from generate.sums import SUMS, read_sums
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import (
     GRANTS,
@@ -105,7 +105,7 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
-    engine = part_of(migrations.name, "script").SCRIPT
+    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
     held = {
         part.name: engine.source_form(part.text)
         for part in split(read(script_of(newest)))[1]
@@ -137,7 +137,7 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
-    engine = part_of(migrations.name, "script").SCRIPT
+    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
     for numbered in read_release(migrations).migrations:
         steps = recorded(numbered.migration)
         assert steps

@@ -145,7 +145,7 @@ def _opened(
             yield queue, module.CsvFile(file)
         return
     with _connected(kind, from_url or url) as connection:
-        module = import_module(f"rowq.cli.imports.{_MODULES[kind]}")
+        module = import_module(f"rowq.contrib.imports.{_MODULES[kind]}")
         source: Source = module.Tables(connection, schema)
         if from_url is not None:
             with open_queue(url) as queue:

@@ -1,6 +1,7 @@
 """Gives an application's handler what is in a queue, without a worker and without waiting."""
 
 import asyncio
+import importlib
 import inspect
 import threading
 import time
@@ -9,7 +10,6 @@ from contextlib import closing
 from typing import Any
 
 from rowq.contrib.testing.memory import MemorySession
-from rowq.engines import part_of
 from rowq.errors import WrongTransactionState
 from rowq.messages import Message
 from rowq.parts import Part
@@ -165,7 +165,7 @@ def _testing_of(queue: Queue) -> Any:
     if isinstance(session, MemorySession):
         return None
     try:
-        return part_of(session.engine.name, "testing")
+        return importlib.import_module(f"rowq.contrib.testing.{session.engine.name}")
     except ModuleNotFoundError:
         return None
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
+from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.mysql.calls import call_of
 from rowq.engines.mysql.driver import (
     CHARACTER_SET,
@@ -143,11 +143,6 @@ class MysqlEngine(SynchronousEngine):
 
     def watch(self, connection: Any, place: str) -> None:
         watch_by_methods(connection, place, _has_begun)
-
-    def work_transaction(self, connection: Any) -> WorkTransaction:
-        from rowq.worker.engines.mysql import MysqlWork
-
-        return MysqlWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_from_text(text_of(error))

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
+from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle.calls import ROWS, call_of, kinds_of, prepare, sent
 from rowq.engines.oracle.driver import load_driver
 from rowq.engines.oracle.errors import (
@@ -134,11 +134,6 @@ class OracleEngine(SynchronousEngine):
 
     def watch(self, connection: Any, place: str) -> None:
         watch_by_methods(connection, place, attrgetter("transaction_in_progress"))
-
-    def work_transaction(self, connection: Any) -> WorkTransaction:
-        from rowq.worker.engines.oracle import OracleWork
-
-        return OracleWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)

@@ -11,7 +11,7 @@ from contextlib import (
 )
 from typing import Any, ClassVar
 
-from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row, WorkTransaction
+from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row
 from rowq.engines.postgres.calls import call_of
 from rowq.engines.postgres.driver import load_driver
 from rowq.engines.postgres.errors import (
@@ -197,11 +197,6 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         from rowq.engines.postgres.uncommitted import watch
 
         watch(connection, place)
-
-    def work_transaction(self, connection: Any) -> WorkTransaction:
-        from rowq.worker.engines.postgres import PostgresWork
-
-        return PostgresWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)

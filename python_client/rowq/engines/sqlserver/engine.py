@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
-from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
+from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.sockets import ending_when_silent
 from rowq.engines.sqlserver.calls import call_of
 from rowq.engines.sqlserver.driver import (
@@ -127,11 +127,6 @@ class SqlserverEngine(SynchronousEngine):
 
     def watch(self, connection: Any, place: str) -> None:
         """Do nothing: pyodbc's connections take no methods of another's."""
-
-    def work_transaction(self, connection: Any) -> WorkTransaction:
-        from rowq.worker.engines.sqlserver import SqlserverWork
-
-        return SqlserverWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error) if isinstance(error, load_driver().Error) else None

@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from rowq.engines import engine_for_url, part_of
+from rowq.engines import TOOLS, engine_for_url, part_of
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AsJson, Url
 from rowq.tools.console.output import print_json, print_rows
@@ -64,7 +64,7 @@ def _part(url: str, name: str) -> Any:
     engine = engine_for_url(url)
     if engine.name != "postgres":
         raise typer.BadParameter(f"a Citus cluster is PostgreSQL, this is {engine.name}")
-    return part_of(engine.name, f"citus.{name}")
+    return part_of(engine.name, f"citus.{name}", TOOLS)
 
 
 def _print_installed(done: tuple[Any, ...], as_json: bool) -> None:

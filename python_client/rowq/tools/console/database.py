@@ -10,7 +10,7 @@ import typer
 
 import rowq
 from rowq.contrib.striped import Striped
-from rowq.engines import engine_for_url, is_driver_error, is_foreseen, part_of
+from rowq.engines import TOOLS, engine_for_url, is_driver_error, is_foreseen, part_of
 from rowq.errors import QueueNotFound, RowqError
 from rowq.queue import Queue
 from rowq.session import OwnedSession
@@ -149,7 +149,7 @@ def server_of(url: str) -> str:
     try:
         connection = engine.connect(url)
         try:
-            name: str = part_of(engine.name, "status").Look(connection).server()
+            name: str = part_of(engine.name, "status", TOOLS).Look(connection).server()
         finally:
             engine.close(connection)
     except Exception as error:

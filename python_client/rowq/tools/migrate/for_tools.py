@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 from rowq.errors import RowqError
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.engines import release_for
@@ -174,7 +174,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def _client(release: Release) -> BaseScript:
-    client: BaseScript = part_of(release.folder.name, "script").SCRIPT
+    client: BaseScript = part_of(release.folder.name, "script", TOOLS).SCRIPT
     return client
 
 

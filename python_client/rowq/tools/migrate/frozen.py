@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 from rowq.tools.migrate.sources import read, sources, sources_of
 
 COMMENTS = "comments.sql"
@@ -124,7 +124,7 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
     """
     if not is_released(migration):
         return _changed(sources(sources_of(migration.parent)), earlier)
-    source_form = part_of(migration.parent.name, "script").SCRIPT.source_form
+    source_form = part_of(migration.parent.name, "script", TOOLS).SCRIPT.source_form
     return [
         Part(part.kind, part.name, source_form(part.text))
         for part in split(read(script_of(migration)))[1]

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rowq.engines import part_of
+from rowq.engines import TOOLS, part_of
 
 # Scripts of the migrations are run around the sources, and are none.
 _INCLUDE = re.compile(r"^(?:(?:\\ir|-- source|:r) +|@@)(?!\.\./)(\S+)$", re.MULTILINE)
@@ -22,7 +22,7 @@ def sources(folder: Path) -> dict[str, str]:
     Args:
         folder: sql/<engine>, with contract.toml beside it.
     """
-    texts: dict[str, str] = part_of(folder.name, "script").SCRIPT.assembled(folder)
+    texts: dict[str, str] = part_of(folder.name, "script", TOOLS).SCRIPT.assembled(folder)
     return {
         path: texts[path] if path in texts else read(folder / path)
         for path in _INCLUDE.findall(read(folder / "install.sql"))

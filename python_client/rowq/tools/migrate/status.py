@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines import engine_for_url, part_of
+from rowq.engines import TOOLS, engine_for_url, part_of
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.look import BaseLook
 
@@ -71,7 +71,7 @@ def status(url: str) -> Status:
 
 def _status(engine: str, connection: Any) -> Status:
     release = release_for(engine)
-    look: BaseLook = part_of(engine, "status").Look(connection)
+    look: BaseLook = part_of(engine, "status", TOOLS).Look(connection)
     look.begin()
     owner = look.owner()
     ids = look.installed_ids() if owner else []

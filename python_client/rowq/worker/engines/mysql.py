@@ -16,8 +16,9 @@ from typing import Any
 import pymysql
 from pymysql.constants import SERVER_STATUS
 
-from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
-from rowq.engines.guard import (
+from rowq.engines.mysql.engine import ENGINE
+from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
     lent,
@@ -25,7 +26,6 @@ from rowq.engines.guard import (
     refuse_ending,
     refusing,
 )
-from rowq.engines.mysql.engine import ENGINE
 
 _NO_SAVEPOINT = 1305
 _KEEPS = ("analyze", "optimize", "repair", "check")
@@ -207,3 +207,6 @@ class MysqlWork(WorkTransaction):
     def _execute(self, statement: str) -> None:
         with pymysql.cursors.Cursor(self._connection) as cursor:
             cursor.execute(statement)
+
+
+WORK = MysqlWork

@@ -11,8 +11,8 @@ from typing import Any
 
 import oracledb
 
-from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
-from rowq.engines.guard import (
+from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
     lent,
@@ -131,6 +131,9 @@ class OracleWork(WorkTransaction):
     def _note_end(self, *, committed: bool) -> None:
         if not self._connection.transaction_in_progress:
             self._committed = committed
+
+
+WORK = OracleWork
 
 
 class LentCursor(oracledb.Cursor):

@@ -11,8 +11,9 @@ from typing import Any
 
 import psycopg
 
-from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
-from rowq.engines.guard import (
+from rowq.engines.postgres.engine import ENGINE
+from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
     lent,
@@ -20,7 +21,6 @@ from rowq.engines.guard import (
     refuse_ending,
     refusing,
 )
-from rowq.engines.postgres.engine import ENGINE
 
 _ENDING = frozenset(
     {
@@ -149,6 +149,9 @@ class PostgresWork(WorkTransaction):
                 raise
 
         return waiting
+
+
+WORK = PostgresWork
 
 
 @cache

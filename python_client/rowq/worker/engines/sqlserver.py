@@ -12,9 +12,9 @@ from typing import Any
 
 import pyodbc
 
-from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
-from rowq.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
 from rowq.engines.sqlserver.driver import commit, execute, roll_back, value_of
+from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
 
 _ENDING = frozenset(
     {
@@ -108,6 +108,9 @@ class SqlserverWork(WorkTransaction):
         else:
             text = "a handler ended the worker's transaction"
         raise TransactionEnded(text, committed=False)
+
+
+WORK = SqlserverWork
 
 
 class LentConnection:
