@@ -67,7 +67,7 @@ from rowq.messages import (
 from rowq.opening import may_be_entered
 
 if TYPE_CHECKING:
-    from rowq.contrib.opentelemetry.traces import Traces
+    from rowq.tracing import Traces
 
 
 @may_be_entered

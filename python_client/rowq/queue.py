@@ -65,7 +65,7 @@ from rowq.messages import (
 from rowq.session import BorrowedSession, OwnedSession, Session
 
 if TYPE_CHECKING:
-    from rowq.contrib.opentelemetry.traces import Traces
+    from rowq.tracing import Traces
 
 
 def connect(

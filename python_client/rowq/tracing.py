@@ -1,56 +1,49 @@
-"""Traces by OpenTelemetry, off until somebody asks for them.
+"""What traces the calls of this process and the handlers of its workers; at first nothing does.
 
-This module imports nothing of OpenTelemetry. The queue objects and workers look whether `active` is
-there; traces.py, which is what it then is, says what is traced, and names.py how that is called.
+Queue objects and workers look whether `active` is there. rowq.contrib.opentelemetry sets it.
 """
 
-import logging
-import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
-from rowq.errors import PackageMissing
+from rowq.engines.base import Row
 
-if TYPE_CHECKING:
-    from rowq.contrib.opentelemetry.traces import Traces
 
-_log = logging.getLogger("rowq")
+class Sending(Protocol):
+    """A call that may send messages."""
 
-_SWITCH = "OTEL_INSTRUMENTATION_ROWQ"
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What to call the routine with."""
 
-active: "Traces | None" = None
+    def note(self, rows: Sequence[Row]) -> None:
+        """Note the answer."""
+
+
+class Traces(Protocol):
+    """Traces calls and handlers."""
+
+    def calling(
+        self, routine: str, arguments: Mapping[str, Any]
+    ) -> AbstractContextManager[Sending]:
+        """Return a block for a call of a routine."""
+
+    def note_received(self, queue_name: str, messages: Sequence[Any], asked_at: float) -> None:
+        """Note a dequeue that was called at `asked_at`, by time.monotonic(), and has ended now."""
+
+    def processing(self, queue_name: str, messages: Sequence[Any]) -> AbstractContextManager[Any]:
+        """Return a block in which a handler has these messages; it yields the span."""
+
+    def note_decisions(self, span: Any, decisions: Iterable[tuple[str, str | None]]) -> None:
+        """Note what was decided about the messages of a span: routines, and errors."""
+
+    def note_raised(self, error: BaseException) -> None:
+        """Note what a handler raises, in the span that it is in."""
+
+    def carrier(self) -> dict[str, str]:
+        """Return the headers of a message that is sent now."""
+
+
+active: Traces | None = None
 """What traces calls and handlers; None while nothing is traced."""
-
-
-def instrument(*, parent: bool = False, tracer_provider: Any = None) -> None:
-    """Trace the calls of all queue objects of this process that send or take, and all handlers.
-
-    Args:
-        parent: whether the span of a message's handler is a child of the span that has sent the
-            message, and so in its trace; else it begins a trace of its own and is linked to it.
-        tracer_provider: OpenTelemetry's; None: the one that the application has set.
-
-    Raises:
-        PackageMissing: opentelemetry-api is not installed.
-    """
-    global active
-    from rowq.contrib.opentelemetry.library import load_library
-
-    load_library()
-    from rowq.contrib.opentelemetry.traces import Traces
-
-    active = Traces(tracer_provider, parent=parent)
-
-
-def uninstrument() -> None:
-    """Trace nothing any more; what is under way is traced to its end."""
-    global active
-    active = None
-
-
-def follow_environment() -> None:
-    """Trace if OTEL_INSTRUMENTATION_ROWQ says so; a missing package is a warning in the log."""
-    if os.environ.get(_SWITCH, "").lower() in {"1", "true"}:
-        try:
-            instrument()
-        except PackageMissing as error:
-            _log.warning("%s is set, and nothing is traced: %s", _SWITCH, error)

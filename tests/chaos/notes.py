@@ -18,6 +18,7 @@ from typing import Any
 
 from rowq.engines.base import Engine
 from rowq.worker import transactional
+from rowq.worker.engines import work_transaction
 from rowq.worker.engines.base import Spoiled, WorkTransaction
 from tests.concurrency.checker import FINISHES
 from tests.concurrency.history import Event
@@ -62,7 +63,7 @@ def note_calls(engine: Engine, room: Path) -> None:
     """Let every call that is made through an engine in this process be noted from now on."""
     notes = Notes(room)
     open_ones: dict[int, _Noted] = {}
-    call, call_briefly, work = engine.call, engine.call_briefly, transactional.work_transaction
+    call, call_briefly = engine.call, engine.call_briefly
     # Some engines make one kind of call by another, which must not be noted twice.
     inside = threading.local()
 
@@ -86,7 +87,7 @@ def note_calls(engine: Engine, room: Path) -> None:
         return calling
 
     def transaction(of: Engine, connection: Any) -> WorkTransaction:
-        return _Noted(of, notes, open_ones, connection, work(of, connection))
+        return _Noted(of, notes, open_ones, connection, work_transaction(of, connection))
 
     patched: Any = engine
     patched.call, patched.call_briefly = noted(call), noted(call_briefly)

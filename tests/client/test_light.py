@@ -93,6 +93,23 @@ def test_the_package_alone_imports_none_of_the_tools() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_package_alone_is_the_client_and_small() -> None:
+    text = "import sys, rowq; print(*sorted(name for name in sys.modules if name[:4] == 'rowq'))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert len(loaded) <= 22
+    above = ("worker", "tools", "web", "contrib")
+    assert [name for name in loaded if name.split(".")[1:2] and name.split(".")[1] in above] == []
+
+
+def test_every_name_of_the_package_is_there_and_listed() -> None:
+    assert len(set(rowq.__all__)) == len(rowq.__all__)
+    assert set(rowq.__all__) <= set(dir(rowq))
+    assert [name for name in rowq.__all__ if not hasattr(rowq, name)] == []
+    with pytest.raises(AttributeError, match="module 'rowq' has no attribute 'nothing'"):
+        rowq.nothing  # type: ignore[attr-defined] # noqa: B018
+
+
 def test_the_program_says_what_to_install(python: Python) -> None:
     done = python("from rowq.tools.program import main; main()")
     assert done.returncode == 7

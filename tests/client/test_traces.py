@@ -23,7 +23,7 @@ from rowq import tracing
 from rowq.contrib.opentelemetry import names
 from rowq.headers import UnreadableHeaders
 from rowq.tools.command.facts import environment
-from rowq.trace_headers import carried, joined, trace_of
+from rowq.tools.trace_headers import carried, joined, trace_of
 from tests.engines.base import Connection
 from tests.helpers.topics import word
 from tests.helpers.worker_queue import MakeQueue

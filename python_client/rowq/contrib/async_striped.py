@@ -35,7 +35,7 @@ from rowq.messages import (
     RetryOutcome,
 )
 from rowq.opening import may_be_entered
-from rowq.parts import (
+from rowq.worker.parts import (
     Part,
     PartClaim,
     PartStats,

@@ -30,7 +30,9 @@ from rowq.messages import (
     QueueOutcome,
     RetryOutcome,
 )
-from rowq.parts import (
+from rowq.queue import Queue
+from rowq.session import LONGEST_WAIT_SECONDS, OwnedSession
+from rowq.worker.parts import (
     Part,
     PartClaim,
     PartStats,
@@ -44,8 +46,6 @@ from rowq.parts import (
     server_away,
     servers_of,
 )
-from rowq.queue import Queue
-from rowq.session import LONGEST_WAIT_SECONDS, OwnedSession
 
 _T = TypeVar("_T")
 _log = logging.getLogger("rowq")

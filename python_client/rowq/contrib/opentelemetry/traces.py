@@ -9,19 +9,26 @@ A call that nobody samples is not recorded, and its messages say so to who handl
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from opentelemetry import trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Link, Span, SpanKind, StatusCode, TracerProvider
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    StatusCode,
+    TracerProvider,
+    get_current_span,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rowq.contrib.opentelemetry import names
 from rowq.engines.base import Row
-from rowq.trace_headers import TRACEPARENT, carried, joined
+from rowq.tools.trace_headers import TRACEPARENT, carried, joined
 
 _DESTINATIONS = {
     "enqueue": "queue_name",
@@ -30,6 +37,7 @@ _DESTINATIONS = {
     "publish_batch": None,
 }
 """Routines that send, and the argument that says where to."""
+_FAILURES = {"retry_later", "fail_now"}
 _TRACE = TraceContextTextMapPropagator()
 _BAGGAGE = W3CBaggagePropagator()
 
@@ -146,6 +154,23 @@ class Traces:
             context=self._context_of(messages),
         ) as span:
             yield span
+
+    def note_decisions(self, span: Span, decisions: Iterable[tuple[str, str | None]]) -> None:
+        """Note what was decided about a call's messages; each decision once, for a batch of many.
+
+        decisions: for each message the routine that says so, and the error that it is told.
+        """
+        decided = list(decisions)
+        routines = sorted({routine for routine, _ in decided})
+        span.set_attribute(names.OUTCOME, ", ".join(routines))
+        if not _FAILURES.isdisjoint(routines):
+            # Of a traceback the last line says what was raised.
+            lines = next((error for _, error in decided if error), "").splitlines()
+            span.set_status(StatusCode.ERROR, lines[-1] if lines else None)
+
+    def note_raised(self, error: BaseException) -> None:
+        """Note on the current span what a handler has raised."""
+        note_error(get_current_span(), error)
 
     def carrier(self) -> dict[str, str]:
         """Return the keys of W3C for what goes out now; none where nothing is traced."""

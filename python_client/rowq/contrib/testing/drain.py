@@ -12,12 +12,12 @@ from typing import Any
 from rowq.contrib.testing.memory import MemorySession
 from rowq.errors import WrongTransactionState
 from rowq.messages import Message
-from rowq.parts import Part
 from rowq.queue import Queue
 from rowq.session import BorrowedSession
 from rowq.worker.claim import HeldMessage, LiveLease, hand_in
 from rowq.worker.handlers import Handler, check_handler, find_handler, retry
 from rowq.worker.handling import HandlerResult, result_of, result_of_error
+from rowq.worker.parts import Part
 from rowq.worker.stats import WorkerStats
 
 _LEASE_SECONDS = 3600

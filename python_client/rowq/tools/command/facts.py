@@ -8,7 +8,7 @@ from typing import Any
 
 from rowq import tracing
 from rowq.messages import Message
-from rowq.trace_headers import TRACEPARENT, TRACESTATE, trace_of
+from rowq.tools.trace_headers import TRACEPARENT, TRACESTATE, trace_of
 
 # These are secrets of rowq's own connection; a command that needs a database has its own variable.
 WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")

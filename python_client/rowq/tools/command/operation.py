@@ -7,11 +7,11 @@ import typer
 
 from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import HealthCheck
-from rowq.parts import server_away
 from rowq.tools.console.database import only_url, open_queue, open_striped, servers_in
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
 from rowq.tools.console.output import LEVEL_STYLES, print_rows, record
+from rowq.worker.parts import server_away
 
 
 def register(app: typer.Typer) -> None:

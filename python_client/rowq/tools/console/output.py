@@ -16,11 +16,11 @@ from rich.text import Text
 
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Enqueued
-from rowq.parts import Part, Placed
 from rowq.tools.causes import cause_of
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.streams import say
 from rowq.tools.terminal import printable, printable_json
+from rowq.worker.parts import Part, Placed
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
