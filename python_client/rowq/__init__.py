@@ -177,13 +177,15 @@ _LATER = {
 _TRACES_SWITCH = "OTEL_INSTRUMENTATION_ROWQ"
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in _LATER.items():
-        if name in names:
-            value = getattr(importlib.import_module(module), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A checker of types sees the imports above instead, and no other name.
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _LATER.items():
+            if name in names:
+                value = getattr(importlib.import_module(module), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
