@@ -5,16 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import (
-    ReleasedError,
-    faults_of_released,
-    release,
-    require_migration,
-)
-from generate.sums import SUMS, read_sums
-from rowq.engines import TOOLS, part_of
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.frozen import (
+from rowq.engines import part_of
+from rowq.migrate.engines import release_for
+from rowq.migrate.frozen import (
     GRANTS,
     Part,
     created,
@@ -25,9 +18,16 @@ from rowq.tools.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.tools.migrate.release import read_release
-from rowq.tools.migrate.sources import read, sources, sources_of
-from rowq.tools.migrate.steps import recorded
+from rowq.migrate.release import read_release
+from rowq.migrate.sources import read, sources, sources_of
+from rowq.migrate.steps import recorded
+from sql.generate.release import (
+    ReleasedError,
+    faults_of_released,
+    release,
+    require_migration,
+)
+from sql.generate.sums import SUMS, read_sums
 from tests.helpers.releases import (
     begin_next,
     change_everything,
