@@ -24,6 +24,7 @@ from typing import Any
 
 from rowq.contract import Routine, load_contract
 from rowq.resources import migrations_directory, sql_directory
+from rowq.tools.migrate.frozen import migration_files, number_of
 from sql.generate.contract import table
 
 _ENGINE = "postgres"

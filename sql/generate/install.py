@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowq.contract import load_contract
-from rowq.engines import part_of
-from rowq.migrate.client_script import BaseScript
-from rowq.migrate.release import Release, read_release
-from rowq.oracle.packages import packages
+from rowq.engines import TOOLS, part_of
+from rowq.tools.engines.oracle.packages import packages
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.release import Release, read_release
 from sql.generate.parts import Parts
 
 _LINES = {"mysql": "-- source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}

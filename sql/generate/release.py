@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from rowq.engines import part_of
-from rowq.migrate.errors import MigrationError
-from rowq.migrate.frozen import (
+from rowq.engines import TOOLS, part_of
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.frozen import (
     brought_by,
     files_after,
     is_released,
@@ -24,8 +24,8 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources, sources_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import sources, sources_of
 from sql.generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
 from sql.generate.compatible import faults_of_next
 from sql.generate.files import stale_files

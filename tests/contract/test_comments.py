@@ -2,8 +2,8 @@
 
 import pytest
 
-from rowq import migrate
 from rowq.engines import engine_for_connection
+from rowq.tools import migrate
 from sql.generate import comments
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.frozen import migration_files, number_of, script_of
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources_of
 from rowq.resources import migrations_directory, sql_directory
+from rowq.tools.migrate.frozen import migration_files, number_of, script_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import sources_of
 from sql.generate import replaced
 from sql.generate.release import release
 from sql.generate.sums import SUMS

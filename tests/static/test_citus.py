@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rowq.contract import load_contract
-from rowq.postgres.citus.nodes import url_of
-from rowq.postgres.citus.scripts import wrappers
+from rowq.tools.engines.postgres.citus.nodes import url_of
+from rowq.tools.engines.postgres.citus.scripts import wrappers
 from sql.generate import citus
 from tests.static.each import for_each
 from tests.static.sources import HEADER_FIELDS, SQL, code_of, header, routines_of, words

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowq.oracle.packages import packages
+from rowq.tools.engines.oracle.packages import packages
 from sql.generate import comments
 from tests.static.sources import CONTRACT, ENGINES, SQL
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.engines import part_of
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import (
+from rowq.engines import TOOLS, part_of
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import (
     GRANTS,
     Part,
     created,
@@ -18,9 +18,9 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import read, sources, sources_of
-from rowq.migrate.steps import recorded
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import read, sources, sources_of
+from rowq.tools.migrate.steps import recorded
 from sql.generate.release import (
     ReleasedError,
     faults_of_released,

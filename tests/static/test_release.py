@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.frozen import is_released, migration_files, number_of
-from rowq.migrate.release import read_release
+from rowq.tools.migrate.frozen import is_released, migration_files, number_of
+from rowq.tools.migrate.release import read_release
 from sql.generate import replaced
 from sql.generate.begin import begin
 from sql.generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions

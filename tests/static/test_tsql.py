@@ -9,13 +9,13 @@ import pytest
 from benchmarks.engines.sqlserver import lab, observe
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import files_after
-from rowq.migrate.release import read_release
-from rowq.sqlserver.doctor import CHECKS
-from rowq.sqlserver.script import SCRIPT
-from rowq.sqlserver.statements import BOOKKEEPING, batches
+from rowq.tools import migrate
+from rowq.tools.engines.sqlserver.doctor import CHECKS
+from rowq.tools.engines.sqlserver.script import SCRIPT
+from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, batches
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import files_after
+from rowq.tools.migrate.release import read_release
 from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need

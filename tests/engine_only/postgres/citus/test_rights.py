@@ -4,9 +4,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from rowq.postgres.citus.install import install
-from rowq.postgres.citus.nodes import Node
-from rowq.postgres.citus.scripts import carriers
+from rowq.tools.engines.postgres.citus.install import install
+from rowq.tools.engines.postgres.citus.nodes import Node
+from rowq.tools.engines.postgres.citus.scripts import carriers
 from sql.generate.citus import every
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engine_only.postgres.citus.helpers import BY_ITSELF, on_each
