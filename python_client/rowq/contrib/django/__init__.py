@@ -8,6 +8,7 @@ Nothing else of rowq imports this package.
 from typing import Any
 
 from rowq.messages import Enqueued
+from rowq.queue import Queue
 
 
 def enqueue(
@@ -29,8 +30,6 @@ def enqueue(
     """
     from django.core.serializers.json import DjangoJSONEncoder
     from django.db import connections
-
-    from rowq.queue import Queue
 
     encoder = DjangoJSONEncoder()
     connection = connections[using]
