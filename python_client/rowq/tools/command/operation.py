@@ -7,7 +7,8 @@ import typer
 
 from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import HealthCheck
-from rowq.tools.console.database import only_url, open_queue, open_striped, servers_in
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue, servers_in
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
 from rowq.tools.console.output import LEVEL_STYLES, print_rows, record

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rowq.tools.console.database import only_url, open_queue, open_striped
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.errors import BadInput
 from rowq.tools.console.intake import json_fault
 from rowq.tools.console.options import (

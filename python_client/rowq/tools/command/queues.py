@@ -8,7 +8,8 @@ import typer
 
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
 from rowq.queue import Queue
-from rowq.tools.console.database import only_url, open_queue, open_striped
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.errors import CommandFailed
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AsJson, QueueName, Stripes, Url, Urls, Yes

@@ -16,7 +16,8 @@ from rowq.contrib.striped import Striped
 from rowq.errors import CannotConnect, ConnectionLost
 from rowq.messages import QueueStats, WorkerReport
 from rowq.queue import Queue
-from rowq.tools.console.database import only_url, open_queue, open_striped
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Urls
 from rowq.tools.console.output import LEVEL_STYLES, console, place_of, print_json, record, table
 from rowq.tools.throughput import LIVE_SECONDS, Throughput, by_queue, listed_workers, tenth

@@ -11,10 +11,10 @@ from rowq.errors import WorkerFailed
 from rowq.tools.command.execute import CannotRun, Command, parse
 from rowq.tools.command.programs import Programs
 from rowq.tools.command.progress import noting_stop, progress_line, summary
+from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import (
     only_url,
     open_queue,
-    open_striped,
     require_queue,
     server_of,
     servers_in,

@@ -8,8 +8,6 @@ from typing import Literal
 
 import typer
 
-import rowq
-from rowq.contrib.striped import Striped
 from rowq.engines import TOOLS, engine_for_url, is_driver_error, is_foreseen, part_of
 from rowq.errors import QueueNotFound, RowqError
 from rowq.queue import Queue
@@ -68,23 +66,6 @@ def only_url(urls: Sequence[str]) -> str:
             "servers with names are for a striped queue: give --stripes", param_hint="'--url'"
         )
     return found
-
-
-@contextmanager
-def open_striped(
-    urls: Sequence[str], queue_name: str, stripes: int, reconnect_seconds: float = 5.0
-) -> Iterator[Striped]:
-    """Connect to a striped queue for the length of a block, as open_queue does."""
-    servers = servers_in(urls)
-    try:
-        with rowq.connect_striped(
-            queue_name, stripes, servers, reconnect_seconds=reconnect_seconds
-        ) as striped:
-            yield striped
-    except Exception as error:
-        for url in [servers] if isinstance(servers, str) else servers.values():
-            check_installed(url, error)
-        raise
 
 
 @contextmanager
