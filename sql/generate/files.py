@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sql.generate import citus, comments, grants, install, readme, typescript
+from sql.generate import citus, comments, grants, install, layers, readme, typescript
 from sql.generate.contract import contract_md
 from sql.generate.parts import Parts, fresh
 from sql.generate.sync import synchronous
@@ -51,6 +51,7 @@ _PARTS: dict[str, Parts] = {
     "sql/sqlserver/comments.sql": {"comments": comments.on_sqlserver},
 }
 FILES: dict[str, Callable[[], str]] = {
+    "docs/layers.dot": layers.layers_dot,
     "sql/CONTRACT.md": contract_md,
     "docs/examples/typescript/rowq.ts": typescript.types,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),

@@ -172,36 +172,8 @@ class Engine(ABC):
         )
 
 
-class Notifications(ABC):
-    """What an open connection is told of new messages, between the calls made on it."""
-
-    @abstractmethod
-    def wait(self, seconds: float) -> list[str]:
-        """Return the names of queues told so far, waiting so long for the first.
-
-        Raises the driver's errors.
-        """
-
-    @property
-    @abstractmethod
-    def received(self) -> int:
-        """How many notifications have come so far, those of others too."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Receive none any more, until `listen` is called again; raises the driver's errors."""
-
-    @abstractmethod
-    def is_deaf(self, other: Any, seconds: float) -> bool:
-        """Whether what another connection tells does not come within so many seconds."""
-
-
 class ListeningEngine(Engine):
     """An engine with the routines listen and unlisten, which can tell a connection of messages."""
-
-    @abstractmethod
-    def notifications(self, connection: Any) -> Notifications:
-        """Return the notifications of a connection; ask for them before `listen` is called."""
 
     @abstractmethod
     def is_direct(self, connection: Any) -> bool:

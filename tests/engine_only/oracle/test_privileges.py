@@ -8,7 +8,7 @@ import pytest
 
 import rowq
 from rowq.contract import load_contract
-from rowq.rights import may_call
+from rowq.tools.rights import may_call
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.status import Look
 from tests.engine_only.oracle.installed import rows

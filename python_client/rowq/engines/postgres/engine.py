@@ -11,7 +11,7 @@ from contextlib import (
 )
 from typing import Any, ClassVar
 
-from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row
+from rowq.engines.base import ListeningEngine, PipeliningEngine, Row
 from rowq.engines.postgres.calls import call_of
 from rowq.engines.postgres.driver import load_driver
 from rowq.engines.postgres.errors import (
@@ -26,7 +26,6 @@ from rowq.engines.postgres.errors import (
     refusal_of,
     sqlstate_of,
 )
-from rowq.engines.postgres.notifications import PostgresNotifications
 from rowq.engines.postgres.savepoints import savepoint, savepoint_async
 from rowq.engines.postgres.url import connection_parameters
 from rowq.engines.sockets import has_input, is_of_the_network
@@ -141,9 +140,6 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             if refusal := self.refusal(error):
                 raise refusal from error
             raise
-
-    def notifications(self, connection: Any) -> Notifications:
-        return PostgresNotifications(connection)
 
     def is_direct(self, connection: Any) -> bool:
         return _is_own(connection, connection.execute(_SESSION).fetchone())

@@ -5,8 +5,8 @@ from typing import Any
 
 from rowq.contract import load_contract
 from rowq.engines import engine_for_connection
-from rowq.rights import may_call
 from rowq.tools.doctor.check import Check, Status
+from rowq.tools.rights import may_call
 
 
 def rights(connection: Any) -> Iterator[Check]:

@@ -10,8 +10,8 @@ from rowq.contract import load_contract
 from rowq.engines import engine_for_connection, is_driver_error
 from rowq.errors import QueueBusy, RowqError
 from rowq.queue import Queue
-from rowq.rights import may_call
 from rowq.tools.doctor.check import Check, Status, line_of
+from rowq.tools.rights import may_call
 
 _CALLED = ("create_queue", "enqueue", "dequeue_fast", "complete", "drop_queue")
 _PATIENCE_SECONDS = 30.0

@@ -73,3 +73,27 @@ class WorkTransaction(ABC):
     @abstractmethod
     def abandon(self) -> None:
         """Roll all of it back, if there is still something; never raises the driver's errors."""
+
+
+class Notifications(ABC):
+    """What an open connection is told of new messages, between the calls made on it."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> list[str]:
+        """Return the names of queues told so far, waiting so long for the first.
+
+        Raises the driver's errors.
+        """
+
+    @property
+    @abstractmethod
+    def received(self) -> int:
+        """How many notifications have come so far, those of others too."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Receive none any more, until `listen` is called again; raises the driver's errors."""
+
+    @abstractmethod
+    def is_deaf(self, other: Any, seconds: float) -> bool:
+        """Whether what another connection tells does not come within so many seconds."""
