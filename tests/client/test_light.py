@@ -28,7 +28,7 @@ TOOLS = (
         "asyncpg",
         "sqlalchemy",
         "rowq.contrib.sqlalchemy",
-        "rowq.engines.postgres.asyncpg_engine",
+        "rowq.contrib.asyncpg",
     ),
     *(
         "pytest",

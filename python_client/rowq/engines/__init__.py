@@ -36,7 +36,7 @@ def part_of(engine: str, part: str, package: str = __name__) -> Any:
     Args:
         engine: the engine's name, such as postgres.
         part: the module's name; sql/README.md lists those that every engine has.
-        package: where the engine's package is; TOOLS for what only tools need.
+        package: where the engine's package is: TOOLS for what only tools need.
     """
     return importlib.import_module(f"{package}.{engine}.{part}")
 
@@ -60,9 +60,9 @@ def engine_for_connection(connection: Any) -> Engine:
     for engine in engines():
         if engine.driver_package in packages:
             return engine
-        for package, part in engine.other_drivers.items():
-            if package in packages:
-                other: Engine = part_of(engine.name, part).ENGINE
+        for driver, package in engine.other_drivers.items():
+            if driver in packages:
+                other: Engine = importlib.import_module(f"{package}.{engine.name}").ENGINE
                 return other
     kind = type(connection)
     others = [driver for engine in engines() for driver in engine.other_drivers]

@@ -24,8 +24,8 @@ class Engine(ABC):
     driver_package: ClassVar[str]
     """Top-level package of the driver; a connection whose class lives there is this engine's."""
     other_drivers: ClassVar[Mapping[str, str]] = {}
-    """Packages of other drivers whose connections are taken, and who calls by them: the module of
-    the engine's package whose ENGINE does."""
+    """Packages of other drivers whose connections are taken, and who calls by them: a package with
+    a module of the engine's name, whose ENGINE does."""
 
     @abstractmethod
     def connect(self, url: str) -> Any:

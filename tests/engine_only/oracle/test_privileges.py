@@ -8,9 +8,9 @@ import pytest
 
 import rowq
 from rowq.contract import load_contract
-from rowq.tools.rights import may_call
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.status import Look
+from rowq.tools.rights import may_call
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer

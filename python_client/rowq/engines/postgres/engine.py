@@ -43,7 +43,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     name = "postgres"
     schemes = ("postgresql", "postgres", "postgresql+psycopg")
     driver_package = "psycopg"
-    other_drivers: ClassVar[Mapping[str, str]] = {"asyncpg": "asyncpg_engine"}
+    other_drivers: ClassVar[Mapping[str, str]] = {"asyncpg": "rowq.contrib.asyncpg"}
 
     def connect(self, url: str) -> Any:
         psycopg = load_driver()
