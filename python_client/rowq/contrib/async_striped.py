@@ -2,8 +2,8 @@
 
 striped.py is made from this file by make generate.
 
-It calls AsyncQueue's methods and knows where: parts.py says which parts there are. What holds of a
-striped queue, and what does not, stands on the client's page under "Striped queues".
+It calls AsyncQueue's methods and knows where: rowq.worker.parts says which parts there are. What
+holds of a striped queue, and what does not, stands on the client's page under "Striped queues".
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 # Generated from async_striped.py by make generate. Do not edit.
 """Striped: a queue in several parts, on one server or on several, as one object.
 
-It calls Queue's methods and knows where: parts.py says which parts there are. What holds of a
-striped queue, and what does not, stands on the client's page under "Striped queues".
+It calls Queue's methods and knows where: rowq.worker.parts says which parts there are. What
+holds of a striped queue, and what does not, stands on the client's page under "Striped queues".
 """
 
 import logging

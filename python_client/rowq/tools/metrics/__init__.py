@@ -1,8 +1,8 @@
 """What Prometheus is told: the queues of a database, and what a worker does.
 
 collector.py is the public class, for an application's own registry; look.py asks the database, and
-queues.py makes metrics of the answer. worker.py makes metrics of what worker/meter.py has counted,
-and server.py hands both out by HTTP. library.py imports prometheus-client, the extra `metrics`;
+queues.py makes metrics of the answer. rowq.worker.metrics has the worker's, and the server that
+hands both out by HTTP; its library.py imports prometheus-client, the extra `metrics`.
 `import rowq` imports none of this.
 """
 
