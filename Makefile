@@ -32,7 +32,7 @@ test-all: $(ALL) ## Run all tests, and on older versions those whose result may 
 lint: .venv/.stamp-dev ## Check style, types and who imports what
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
 	@MYPYPATH=docs/examples/django $(BIN)/mypy --cache-dir .mypy_cache/django \
 		--allow-subclassing-any --allow-untyped-decorators docs/examples/django
