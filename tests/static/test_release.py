@@ -271,7 +271,7 @@ def test_a_changelog_gets_a_section_once_and_in_order() -> None:
 
 
 def test_django_has_a_migration_for_each_of_rowq_s() -> None:
-    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     own = migration_files(ROOT / "migrations" / "postgres")
     names = [path.stem.partition("-")[2].replace("-", "_") for path in own]
     assert sorted(path.stem for path in folder.glob("[0-9]*.py")) == names
