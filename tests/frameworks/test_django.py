@@ -69,7 +69,7 @@ def test_a_project_installs_rowq_uses_it_and_removes_it(
 
 
 def test_there_is_a_migration_of_django_s_for_each_of_rowq_s() -> None:
-    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     numbers = sorted(int(path.name[:4]) for path in folder.glob("[0-9]*.py"))
     assert numbers == [one.number for one in release_for("postgres").migrations]
 
