@@ -4,6 +4,7 @@ That a ring imports only what is below it is a contract of import-linter: make l
 """
 
 import ast
+import re
 from pathlib import Path
 
 from sql.generate.layers import PACKAGE, layers
@@ -11,6 +12,10 @@ from tests.static.test_generated import says_so
 
 MOST_LINES = 6500
 """What a person has to read to know the client; what make generate writes is not read."""
+GENERATED = re.compile(
+    r"^ *# (\w+): generated\b.*?^ *# end of \1\b[^\n]*\n", re.MULTILINE | re.DOTALL
+)
+"""A part of a file that make generate writes, between its marks."""
 
 
 def modules(folder: Path) -> set[str]:
@@ -32,11 +37,16 @@ def test_every_module_is_in_a_layer() -> None:
     assert set(placed) == (modules(PACKAGE) - {"tools"} - data) | tools
 
 
+def by_hand(path: Path) -> list[str]:
+    """Return the lines of a file that nobody has generated."""
+    if says_so(str(path)):
+        return []
+    return GENERATED.sub("", path.read_text(encoding="utf-8")).splitlines()
+
+
 def test_the_client_has_no_more_lines_than_a_person_reads() -> None:
-    by_hand = [path for path in client() if not says_so(str(path))]
-    assert len(by_hand) == len(client()) - 2
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in by_hand)
-    assert lines <= MOST_LINES
+    assert len(client()) > 50
+    assert sum(len(by_hand(path)) for path in client()) <= MOST_LINES
 
 
 MAY_BE_MISSING = {
