@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq.contract import Routine
-from rowq.engines import engine_for_url
+from rowq.engines import TOOLS, engine_for_url
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.doctor import Check, Status, examine
 from rowq.tools.doctor.check import Setting
@@ -66,7 +66,7 @@ def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> No
 def test_a_setting_that_is_wrong_is_told_with_what_to_do(
     run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = f"rowq.{engine_for_url(database_url).name}.doctor.CHECKS"
+    module = f"{TOOLS}.{engine_for_url(database_url).name}.doctor.CHECKS"
     query = "select 'wrong' from (select 1 as one) t"
     if engine_for_url(database_url).name == "oracle":
         query = "select 'wrong' from dual"
