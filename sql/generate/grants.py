@@ -8,6 +8,7 @@ from rowq.contract import Routine, load_contract
 from rowq.engines.sqlserver.calls import procedure_name
 from rowq.resources import sql_directory
 from rowq.tools.engines.oracle.packages import ROLES
+from rowq.tools.migrate.sources import TABLES
 
 _CALLED = re.compile(r"\browq\.(internal_\w+)\(")
 _TABLE_TYPE = re.compile(r"^create type rowq\.(\w+) as table", re.MULTILINE)
@@ -47,11 +48,11 @@ def on_sqlserver() -> str:
 
     A procedure that declares a variable of a table type asks its caller for a right on the type.
     """
-    types = (sql_directory() / "sqlserver" / "tables" / "types.sql").read_text(encoding="utf-8")
+    tables = (sql_directory() / "sqlserver" / TABLES).read_text(encoding="utf-8")
     batches = []
     for role, routines in _may_call("sqlserver"):
         given = [f"rowq.{procedure_name(routine.name)}" for routine in routines]
-        given += [f"type::rowq.{name}" for name in _TABLE_TYPE.findall(types)]
+        given += [f"type::rowq.{name}" for name in _TABLE_TYPE.findall(tables)]
         batches.append("".join(f"grant execute on {name} to rowq_{role};\n" for name in given))
     return "go\n".join(batches)
 

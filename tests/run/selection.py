@@ -50,7 +50,6 @@ LONG = (
     "tests/release/",
     "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
-    "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
     "tests/web/test_accessible.py",
     "tests/web/test_in_browser.py::test_long",
@@ -58,11 +57,12 @@ LONG = (
 )
 """Beginnings of the node ids of tests that take long, or kill what they can.
 
-Those of static/ try the grammars themselves with planted errors, made-up releases and what only
-benchmarks run; what rowq ships is in every run.
+Those of static/ try the grammars themselves with planted errors and made-up releases; what rowq
+ships is in every run.
 """
 
 VERSIONS = (
+    "sql/postgres/addons/",
     "tests/chaos/test_migration_under_load.py",
     "tests/contract/",
     "tests/engine_only/",
@@ -82,7 +82,6 @@ CI_LEAVES_OUT = (
     "tests/release/test_files.py::test_the_commands_of_compose",
     "tests/release/test_next_version.py",
     "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
-    "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
     "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
     "tests/web/test_accessible.py",
     "tests/web/test_in_browser.py::test_long",

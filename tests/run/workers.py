@@ -25,7 +25,6 @@ FIRST = (
     "tests/demo/",
     "tests/docs/",
     "tests/security/mysql/test_session_variables.py",
-    "tests/static/test_oracle_forms.py",
     "tests/static/test_plsql.py",
     "tests/static/test_tsql.py",
 )
