@@ -30,9 +30,10 @@ test-all: $(ALL) ## Run all tests, and on older versions those whose result may 
 	@$(BIN)/python -m pytest --numprocesses auto --selection all sql/postgres/addons
 
 # The examples in Python are programs of their own, two of them a package shop. Django has no types.
-lint: .venv/.stamp-dev ## Check style and types
+lint: .venv/.stamp-dev ## Check style, types and who imports what
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
 	@MYPYPATH=docs/examples/django $(BIN)/mypy --cache-dir .mypy_cache/django \
 		--allow-subclassing-any --allow-untyped-decorators docs/examples/django

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import rowq
 from rowq.contract import Parameter, Routine, load_contract
-from rowq.sqlserver.calls import procedure_name
+from rowq.engines.sqlserver.calls import procedure_name
 
 ENGINES = {
     "postgres": "PostgreSQL",

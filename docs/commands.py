@@ -5,8 +5,8 @@ from typing import Any
 
 from typer.main import get_command
 
-from rowq.cli.exit_codes import MEANINGS
-from rowq.cli.main import app
+from rowq.tools.command.main import app
+from rowq.tools.console.exit_codes import MEANINGS
 from sql.generate.contract import table
 
 _HEAD = """\

@@ -1,14 +1,14 @@
-"""Draw life.svg from life.dot: python -m docs.picture.
+"""Draw layers.svg and life.svg from their .dot: python -m docs.picture.
 
 Graphviz is that of npm, compiled to WebAssembly, in the version of tests/npm: another version, or
-the fonts of another machine, would draw the same picture as another file.
+the fonts of another machine, would draw the same pictures as other files.
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-DRAWN = Path(__file__).with_name("life.svg")
+DRAWN = tuple(Path(__file__).with_name(name) for name in ("layers.svg", "life.svg"))
 _MODULE = Path(sys.prefix) / "npm" / "node_modules" / "@viz-js" / "viz" / "dist" / "viz.js"
 _DRAW = """\
 import { readFileSync } from "node:fs";
@@ -16,21 +16,23 @@ const { instance } = await import(process.argv[1]);
 const viz = await instance();
 process.stdout.write(viz.renderString(readFileSync(0, "utf-8"), { format: "svg" }));
 """
-_SAYS = "<!-- Generated from life.dot by python -m docs.picture -->\n"
+_SAYS = "<!-- Generated from {} by python -m docs.picture -->\n"
 
 
-def drawn() -> str:
-    """Return the picture as it should be."""
+def drawn(picture: Path) -> str:
+    """Return a picture as it should be."""
+    source = picture.with_suffix(".dot")
     done = subprocess.run(
         ["node", "--input-type=module", "--eval", _DRAW, _MODULE.as_uri()],
-        input=DRAWN.with_suffix(".dot").read_text(encoding="utf-8"),
+        input=source.read_text(encoding="utf-8"),
         capture_output=True,
         text=True,
         check=True,
     )
     # What comes before the root are words about XML that a page needs none of.
-    return _SAYS + done.stdout[done.stdout.index("<svg") :]
+    return _SAYS.format(source.name) + done.stdout[done.stdout.index("<svg") :]
 
 
 if __name__ == "__main__":
-    DRAWN.write_text(drawn(), encoding="utf-8", newline="\n")
+    for one in DRAWN:
+        one.write_text(drawn(one), encoding="utf-8", newline="\n")

@@ -16,7 +16,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 
 NAME = "rowq_before"
-_MIGRATE = "import sys; from rowq.migrate import migrate; migrate(sys.argv[1])"
+_MIGRATE = "import sys; from rowq.tools.migrate import migrate; migrate(sys.argv[1])"
 _FIGURES = {
     "messages_per_second": "rate",
     "wal_bytes_per_message": "log",

@@ -1,6 +1,6 @@
 """The first release: everything. Its rollback removes everything."""
 
-from rowq.migrate.steps import frozen
+from rowq.tools.migrate.steps import frozen
 
 __depends__: set[str] = set()
 __rowq_version__ = "0.1.0"

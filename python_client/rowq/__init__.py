@@ -7,8 +7,11 @@
 ...     queue.complete("orders", message.claim_id, [message.message_id])
 """
 
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
 from rowq.async_queue import AsyncQueue, connect_async
-from rowq.async_striped import AsyncStriped, connect_striped_async
 from rowq.engines.uncommitted import UncommittedWarning
 from rowq.errors import (
     CannotConnect,
@@ -69,11 +72,14 @@ from rowq.messages import (
     TopicOutcome,
     WorkerReport,
 )
-from rowq.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
 from rowq.queue import Queue, connect
-from rowq.striped import Striped, connect_striped
-from rowq.tracing import follow_environment, instrument, uninstrument
-from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
+
+if TYPE_CHECKING:
+    from rowq.contrib.async_striped import AsyncStriped, connect_striped_async
+    from rowq.contrib.opentelemetry import instrument, uninstrument
+    from rowq.contrib.striped import Striped, connect_striped
+    from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
+    from rowq.worker.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
 
 __version__ = "0.1.0"
 
@@ -158,4 +164,33 @@ __all__ = [
     "uninstrument",
 ]
 
-follow_environment()
+_LATER = {
+    "rowq.contrib.async_striped": ("AsyncStriped", "connect_striped_async"),
+    "rowq.contrib.opentelemetry": ("instrument", "uninstrument"),
+    "rowq.contrib.striped": ("Striped", "connect_striped"),
+    "rowq.worker": ("Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"),
+    "rowq.worker.parts": (
+        *("Part", "PartClaim", "PartStats", "Placed", "ServerCheck", "StripedMessage"),
+    ),
+}
+"""Names of the rings above the client, by the module that each is loaded from when it is used."""
+_TRACES_SWITCH = "OTEL_INSTRUMENTATION_ROWQ"
+
+
+if not TYPE_CHECKING:  # A checker of types sees the imports above instead, and no other name.
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _LATER.items():
+            if name in names:
+                value = getattr(importlib.import_module(module), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if os.environ.get(_TRACES_SWITCH, "").lower() in {"1", "true"}:
+    importlib.import_module("rowq.contrib.opentelemetry").follow_environment(_TRACES_SWITCH)

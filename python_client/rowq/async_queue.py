@@ -69,7 +69,7 @@ from rowq.opening import may_be_entered
 from rowq.options import MessageOptions, PublishOptions, QueueSettings, takes, with_defaults
 
 if TYPE_CHECKING:
-    from rowq.tracing.traces import Traces
+    from rowq.tracing import Traces
 
 
 @may_be_entered

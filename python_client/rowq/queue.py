@@ -67,7 +67,7 @@ from rowq.options import MessageOptions, PublishOptions, QueueSettings, takes, w
 from rowq.session import BorrowedSession, OwnedSession, Session
 
 if TYPE_CHECKING:
-    from rowq.tracing.traces import Traces
+    from rowq.tracing import Traces
 
 
 def connect(

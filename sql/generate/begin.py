@@ -7,7 +7,7 @@ the database, the file of its migration for every engine, to be filled by who ma
 import re
 from pathlib import Path
 
-from rowq.migrate.frozen import is_released, migration_files, number_of
+from rowq.tools.migrate.frozen import is_released, migration_files, number_of
 from sql.generate.changelog import numbers_of, released_versions
 from sql.generate.files import ROOT, write_all
 from sql.generate.version import VERSION, engines_of, version_of, write_version
@@ -16,20 +16,20 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIGRATION = '''\
 """Version {version}: what it brings is in CHANGELOG.md."""
 
-from rowq.migrate.steps import frozen
+from rowq.tools.migrate.steps import frozen
 
 __depends__ = {{"{before}"}}
 __rowq_version__ = "{version}"
 
 frozen(__file__)
 '''
-_DJANGO = Path("python_client/rowq/django/migrations")
+_DJANGO = Path("python_client/rowq/contrib/django/migrations")
 _OF_DJANGO = '''\
 """Version {version}: what it brings is in CHANGELOG.md."""
 
 from django.db import migrations
 
-from rowq.django.operations import RunRowqMigration
+from rowq.contrib.django.operations import RunRowqMigration
 
 
 class Migration(migrations.Migration):  # type: ignore[misc]

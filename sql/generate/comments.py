@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from rowq.migrate.comments import NO_COLUMN, TABLE, literal, meaning, routines, tables
-from rowq.migrate.sources import TABLES
 from rowq.resources import sql_directory
+from rowq.tools.migrate.comments import NO_COLUMN, TABLE, literal, meaning, routines, tables
+from rowq.tools.migrate.sources import TABLES
 
 _EACH_TABLE = re.compile(r"^(?=create table )", re.MULTILINE)
 _LINE_OF_A_COLUMN = re.compile(r"^(    (\w+) +[a-z].*?)(?: comment '.*')?(?=,?$)", re.MULTILINE)

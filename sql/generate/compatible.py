@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rowq.migrate.frozen import created, files_after, is_released, migration_files, number_of
-from rowq.migrate.release import read_release
-from rowq.migrate.steps import recorded
+from rowq.tools.migrate.frozen import created, files_after, is_released, migration_files, number_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.steps import recorded
 
 Files = Mapping[str, str]
 

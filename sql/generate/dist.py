@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from sql.generate.long_description import REPOSITORY, repository_of
 from sql.generate.release import ROOT, faults_of_build, is_claimed
 from sql.generate.sums import SUMS, sums_of, write_sums

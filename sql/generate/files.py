@@ -4,7 +4,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sql.generate import comments, grants, install, options, readme, signatures, typescript
+from sql.generate import (
+    comments,
+    grants,
+    install,
+    layers,
+    options,
+    readme,
+    signatures,
+    typescript,
+)
 from sql.generate.contract import contract_md
 from sql.generate.parts import Parts, fresh
 from sql.generate.sync import synchronous
@@ -47,10 +56,11 @@ def _routine(path: Path) -> str:
 
 
 FILES: dict[str, Callable[[], str]] = {
+    "docs/layers.dot": layers.layers_dot,
     "sql/CONTRACT.md": contract_md,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
-    "python_client/rowq/striped.py": partial(synchronous, "async_striped.py"),
+    "python_client/rowq/contrib/striped.py": partial(synchronous, "contrib/async_striped.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
     **{_name(path): partial(_routine, path) for path in signatures.files()},
     **{_name(path): partial(signatures.overload, path) for path in signatures.overloads()},

@@ -5,10 +5,10 @@ import textwrap
 from collections.abc import Iterator
 
 from rowq.contract import Routine, load_contract
-from rowq.migrate.sources import TABLES
-from rowq.oracle.packages import ROLES
+from rowq.engines.sqlserver.calls import procedure_name
 from rowq.resources import sql_directory
-from rowq.sqlserver.calls import procedure_name
+from rowq.tools.engines.oracle.packages import ROLES
+from rowq.tools.migrate.sources import TABLES
 
 _CALLED = re.compile(r"\browq\.(internal_\w+)\(")
 _TABLE_TYPE = re.compile(r"^create type rowq\.(\w+) as table", re.MULTILINE)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from rowq.engines import part_of
-from rowq.migrate.errors import MigrationError
-from rowq.migrate.frozen import (
+from rowq.engines import TOOLS, part_of
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.frozen import (
     brought_by,
     files_after,
     is_released,
@@ -24,8 +24,8 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources, sources_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import sources, sources_of
 from sql.generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
 from sql.generate.compatible import faults_of_next
 from sql.generate.files import stale_files
@@ -72,7 +72,7 @@ def script_to_release(migrations: Path) -> str | None:
     if left := [migration.name for migration in before if not is_released(migration)]:
         raise ValueError(f"{', '.join(left)} must be released before {newest.name}")
     script = read_release(migrations).script(number_of(newest))
-    source_form = part_of(migrations.name, "script").SCRIPT.source_form
+    source_form = part_of(migrations.name, "script", TOOLS).SCRIPT.source_form
     held = {part.name: source_form(part.text) for part in split(script)[1] if part.kind == "file"}
     for part in brought_by(newest, files_after(migrations, number_of(newest) - 1)):
         if part.kind == "file" and held.get(part.name) != part.text:

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rowq.engines.sqlserver.calls import procedure_name
 from rowq.resources import sql_directory
-from rowq.sqlserver.calls import procedure_name
 
 _WIDTH = 100
 _LONG_TEXTS = {"body", "error", "header_value", "progress"}

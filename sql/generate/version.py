@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rowq.migrate.frozen import is_released, migration_files
+from rowq.tools.migrate.frozen import is_released, migration_files
 
 MIGRATION = re.compile(r'^__rowq_version__ = "(.*)"$', re.MULTILINE)
 VERSION = re.compile(r"\d+\.\d+\.\d+")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from rowq.tools.local_postgres.binaries import choose_binaries
+from rowq.tools.local_postgres.server import LocalPostgresError
 from tests.engines.base import Unavailable
 from tests.engines.mysql.local import find_programs
 

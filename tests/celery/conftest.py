@@ -15,7 +15,7 @@ from celery import Celery
 from celery.result import AsyncResult
 
 import rowq
-import rowq.kombu
+import rowq.contrib.celery
 from rowq.messages import Claim
 from tests.engines.base import wait_until
 from tests.static.sources import ROOT

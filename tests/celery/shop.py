@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery
 from celery.exceptions import Reject
 
-import rowq.kombu  # noqa: F401 - makes the scheme known
+import rowq.contrib.celery  # noqa: F401 - makes the scheme known
 
 DIRECTORY = Path(os.environ["ROWQ_TEST_DIRECTORY"])
 PATIENCE_SECONDS = 100

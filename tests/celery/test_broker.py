@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.kombu.broker import Broker, Delivery, Options, _Lease
+from rowq.contrib.celery.broker import Broker, Delivery, Options, _Lease
 
 DELIVERIES = [Delivery("orders", number, number) for number in range(1, 4)]
 

@@ -13,7 +13,7 @@ import pytest
 from celery import Celery
 
 import rowq
-import rowq.kombu
+import rowq.contrib.celery
 from tests.celery.conftest import Shop
 from tests.client.proxy import relay
 from tests.engines.base import wait_until
@@ -304,8 +304,8 @@ def test_a_simple_queue_is_one_of_rowq_s(opened: kombu.Connection, shop: Shop) -
 
 
 def test_without_kombu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("rowq.kombu")]:
+    for name in [name for name in sys.modules if name.startswith("rowq.contrib.celery")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kombu.transport", None)
     with pytest.raises(rowq.PackageMissing, match=r"pip install 'rowq\[celery\]'"):
-        importlib.import_module("rowq.kombu")
+        importlib.import_module("rowq.contrib.celery")

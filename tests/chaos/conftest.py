@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from rowq import Queue
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.chaos.killable import MAY_BE_GIVEN, WAYS, KillableServer, given, no_way
 from tests.engines.base import Connection, Unavailable, url_variable
 from tests.engines.provide import SERVERS

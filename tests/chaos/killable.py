@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
+from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Control, Server, Unavailable
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 from tests.engines.mysql.server import MysqlServer

@@ -16,7 +16,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rowq.engines.base import Engine, Spoiled, WorkTransaction
+from rowq.engines.base import Engine
+from rowq.worker import transactional
+from rowq.worker.engines import work_transaction
+from rowq.worker.engines.base import Spoiled, WorkTransaction
 from tests.concurrency.checker import FINISHES
 from tests.concurrency.history import Event
 
@@ -60,7 +63,7 @@ def note_calls(engine: Engine, room: Path) -> None:
     """Let every call that is made through an engine in this process be noted from now on."""
     notes = Notes(room)
     open_ones: dict[int, _Noted] = {}
-    call, call_briefly, work = engine.call, engine.call_briefly, engine.work_transaction
+    call, call_briefly = engine.call, engine.call_briefly
     # Some engines make one kind of call by another, which must not be noted twice.
     inside = threading.local()
 
@@ -83,12 +86,13 @@ def note_calls(engine: Engine, room: Path) -> None:
 
         return calling
 
-    def transaction(connection: Any) -> WorkTransaction:
-        return _Noted(engine, notes, open_ones, connection, work(connection))
+    def transaction(of: Engine, connection: Any) -> WorkTransaction:
+        return _Noted(of, notes, open_ones, connection, work_transaction(of, connection))
 
     patched: Any = engine
     patched.call, patched.call_briefly = noted(call), noted(call_briefly)
-    patched.work_transaction = transaction
+    module: Any = transactional
+    module.work_transaction = transaction
     if call_all := getattr(engine, "call_all", None):
 
         def calling_all(connection: Any, calls: Sequence[tuple[str, Arguments]]) -> list[Rows]:

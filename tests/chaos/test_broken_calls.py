@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.chaos.breaking import Stand
 from tests.chaos.broken_call import BrokenCall
 from tests.chaos.killable import KillableServer

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.migrate import migrate, rollback, status
-from rowq.migrate.errors import MigrationBusy
-from rowq.migrate.frozen import Part, files_after, joined, script_of, split
-from rowq.migrate.sources import file_units, has_units, read, sources, sources_of
+from rowq.tools.migrate import migrate, rollback, status
+from rowq.tools.migrate.errors import MigrationBusy
+from rowq.tools.migrate.frozen import Part, files_after, joined, script_of, split
+from rowq.tools.migrate.sources import file_units, has_units, read, sources, sources_of
 from sql.generate.release import release
 from tests.chaos.features import Features
 from tests.chaos.killable import KillableServer

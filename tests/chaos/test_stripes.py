@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import rowq
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.chaos.killable import WAYS, KillableServer
 from tests.concurrency.checker import check
 from tests.concurrency.history import Recorder

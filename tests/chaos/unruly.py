@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import rowq
-from rowq.cli.execute import Command
-from rowq.cli.programs import Programs
 from rowq.engines import engine_for_url
+from rowq.tools.command.execute import Command
+from rowq.tools.command.programs import Programs
 from tests.chaos import unruly_program
 from tests.chaos.deeds import DEEDS, QUEUE, UNSEEN
 from tests.chaos.notes import note_calls

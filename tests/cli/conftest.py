@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rowq
-from rowq.cli.main import app
+from rowq.tools.command.main import app
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.engines.base import Connection
 from tests.helpers.hard_headers import HARD, put_headers

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
 from rowq.contract import Routine
-from rowq.doctor import Check, Status, examine
-from rowq.doctor.check import Setting
-from rowq.engines import engine_for_url
+from rowq.engines import TOOLS, engine_for_url
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.doctor import Check, Status, examine
+from rowq.tools.doctor.check import Setting
 from tests.cli.conftest import Run, run_app
 from tests.engines.base import Connection
 from tests.helpers.calls import call
@@ -66,7 +66,7 @@ def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> No
 def test_a_setting_that_is_wrong_is_told_with_what_to_do(
     run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = f"rowq.{engine_for_url(database_url).name}.doctor.CHECKS"
+    module = f"{TOOLS}.{engine_for_url(database_url).name}.doctor.CHECKS"
     query = "select 'wrong' from (select 1 as one) t"
     if engine_for_url(database_url).name == "oracle":
         query = "select 'wrong' from dual"
@@ -148,7 +148,7 @@ def test_an_account_that_may_not_try_it_changes_nothing(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "rowq.doctor.round_trip.may_call", lambda _, routine: routine.name != "drop_queue"
+        "rowq.tools.doctor.round_trip.may_call", lambda _, routine: routine.name != "drop_queue"
     )
     assert tried(database_url) == Check(
         "round trip", Status.UNKNOWN, "this account may not call drop_queue"
@@ -175,7 +175,7 @@ def test_the_rights_of_an_account_are_told_by_role(
     def may_call(_connection: Connection, routine: Routine) -> bool:
         return bool(roles & set(routine.roles))
 
-    monkeypatch.setattr("rowq.doctor.rights.may_call", may_call)
+    monkeypatch.setattr("rowq.tools.doctor.rights.may_call", may_call)
     (found,) = (check for check in examine(database_url) if check.check_name == "rights")
     assert found.status is status
     assert found.detail.startswith(words)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.cli.facts import WITHHELD
+from rowq.tools.command.facts import WITHHELD
 from tests.cli.working import counts, script, work
 
 # This program writes its body, and as JSON its environment and the file of its message.

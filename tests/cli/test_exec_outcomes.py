@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import counts, lines, script, work
 
@@ -208,7 +208,7 @@ def test_a_program_that_is_gone_for_longer_stops_the_worker(
     fault: str,
     words: str,
 ) -> None:
-    monkeypatch.setattr("rowq.cli.execute._PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("rowq.tools.command.execute._PAUSES", (0.01, 0.01))
     fill(queue, made, 4)
     program = tmp_path / "run"
     program.write_text(f"#!/bin/sh\n{fault}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import counts, lines, work
 

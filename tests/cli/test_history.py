@@ -3,7 +3,7 @@
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.terminal import LineFormatter
+from rowq.tools.terminal import LineFormatter
 from tests.cli.conftest import Run
 from tests.cli.working import ROOT
 
@@ -19,7 +19,8 @@ HOSTILE = (
 )
 SHOWN = re.compile(r"[^\x00-\x1f\x7f-\x9f\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
                    r"\u3164\ufe0f\ufeff\U000e0041]*")  # fmt: skip
-CLI = ROOT / "python_client/rowq/cli"
+PACKAGE = ROOT / "python_client" / "rowq"
+CLI = [PACKAGE / folder for folder in ("tools/command", "tools/console", "contrib/imports")]
 
 
 def is_harmless(text: str) -> bool:
@@ -94,7 +95,11 @@ def test_log_lines_are_escaped() -> None:
     assert is_harmless(text.replace("\t", ""))
 
 
-@pytest.mark.parametrize("path", sorted(CLI.rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in CLI for path in sorted(folder.rglob("*.py"))],
+    ids=lambda path: path.relative_to(PACKAGE).with_suffix("").as_posix(),
+)
 def test_commands_write_only_through_the_functions_that_escape(path: Path) -> None:
     raw = re.compile(r"\b(?:typer\.echo|secho|(?<!\.)print|basicConfig)\(")
     found = raw.findall(path.read_text(encoding="utf-8"))

@@ -12,12 +12,12 @@ from unittest.mock import create_autospec
 import pytest
 
 import rowq
-from rowq.cli.database import require_queue
-from rowq.cli.exit_codes import ExitCode
-from rowq.cli.intake import BadLine, Lines, csv_bodies
 from rowq.contract import load_contract
-from rowq.demo.orders import DATA
 from rowq.session import Session
+from rowq.tools.console.database import require_queue
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.intake import BadLine, Lines, csv_bodies
+from rowq.tools.demo.orders import DATA
 from tests.cli.conftest import Run
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.engines.base import Server, wait_until
 from tests.helpers.queues import Connect
 

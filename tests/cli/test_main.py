@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.cli.errors import one_line
-from rowq.cli.exit_codes import MEANINGS, ExitCode
+from rowq.tools.console.errors import one_line
+from rowq.tools.console.exit_codes import MEANINGS, ExitCode
 from tests.cli.conftest import Run
 
 PROGRAM = str(Path(sys.executable).with_name("rowq"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
 from rowq.engines import engines
-from rowq.migrate import (
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.migrate import (
     Migrated,
     alembic_files,
     flyway_files,
@@ -53,7 +53,7 @@ def test_a_notice_with_the_names_of_others_commands_no_terminal(
     run_without_database: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Migrated((), (), 1, ("role \x1b]0;owned\x07\nnotice: all is well",))
-    monkeypatch.setattr("rowq.cli.migrate.migrations.migrate", lambda *_: done)
+    monkeypatch.setattr("rowq.tools.command.migrate.migrations.migrate", lambda *_: done)
     told = run_without_database("migrate", url="postgresql://")
     assert told.err == "notice: role \\x1b]0;owned\\x07\\nnotice: all is well\n"
 

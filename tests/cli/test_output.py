@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.working import PROGRAM, ROOT, environment, lines
 
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rowq.cli.programs import Programs
+from rowq.tools.command.programs import Programs
 from tests.cli.working import ROOT, is_running, lines
 from tests.engines.base import wait_until
 
 # This program runs another one that has a file.
 STARTER = """
 import os, sys, tempfile
-from rowq.cli.programs import Programs
+from rowq.tools.command.programs import Programs
 
 with Programs(grace_seconds=0.5) as programs, tempfile.TemporaryFile() as file:
     with programs.new_file(b"facts") as path:

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
-from rowq.cli.output import table
-from rowq.cli.schedules import _row
+from rowq.tools.command.schedules import _row
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.output import table
 from tests.cli.conftest import Run
 
 HOURLY = ("--cron", "0 * * * *")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.cli import database
-from rowq.cli.database import hide_secrets, remember_url
 from rowq.engines import EXAMPLE, without_password
+from rowq.tools.console import database
+from rowq.tools.console.database import hide_secrets, remember_url
 from tests.cli.conftest import Run
 
 WORDS = "connection failed: database app does not exist; permission denied for function dequeue"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM, ROOT, environment, work
 from tests.engines.base import wait_until

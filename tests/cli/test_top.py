@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 import rowq
-from rowq.cli.top.frame import frame
-from rowq.cli.top.view import ORDERS, Sight, View
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
-from rowq.throughput import Rates
+from rowq.tools.command.top.frame import frame
+from rowq.tools.command.top.view import ORDERS, Sight, View
+from rowq.tools.throughput import Rates
 from tests.cli.conftest import Run
 from tests.cli.tmux import tmux
 from tests.cli.working import PROGRAM

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from rowq.sqlserver.url import is_freetds
+from rowq.engines.sqlserver.url import is_freetds
 from tests.engines.sqlserver import odbc
 
 _LOGIN, _GREETING = 0x10, 0x12

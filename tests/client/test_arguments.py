@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rowq
 from rowq.arguments import check_argument, json_text
-from rowq.postgres import calls
+from rowq.engines.postgres import calls
 
 # These strings mix what looks like an escaped NUL with what is one.
 TRICKY = st.text(alphabet='\\u0\0a"é\n', max_size=12)

@@ -8,9 +8,9 @@ from typing import Any
 import oracledb
 import pytest
 
-from rowq.oracle.engine import ENGINE as ORACLE
+from rowq.engines.oracle.engine import ENGINE as ORACLE
+from rowq.engines.sqlserver.engine import ENGINE as SQLSERVER
 from rowq.rights import explain_denial, remedy_of
-from rowq.sqlserver.engine import ENGINE as SQLSERVER
 
 pyodbc = pytest.importorskip(
     "pyodbc",

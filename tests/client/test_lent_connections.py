@@ -15,9 +15,10 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_connection
-from rowq.engines.base import TransactionEnded
-from rowq.engines.guard import first_words
-from rowq.sqlserver.engine import ENGINE as SQLSERVER
+from rowq.engines.sqlserver.engine import ENGINE as SQLSERVER
+from rowq.worker.engines import work_transaction
+from rowq.worker.engines.base import TransactionEnded
+from rowq.worker.engines.guard import first_words
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 
@@ -97,7 +98,7 @@ def sent(listener: TdsListener) -> list[str]:
 def test_a_connection_to_sql_server_refuses_to_end_the_transaction(
     connection: Any, listener: TdsListener, way: Any
 ) -> None:
-    work = SQLSERVER.work_transaction(connection)
+    work = work_transaction(SQLSERVER, connection)
     work.begin()
     asked = len(listener.requests)
     with work.lend(1) as own, pytest.raises(rowq.ForbiddenInHandler):
@@ -110,7 +111,7 @@ def test_a_connection_to_sql_server_refuses_to_end_the_transaction(
 def test_a_connection_to_sql_server_does_all_else_and_its_cursors_blocks_commit_nothing(
     connection: Any, listener: TdsListener
 ) -> None:
-    work = SQLSERVER.work_transaction(connection)
+    work = work_transaction(SQLSERVER, connection)
     work.begin()
     listener.replies["select 5"] = tds.row(5) + tds.DONE
     with work.lend(1) as own:
@@ -132,7 +133,7 @@ def test_a_connection_to_sql_server_does_all_else_and_its_cursors_blocks_commit_
 def test_a_transaction_on_sql_server_is_open_twice_while_a_handler_works(
     connection: Any, listener: TdsListener
 ) -> None:
-    work = SQLSERVER.work_transaction(connection)
+    work = work_transaction(SQLSERVER, connection)
     work.begin()
     beginning = sent(listener)[-1]
     assert "read committed" in beginning
@@ -151,7 +152,7 @@ def test_a_transaction_on_sql_server_is_open_twice_while_a_handler_works(
 def test_a_transaction_on_sql_server_that_is_over_is_told(
     connection: Any, listener: TdsListener, state: int, who: str, end: str
 ) -> None:
-    work = SQLSERVER.work_transaction(connection)
+    work = work_transaction(SQLSERVER, connection)
     work.begin()
     listener.replies[f"{OPENED}, xact_state()"] = tds.row(state) + tds.DONE
     with pytest.raises(TransactionEnded, match=who) as told:
@@ -242,7 +243,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
 
 
 def oracles(own: Oracle) -> Any:
-    from rowq.oracle.work import OracleWork
+    from rowq.worker.engines.oracle import OracleWork
 
     work = OracleWork(own)
     work.begin()

@@ -21,16 +21,23 @@ DRIVERS = (
     *("oracledb", "cryptography", "_cffi_backend*", "cffi", "pycparser"),
 )
 TOOLS = (
-    *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.metrics", "http.server"),
+    *("click", "rich", "typer", "yoyo", "prometheus_client", "rowq.tools.metrics", "http.server"),
     *(
         "opentelemetry",
-        "rowq.tracing.traces",
+        "rowq.contrib.opentelemetry.traces",
         "asyncpg",
         "sqlalchemy",
-        "rowq.sqlalchemy",
-        "rowq.postgres.asyncpg_engine",
+        "rowq.contrib.sqlalchemy",
+        "rowq.contrib.asyncpg",
     ),
-    *("pytest", "rowq.testing", "django", "rowq.django", "fastapi", "rowq.fastapi"),
+    *(
+        "pytest",
+        "rowq.contrib.testing",
+        "django",
+        "rowq.contrib.django",
+        "fastapi",
+        "rowq.contrib.fastapi",
+    ),
     *("starlette", "jinja2", "uvicorn", "rowq.web"),
 )
 
@@ -86,8 +93,25 @@ def test_the_package_alone_imports_none_of_the_tools() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_package_alone_is_the_client_and_small() -> None:
+    text = "import sys, rowq; print(*sorted(name for name in sys.modules if name[:4] == 'rowq'))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert len(loaded) <= 22
+    above = ("worker", "tools", "web", "contrib")
+    assert [name for name in loaded if name.split(".")[1:2] and name.split(".")[1] in above] == []
+
+
+def test_every_name_of_the_package_is_there_and_listed() -> None:
+    assert len(set(rowq.__all__)) == len(rowq.__all__)
+    assert set(rowq.__all__) <= set(dir(rowq))
+    assert [name for name in rowq.__all__ if not hasattr(rowq, name)] == []
+    with pytest.raises(AttributeError, match="module 'rowq' has no attribute 'nothing'"):
+        rowq.nothing  # type: ignore[attr-defined] # noqa: B018
+
+
 def test_the_program_says_what_to_install(python: Python) -> None:
-    done = python("from rowq.command import main; main()")
+    done = python("from rowq.tools.program import main; main()")
     assert done.returncode == 7
     assert done.stderr == "rowq: the program needs typer: pip install 'rowq[tools]'\n"
 
@@ -95,10 +119,10 @@ def test_the_program_says_what_to_install(python: Python) -> None:
 def test_metrics_say_what_to_install(python: Python) -> None:
     hint = "PackageMissing: metrics need prometheus-client: pip install 'rowq[metrics]'"
     for text in (
-        "rowq.metrics.Collector('postgresql://nowhere/x')",
+        "rowq.tools.metrics.Collector('postgresql://nowhere/x')",
         "rowq.Worker('postgresql://nowhere/x', 'orders', print, metrics_port=0)",
     ):
-        done = python(f"import rowq, rowq.metrics; {text}")
+        done = python(f"import rowq, rowq.tools.metrics; {text}")
         assert done.returncode == 1
         assert hint in done.stderr
 
@@ -124,13 +148,15 @@ def test_the_environment_turns_traces_on() -> None:
 
 
 def test_statements_of_sqlalchemy_say_what_to_install(python: Python) -> None:
-    done = python("import rowq.sqlalchemy")
+    done = python("import rowq.contrib.sqlalchemy")
     assert done.returncode == 1
-    hint = "PackageMissing: rowq.sqlalchemy needs SQLAlchemy: pip install 'rowq[sqlalchemy]'"
+    hint = (
+        "PackageMissing: rowq.contrib.sqlalchemy needs SQLAlchemy: pip install 'rowq[sqlalchemy]'"
+    )
     assert hint in done.stderr
 
 
 def test_migrations_say_what_to_install(python: Python) -> None:
-    done = python("import rowq.migrate")
+    done = python("import rowq.tools.migrate")
     assert done.returncode == 1
     assert "migrations need yoyo-migrations: pip install 'rowq[tools]'" in done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 PLAIN = {"host": "host", "port": 3306, "connect_timeout": 10}
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import rowq
-import rowq.django
+import rowq.contrib.django
+from rowq.contrib.testing import MemoryQueue
 from rowq.options import MessageOptions, QueueSettings, with_defaults
-from rowq.testing import MemoryQueue
 
 WRONG: dict[str, Callable[[MemoryQueue], Any]] = {
     # mypy knows each name: without the comments it would refuse these calls.
@@ -64,7 +64,12 @@ def test_what_is_left_out_is_the_contracts_default(queue: MemoryQueue) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [rowq.Queue.enqueue, rowq.AsyncQueue.enqueue, rowq.Striped.enqueue, rowq.django.enqueue],
+    [
+        rowq.Queue.enqueue,
+        rowq.AsyncQueue.enqueue,
+        rowq.Striped.enqueue,
+        rowq.contrib.django.enqueue,
+    ],
 )
 def test_help_shows_each_option_with_its_type(function: Callable[..., Any]) -> None:
     shown = inspect.signature(function).parameters

@@ -8,7 +8,7 @@ import pytest
 from oracledb.errors import _Error
 
 import rowq
-from rowq.oracle.engine import ENGINE
+from rowq.engines.oracle.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.signals import SoftLimit
 

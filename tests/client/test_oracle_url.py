@@ -4,7 +4,7 @@ import oracledb
 import pytest
 
 import rowq
-from rowq.oracle.url import connection_parameters, owner_of
+from rowq.engines.oracle.url import connection_parameters, owner_of
 
 PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0, "expire_time": 1}
 

@@ -10,7 +10,7 @@ import pytest
 import rowq
 from rowq.engines import engine_for_connection
 from rowq.messages import QueueStats
-from rowq.parts import Part, PartStats, Round, Standing, number_of_key, parts_of, servers_of
+from rowq.worker.parts import Part, PartStats, Round, Standing, number_of_key, parts_of, servers_of
 from tests.engines.base import Connection
 from tests.static.sources import ROOT
 

@@ -11,7 +11,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 import rowq
 from rowq.engines import engine_for_url
-from rowq.metrics import Collector
+from rowq.tools.metrics import Collector
 from tests.client.test_queue import check_types
 from tests.engines.base import Connection, Server
 from tests.helpers.client_queue import ready

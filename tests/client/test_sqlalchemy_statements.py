@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 import rowq
-import rowq.sqlalchemy
+import rowq.contrib.sqlalchemy
 from rowq.engines import engine_for_url, part_of
 from rowq.options import MessageOptions
 from tests.engines.base import Connection
@@ -131,15 +131,15 @@ def test_messages_share_the_transaction_of_a_session_whatever_its_driver(
         sessions = scoped_session(sessionmaker(engine))
         with Session(engine) as session, engine.connect() as shared:
             for owner in (session, sessions, shared):
-                rowq.sqlalchemy.enqueue(owner, made, 1)
+                rowq.contrib.sqlalchemy.enqueue(owner, made, 1)
                 owner.rollback()
-                rowq.sqlalchemy.enqueue(owner, made, DATA, default=str, **OPTIONS)
-                rowq.sqlalchemy.enqueue(owner, made, **DELAYED)
-                sent = rowq.sqlalchemy.enqueue_batch(
+                rowq.contrib.sqlalchemy.enqueue(owner, made, DATA, default=str, **OPTIONS)
+                rowq.contrib.sqlalchemy.enqueue(owner, made, **DELAYED)
+                sent = rowq.contrib.sqlalchemy.enqueue_batch(
                     owner, made, [b"\0\xff%s:a", HOSTILE, rowq.NewMessage()]
                 )
                 assert [type(one.message_id) for one in sent] == [int] * 3
-                again = rowq.sqlalchemy.enqueue(owner, made, 1, dedup_key=HOSTILE)
+                again = rowq.contrib.sqlalchemy.enqueue(owner, made, 1, dedup_key=HOSTILE)
                 assert again.outcome == "duplicate"
                 assert ready(connection, made) == 0
                 owner.commit()
@@ -152,11 +152,11 @@ def test_messages_share_the_transaction_of_an_async_session_whatever_its_driver(
     async_engines: list[AsyncEngine], connection: Connection, made: str
 ) -> None:
     async def send(owner: AsyncSession | AsyncConnection) -> None:
-        await rowq.sqlalchemy.enqueue_async(owner, made, 1)
+        await rowq.contrib.sqlalchemy.enqueue_async(owner, made, 1)
         await owner.rollback()
-        await rowq.sqlalchemy.enqueue_async(owner, made, DATA, default=str, **OPTIONS)
-        await rowq.sqlalchemy.enqueue_async(owner, made, **DELAYED)
-        await rowq.sqlalchemy.enqueue_batch_async(
+        await rowq.contrib.sqlalchemy.enqueue_async(owner, made, DATA, default=str, **OPTIONS)
+        await rowq.contrib.sqlalchemy.enqueue_async(owner, made, **DELAYED)
+        await rowq.contrib.sqlalchemy.enqueue_batch_async(
             owner, made, [b"\0\xff%s:a", HOSTILE, rowq.NewMessage()]
         )
         assert ready(connection, made) == 0
@@ -182,14 +182,14 @@ def test_what_is_published_reaches_the_queues_of_a_topic(
     rowq.Queue(connection).bind_topic(made, word)
     several = [rowq.NewMessage(data=n, topic=word) for n in (2, 3)]
     with Session(sync_engines[0]) as session, session.begin():
-        (published,) = rowq.sqlalchemy.publish(session, word, 1, expire_seconds=600)
+        (published,) = rowq.contrib.sqlalchemy.publish(session, word, 1, expire_seconds=600)
         assert (published.queue_name, published.outcome) == (made, "enqueued")
-        assert len(rowq.sqlalchemy.publish_batch(session, several)) == 2
+        assert len(rowq.contrib.sqlalchemy.publish_batch(session, several)) == 2
 
     async def life() -> None:
         async with AsyncSession(async_engines[0]) as session, session.begin():
-            await rowq.sqlalchemy.publish_async(session, word, 1)
-            await rowq.sqlalchemy.publish_batch_async(session, several)
+            await rowq.contrib.sqlalchemy.publish_async(session, word, 1)
+            await rowq.contrib.sqlalchemy.publish_batch_async(session, several)
 
     asyncio.run(life())
     assert [message.data for message in rowq.Queue(connection).peek(made, max_messages=9)] == [
@@ -209,11 +209,11 @@ def test_bytes_go_through_every_driver(
     body = b"\0\xff%s:a'\\"
     for engine in sync_engines:
         with engine.begin() as owner:
-            rowq.sqlalchemy.enqueue(owner, made, body)
+            rowq.contrib.sqlalchemy.enqueue(owner, made, body)
 
     async def send(engine: AsyncEngine) -> None:
         async with engine.begin() as owner:
-            await rowq.sqlalchemy.enqueue_async(owner, made, body)
+            await rowq.contrib.sqlalchemy.enqueue_async(owner, made, body)
         await engine.dispose()
 
     for async_engine in async_engines:
@@ -235,13 +235,13 @@ def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
                 pytest.raises(rowq.QueueNotFound, match=NOT_FOUND) as raised,
                 session.begin_nested(),
             ):
-                rowq.sqlalchemy.enqueue(session, "no such queue", made)
+                rowq.contrib.sqlalchemy.enqueue(session, "no such queue", made)
             assert isinstance(raised.value.__cause__, engine.dialect.loaded_dbapi.Error)
             assert made not in "".join(traceback.format_exception(raised.value))
             for wrong in ({"text": "\ud800"}, {"message_type": "\udc80"}, {"priority": 10**10}):
                 with pytest.raises(rowq.InvalidArgument):
-                    rowq.sqlalchemy.enqueue(session, made, **wrong)
-            rowq.sqlalchemy.enqueue(session, made, 1)
+                    rowq.contrib.sqlalchemy.enqueue(session, made, **wrong)
+            rowq.contrib.sqlalchemy.enqueue(session, made, 1)
             with pytest.raises(SQLAlchemyError), session.begin_nested():
                 session.execute(sqlalchemy.text("select 'RQ701 queue_not_found' from nowhere"))
 
@@ -249,8 +249,8 @@ def test_a_refusal_is_raised_as_its_class_and_a_savepoint_keeps_the_transaction(
         async with AsyncSession(engine) as session, session.begin():
             with pytest.raises(rowq.QueueNotFound, match=NOT_FOUND):
                 async with session.begin_nested():
-                    await rowq.sqlalchemy.enqueue_async(session, "no such queue", 1)
-            await rowq.sqlalchemy.enqueue_async(session, made, 1)
+                    await rowq.contrib.sqlalchemy.enqueue_async(session, "no such queue", 1)
+            await rowq.contrib.sqlalchemy.enqueue_async(session, made, 1)
 
     for async_engine in async_engines:
         asyncio.run(life(async_engine))
@@ -267,18 +267,18 @@ def test_what_cannot_take_a_message_is_refused_with_what_can() -> None:
     ]
     for owner, hint in wrong:
         with pytest.raises(rowq.EngineUnknown, match=hint):
-            rowq.sqlalchemy.enqueue(owner, "orders", 1)
+            rowq.contrib.sqlalchemy.enqueue(owner, "orders", 1)
     with pytest.raises(
         rowq.EngineUnknown, match="Session: the functions without _async in their names"
     ):
-        asyncio.run(rowq.sqlalchemy.enqueue_async(Session(sqlite), "orders", 1))
+        asyncio.run(rowq.contrib.sqlalchemy.enqueue_async(Session(sqlite), "orders", 1))
 
 
 @pytest.mark.parametrize("name", ["enqueue", "publish"])
 def test_the_options_are_those_of_a_queue_s_method(name: str) -> None:
     methods = inspect.signature(getattr(rowq.Queue, name)).parameters.values()
     for function in (name, f"{name}_async"):
-        own = inspect.signature(getattr(rowq.sqlalchemy, function)).parameters
+        own = inspect.signature(getattr(rowq.contrib.sqlalchemy, function)).parameters
         assert {one.name for one in methods if one.kind is one.KEYWORD_ONLY} == {
             one.name for one in own.values() if one.kind is one.KEYWORD_ONLY
         } - {"default"}

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.engines.sqlserver import engine
+from rowq.engines.sqlserver.calls import call_of
+from rowq.engines.sqlserver.driver import signals_held, value_of
+from rowq.engines.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.errors import fault_of, numbers_of, states_of, words_of
 from rowq.session import OwnedSession
-from rowq.sqlserver import engine
-from rowq.sqlserver.calls import call_of
-from rowq.sqlserver.driver import signals_held, value_of
-from rowq.sqlserver.engine import ENGINE
-from rowq.sqlserver.errors import fault_of, numbers_of, states_of, words_of
 from tests.client import tds_listener as tds
 from tests.client.signals import SoftLimit, interrupted
 from tests.client.tds_listener import DRIVERS, TdsListener
@@ -380,7 +380,7 @@ def test_a_connection_on_which_somebodys_exception_ended_a_call_is_not_used_agai
 
 FORKS = """
 import gc, os, sys
-from rowq.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.test_sqlserver_errors import _purge
 

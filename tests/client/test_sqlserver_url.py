@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rowq
-from rowq.sqlserver.calls import call_of
-from rowq.sqlserver.engine import ENGINE
-from rowq.sqlserver.url import (
+from rowq.engines.sqlserver.calls import call_of
+from rowq.engines.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.url import (
     connection_string,
     default_driver,
     is_freetds,

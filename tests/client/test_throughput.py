@@ -8,7 +8,7 @@ import pytest
 
 import rowq
 from rowq.messages import QueueStats, WorkerReport
-from rowq.throughput import Rates, Throughput, by_queue, listed_workers
+from rowq.tools.throughput import Rates, Throughput, by_queue, listed_workers
 
 Look = tuple[float, QueueStats, list[WorkerReport]]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -20,10 +20,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import rowq
 from rowq import tracing
-from rowq.cli.facts import environment
+from rowq.contrib.opentelemetry import names
 from rowq.headers import UnreadableHeaders
-from rowq.tracing import names
-from rowq.tracing.headers import carried, joined, trace_of
+from rowq.tools.command.facts import environment
+from rowq.tools.trace_headers import carried, joined, trace_of
 from tests.engines.base import Connection
 from tests.helpers.topics import word
 from tests.helpers.worker_queue import MakeQueue

@@ -249,7 +249,7 @@ def engine(database_url: str) -> Iterator[Any]:
 def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
     engine: Any, made: str, by_statement: bool
 ) -> None:
-    from rowq.sqlalchemy import enqueue
+    from rowq.contrib.sqlalchemy import enqueue
 
     with warning_of(made), engine.connect() as own:
         enqueue(own, made, 1) if by_statement else rowq.Queue(own).enqueue(made, 1)
@@ -264,7 +264,7 @@ def test_sqlalchemy_connection_that_is_closed_uncommitted_is_warned_of(
 def test_sqlalchemy_session_that_is_closed_uncommitted_is_warned_of(
     engine: Any, made: str, by_statement: bool
 ) -> None:
-    from rowq.sqlalchemy import enqueue
+    from rowq.contrib.sqlalchemy import enqueue
 
     def send(session: Any) -> None:
         enqueue(session, made, 1) if by_statement else rowq.Queue(session).enqueue(made, 1)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rowq import NewMessage, Queue, StaleClaim
-from rowq.testing.model import STATES, ReferenceQueue
+from rowq.contrib.testing.model import STATES, ReferenceQueue
 
 BACKOFF = (600, 1200, 2400, 3600, 3600, 3600)
 """The delays that the settings of the queue below make."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.queues import elsewhere, queue, second
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rowq import migrate
 from rowq.engines import engine_for_connection
-from rowq.migrate import comments
 from rowq.resources import sql_directory
+from rowq.tools import migrate
+from rowq.tools.migrate import comments
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 

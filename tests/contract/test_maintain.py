@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, bodies, call, refused, rolled_back, transaction
 from tests.helpers.dialects import dialect_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from rowq.local_postgres import binaries
+from rowq.tools.local_postgres import binaries
 
 PACKAGES = Path(binaries.__file__).parents[2]
 
@@ -18,7 +18,7 @@ PACKAGES = Path(binaries.__file__).parents[2]
 CLIENT = """
 import sys
 from pathlib import Path
-from rowq.local_postgres.server import LocalPostgres
+from rowq.tools.local_postgres.server import LocalPostgres
 with LocalPostgres(Path(sys.argv[1])) as server:
     print(server.pid, server.url, flush=True)
     sys.stdin.read()

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 import rowq
-from rowq.cli.demo import print_result
-from rowq.cli.errors import CommandFailed
-from rowq.cli.exit_codes import ExitCode
-from rowq.demo import orders
-from rowq.demo.killer import Killed
-from rowq.demo.report import Report, dollars
-from rowq.migrate import migrate
+from rowq.tools.command.demo import print_result
+from rowq.tools.console.errors import CommandFailed
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.demo import orders
+from rowq.tools.demo.killer import Killed
+from rowq.tools.demo.report import Report, dollars
+from rowq.tools.migrate import migrate
 from tests.engines.base import Server
 
 PROGRAM = str(Path(sys.executable).with_name("rowq"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
+from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.demo.clients import after_name, answer, client, eventually, pid_from, runs
 
 

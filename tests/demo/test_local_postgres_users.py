@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.local_postgres.binaries import VARIABLE, choose_binaries
-from rowq.local_postgres.directory import _copy_programs
-from rowq.local_postgres.server import LocalPostgres
+from rowq.tools.local_postgres.binaries import VARIABLE, choose_binaries
+from rowq.tools.local_postgres.directory import _copy_programs
+from rowq.tools.local_postgres.server import LocalPostgres
 from tests.demo.clients import CLIENT, PACKAGES, answer, runs
 
 ROOT = os.geteuid() == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.docs.transcript import agrees, examples, printed_by
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program

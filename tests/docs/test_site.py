@@ -17,9 +17,9 @@ from typer.main import get_command
 
 from docs import build, picture
 from docs.calls import ENGINES, by_language, on_mysql
-from rowq.cli.main import app
 from rowq.contract import load_contract
 from rowq.engines.calls import inputs_of
+from rowq.tools.command.main import app
 from tests.cli.test_reference import commands
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
@@ -183,8 +183,7 @@ def test_the_front_leads_to_pages(file: str, site: Path) -> None:
     assert [name for name in targets if not (site / name).is_file()] == []
 
 
-def test_the_picture_is_what_its_source_says() -> None:
+@pytest.mark.parametrize("drawn", picture.DRAWN, ids=lambda path: path.stem)
+def test_a_picture_is_what_its_source_says(drawn: Path) -> None:
     package("@viz-js/viz")
-    assert picture.DRAWN.read_text(encoding="utf-8") == picture.drawn(), (
-        "run: python -m docs.picture"
-    )
+    assert drawn.read_text(encoding="utf-8") == picture.drawn(drawn), "run: python -m docs.picture"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests import dice
 from tests.engines.base import (
     REMEDIES,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.docs.test_examples import run_page
 from tests.engines.base import Server
 from tests.examples.programs import EXAMPLES, language, languages

@@ -29,9 +29,9 @@ def life() -> dict[str, Any]:
     from django.db import connection, transaction
 
     import rowq
-    from rowq.django import enqueue
-    from rowq.django.database import url_of
-    from rowq.migrate import status
+    from rowq.contrib.django import enqueue
+    from rowq.contrib.django.database import url_of
+    from rowq.tools.migrate import status
 
     url = url_of(connection)
     seen: dict[str, Any] = {}
@@ -70,7 +70,9 @@ def main() -> None:
         import pymysql
 
         pymysql.install_as_MySQLdb()
-    settings.configure(DATABASES={"default": database}, INSTALLED_APPS=["rowq.django"], USE_TZ=True)
+    settings.configure(
+        DATABASES={"default": database}, INSTALLED_APPS=["rowq.contrib.django"], USE_TZ=True
+    )
     django.setup()
     # The handler is found in a module of this name.
     sys.modules["django_program"] = sys.modules["__main__"]

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import typer
 
-from rowq.cli.main import app
-from rowq.django.database import url_of
-from rowq.django.management.commands.rowq_work import Command
-from rowq.migrate.engines import release_for
+from rowq.contrib.django.database import url_of
+from rowq.contrib.django.management.commands.rowq_work import Command
+from rowq.tools.command.main import app
+from rowq.tools.migrate.engines import release_for
 from tests.engines.base import TO_RUN, Server
 from tests.static.sources import ROOT
 
@@ -69,7 +69,7 @@ def test_a_project_installs_rowq_uses_it_and_removes_it(
 
 
 def test_there_is_a_migration_of_django_s_for_each_of_rowq_s() -> None:
-    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     numbers = sorted(int(path.name[:4]) for path in folder.glob("[0-9]*.py"))
     assert numbers == [one.number for one in release_for("postgres").migrations]
 

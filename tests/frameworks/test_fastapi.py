@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 import rowq
-from rowq.fastapi import rowq_queue, worker_lifespan
-from rowq.testing import MemoryQueue
+from rowq.contrib.fastapi import rowq_queue, worker_lifespan
+from rowq.contrib.testing import MemoryQueue
 from tests.engines.base import Connection, wait_until
 from tests.helpers.client_queue import ready
 

@@ -7,7 +7,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from rowq import migrate
+from rowq.tools import migrate
 
 _ENV = """
 from alembic import context

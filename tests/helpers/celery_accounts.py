@@ -4,7 +4,7 @@ import kombu
 import pytest
 
 import rowq
-import rowq.kombu
+import rowq.contrib.celery
 
 
 def check_producer(url: str, queue_name: str) -> None:

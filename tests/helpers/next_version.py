@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.migrate.frozen import migration_files
+from rowq.tools.migrate.frozen import migration_files
 from tests.helpers.releases import COLUMN
 
 REMARK = "Monitors ask for it often."

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.frozen import migration_files, number_of, script_of
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import FAMILIES, TABLES, file_units, sources_of
 from rowq.resources import migrations_directory, sql_directory
+from rowq.tools.migrate.frozen import migration_files, number_of, script_of
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import FAMILIES, TABLES, file_units, sources_of
 from sql.generate.release import release
 from sql.generate.sums import SUMS
 from sql.generate.version import write_version
@@ -70,7 +70,7 @@ COLUMN = {
 _MIGRATION = '''
 """A release after the newest one, made up by a test."""
 
-from rowq.migrate.steps import frozen, statement
+from rowq.tools.migrate.steps import frozen, statement
 
 __depends__ = {{"{before}"}}
 __rowq_version__ = "{version}"
@@ -153,7 +153,9 @@ def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     What is changed in the copy from now on belongs to the next migration.
     """
     release(migrations)
-    monkeypatch.setattr("rowq.migrate.engines.migrations_directory", lambda: migrations.parent)
+    monkeypatch.setattr(
+        "rowq.tools.migrate.engines.migrations_directory", lambda: migrations.parent
+    )
     return migrations
 
 

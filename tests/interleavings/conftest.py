@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Server
 from tests.interleavings.sessions import Session
 

@@ -12,8 +12,8 @@ import prometheus_client
 import pytest
 
 import rowq
-from rowq.metrics import Collector
-from rowq.metrics.look import Looks
+from rowq.tools.metrics import Collector
+from rowq.tools.metrics.look import Looks
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import Connect

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rowq.metrics.queues import queue_metrics
-from rowq.metrics.worker import WorkerCollector
+from rowq.tools.metrics.queues import queue_metrics
 from rowq.worker.meter import Measures
+from rowq.worker.metrics.worker import WorkerCollector
 from tests.metrics.dashboard import DASHBOARD, MONITORING, PANELS, expressions
 from tests.metrics.promtool import promtool
 from tests.static.sources import ROOT, unit_text

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rowq.metrics import server
-from rowq.metrics.server import Answer, serving, told
+from rowq.worker.metrics import server
+from rowq.worker.metrics.server import Answer, serving, told
 from tests.engines.base import wait_until
 from tests.metrics.reading import get
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.sources import TABLES, sources_of
+from rowq.tools.migrate.sources import TABLES, sources_of
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.postgres.psql import psql_program
 from tests.engines.postgres.server import PostgresServer

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection
 from tests.helpers.releases import begin_next
 from tests.stored_times import tick

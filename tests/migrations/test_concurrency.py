@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection
 from tests.engines.postgres.server import PostgresServer
 from tests.helpers.releases import EVERY, NEWEST

@@ -9,16 +9,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowq import migrate
-from rowq.migrate import steps
-from rowq.migrate.engines import release_for
-from rowq.migrate.release import Numbered
-from rowq.postgres.install import Installer
+from rowq.tools import migrate
+from rowq.tools.engines.postgres.install import Installer
+from rowq.tools.migrate import steps
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.release import Numbered
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.releases import BACK, EVERY
 from tests.migrations.catalog import snapshot
 
-INSTALL = "import sys; from rowq import migrate; migrate.migrate(sys.argv[1])"
+INSTALL = "import sys; from rowq.tools import migrate; migrate.migrate(sys.argv[1])"
 STEPS = len(release_for("postgres").migrations[0].migration.steps)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.sources import sources_of
 from rowq.resources import sql_directory
+from rowq.tools import migrate
+from rowq.tools.migrate.sources import sources_of
 from sql.generate.install import parts_of_bookkeeping
 from sql.generate.parts import fresh
 from tests.engines.base import Connection, Server

@@ -17,7 +17,7 @@ from alembic.util import CommandError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.alembic_project import Project
 from tests.helpers.npm import package

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.sources import sources_of
+from rowq.tools import migrate
+from rowq.tools.migrate.sources import sources_of
 from tests.engines.base import Connection
 from tests.helpers.releases import begin_next, copied_without_history, use_released
 from tests.migrations.catalog import snapshot

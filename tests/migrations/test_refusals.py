@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from yoyo import get_backend, read_migrations
 
-from rowq import migrate
-from rowq.migrate.release import Release
+from rowq.tools import migrate
+from rowq.tools.migrate.release import Release
 from tests.engines.base import Connection, Server
 from tests.helpers.releases import BACK, EVERY, NEWEST, begin_next
 from tests.migrations.catalog import snapshot

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.frozen import migration_files, script_of
-from rowq.migrate.sources import read
+from rowq.tools import migrate
+from rowq.tools.migrate.frozen import migration_files, script_of
+from rowq.tools.migrate.sources import read
 from sql.generate.release import release
 from tests.engines.base import Connection
 from tests.helpers.releases import change_everything

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.postgres.server import PostgresServer
 from tests.helpers.releases import BACK, EVERY, NEWEST
 from tests.migrations.catalog import snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.releases import EVERY, NEWEST
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.frozen import is_released, migration_files
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources
-from rowq.migrate.steps import recorded
-from rowq.mysql.install import Connection
+from rowq.tools import migrate
+from rowq.tools.engines.mysql.install import Connection
+from rowq.tools.migrate.frozen import is_released, migration_files
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import sources
+from rowq.tools.migrate.steps import recorded
 from sql.generate.changelog import released_versions
 from sql.generate.sums import SUMS
 from sql.generate.version import engines_of, version_of
@@ -180,7 +180,7 @@ def test_a_database_goes_to_the_next_version_and_back(
     if server.engine not in {"postgres", "mysql"}:
         pytest.skip("columns are read from information_schema; to run it: --engine postgres18")
     folder = next_version.root / "migrations"
-    monkeypatch.setattr("rowq.migrate.engines.migrations_directory", lambda: folder)
+    monkeypatch.setattr("rowq.tools.migrate.engines.migrations_directory", lambda: folder)
     newest = len(migration_files(folder / server.engine))
     assert newest == NEWEST + 1
 

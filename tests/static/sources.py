@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rowq.migrate.sources import TABLES, file_units, has_units
-from rowq.sqlserver.calls import procedure_name
+from rowq.engines.sqlserver.calls import procedure_name
+from rowq.tools.migrate.sources import TABLES, file_units, has_units
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SQL = ROOT / "sql"

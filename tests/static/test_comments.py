@@ -2,8 +2,8 @@
 
 import pytest
 
-from rowq.migrate import comments
-from rowq.oracle.packages import packages
+from rowq.tools.engines.oracle.packages import packages
+from rowq.tools.migrate import comments
 from tests.static.sources import CONTRACT, ENGINES, SQL, sql_units
 
 

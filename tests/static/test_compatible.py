@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.frozen import migration_files
-from rowq.migrate.sources import sources, sources_of
+from rowq.tools.migrate.frozen import migration_files
+from rowq.tools.migrate.sources import sources, sources_of
 from sql.generate.compatible import faults_of_next, signatures
 from sql.generate.release import release
 from tests.helpers.releases import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq.oracle.packages import ROLES, packages
+from rowq.tools.engines.oracle.packages import ROLES, packages
 from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,

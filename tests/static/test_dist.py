@@ -7,7 +7,7 @@ from pathlib import Path
 from trove_classifiers import classifiers
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from sql.generate.dist import HOW_TO_RUN, scripts, write_scripts
 from sql.generate.long_description import LongDescription, with_absolute_links
 from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from rowq.doctor.check import EngineChecks
-from rowq.engines import engines, part_of
+from rowq.engines import TOOLS, engines, part_of
 from rowq.engines.base import Engine
-from rowq.migrate.bookkeeping import Bookkeeping
-from rowq.migrate.client_script import BaseScript
-from rowq.migrate.installer import BaseInstaller
-from rowq.migrate.look import BaseLook
+from rowq.tools.doctor.check import EngineChecks
+from rowq.tools.migrate.bookkeeping import Bookkeeping
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.look import BaseLook
 from tests.static.sources import ROOT, SQL
 
 PACKAGE = ROOT / "python_client" / "rowq"
+HALVES = (PACKAGE / "engines", PACKAGE / "tools" / "engines")
+"""What a client needs of the engines, and what tools need of them; a package each."""
 NAMES = [engine.name for engine in engines()]
 
 
@@ -32,6 +34,11 @@ def section() -> str:
 def pieces() -> list[str]:
     """Return the paths that the section names, with the engine's name left open."""
     return [piece for piece in re.findall(r"`([^`]+)`", section()) if "<engine>" in piece]
+
+
+def files() -> list[Path]:
+    """Return the files of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 def imported(module: Path) -> Iterator[str]:
@@ -56,9 +63,11 @@ def test_an_engine_has_every_piece_that_the_readme_names(engine: str) -> None:
 
 
 def test_the_readme_names_every_module_that_all_engines_have() -> None:
-    modules = [{path.stem for path in (PACKAGE / name).glob("*.py")} for name in NAMES]
-    named = {Path(piece).stem for piece in pieces() if piece.startswith("python_client/")}
-    assert set.intersection(*modules) - {"__init__"} == named
+    for half in HALVES:
+        modules = [{path.stem for path in (half / name).glob("*.py")} for name in NAMES]
+        place = f"{half.relative_to(ROOT).as_posix()}/<engine>/"
+        named = {Path(piece).stem for piece in pieces() if piece.startswith(place)}
+        assert set.intersection(*modules) - {"__init__"} == named
 
 
 def test_the_folders_of_sql_and_migrations_are_those_of_the_engines() -> None:
@@ -100,7 +109,8 @@ def test_what_others_ask_an_engine_for_is_whole(
     if part == "install" and engine == "sqlserver":
         missing = "pyodbc does not load; to run it: apt-get install unixodbc"
         pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
-    found = getattr(part_of(engine, part), name)
+    package = {} if part == "engine" else {"package": TOOLS}
+    found = getattr(part_of(engine, part, **package), name)
     if isinstance(found, type):
         assert issubclass(found, kind)
         assert not inspect.isabstract(found)
@@ -108,20 +118,28 @@ def test_what_others_ask_an_engine_for_is_whole(
         assert isinstance(found, kind)
 
 
-def test_nobody_else_imports_the_package_of_an_engine() -> None:
-    own = re.compile(rf"rowq\.({'|'.join(NAMES)})(\.|$)")
+def engine_of(module: str) -> str | None:
+    """Return the engine that a module of rowq is of, None where it is of none."""
+    found = re.match(rf"rowq\.(?:\w+\.)*({'|'.join(NAMES)})(?=\.|$)", module)
+    return found[1] if found else None
+
+
+def module_of(path: Path) -> str:
+    """Return the name of the module that a file of the package is."""
+    return ".".join(("rowq", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def test_nobody_else_imports_a_module_of_an_engine() -> None:
     strangers = [
-        f"{path.relative_to(PACKAGE)} imports {name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in NAMES
+        f"{module_of(path)} imports {name}"
+        for path in files()
         for name in imported(path)
-        if own.match(name)
+        if engine_of(name) not in {None, engine_of(module_of(path))}
     ]
     assert strangers == []
 
 
-@pytest.mark.parametrize("engine", NAMES)
-def test_an_engine_imports_no_other_one(engine: str) -> None:
-    others = re.compile(rf"rowq\.({'|'.join(name for name in NAMES if name != engine)})(\.|$)")
-    names = {name for path in (PACKAGE / engine).glob("*.py") for name in imported(path)}
-    assert [name for name in sorted(names) if others.match(name)] == []
+def test_every_engine_has_modules_of_its_own_in_every_ring() -> None:
+    found = {(module_of(path).split(".")[1], engine_of(module_of(path))) for path in files()}
+    assert {ring for ring, engine in found if engine} == {"engines", "worker", "tools", "contrib"}
+    assert {(ring, name) for ring in ("engines", "worker", "tools") for name in NAMES} <= found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.sources import file_units
+from rowq.tools.migrate.sources import file_units
 from sql.generate.install import FAMILIES
 from tests.static.each import for_each
 from tests.static.sources import ENGINES, SQL, sql_files, sql_units

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
-from rowq.engines import part_of
-from rowq.migrate.frozen import Part, split
-from rowq.mysql.statements import statements
-from rowq.oracle.statements import units
-from rowq.sqlserver.statements import batches
+from rowq.engines import TOOLS, part_of
+from rowq.tools import migrate
+from rowq.tools.engines.mysql.statements import statements
+from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.migrate.frozen import Part, split
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 from tests.static.plsql.gate import is_client
 from tests.static.sources import ENGINES
@@ -159,7 +159,7 @@ def test_alembic_gets_a_branch_of_revisions(
     assert [fact["revision"] for fact in facts] == ["rowq_0001", "rowq_0002"]
     assert [fact["down_revision"] for fact in facts] == [None, "rowq_0001"]
     assert [fact["branch_labels"] for fact in facts] == [("rowq",), None]
-    separator = part_of(engine, "script").SCRIPT.SEPARATOR
+    separator = part_of(engine, "script", TOOLS).SCRIPT.SEPARATOR
     assert {fact["SEPARATOR"] for fact in facts} == {separator}
     assert migrate.alembic_files(engine, 1).keys() == both.keys() - first.keys()
     assert ("RQ805" in both["rowq_0001.down.sql"], "RQ805" in both["rowq_0002.down.sql"]) == (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.engines import part_of
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import (
+from rowq.engines import TOOLS, part_of
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import (
     GRANTS,
     Part,
     created,
@@ -18,9 +18,9 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import read, sources, sources_of
-from rowq.migrate.steps import recorded
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import read, sources, sources_of
+from rowq.tools.migrate.steps import recorded
 from sql.generate.release import (
     ReleasedError,
     faults_of_released,
@@ -107,7 +107,7 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
-    engine = part_of(migrations.name, "script").SCRIPT
+    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
     held = {
         part.name: engine.source_form(part.text)
         for part in split(read(script_of(newest)))[1]
@@ -139,7 +139,7 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
-    engine = part_of(migrations.name, "script").SCRIPT
+    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
     for numbered in read_release(migrations).migrations:
         steps = recorded(numbered.migration)
         assert steps

@@ -9,9 +9,9 @@ import pytest
 from oracledb.errors import _Error
 
 import rowq
-from rowq.oracle.calls import Lob, call_of, kinds_of
-from rowq.oracle.engine import ENGINE
-from rowq.oracle.packages import Subprogram, subprograms
+from rowq.engines.oracle.calls import Lob, call_of, kinds_of
+from rowq.engines.oracle.engine import ENGINE
+from rowq.tools.engines.oracle.packages import Subprogram, subprograms
 from tests.static.each import for_each
 from tests.static.sources import CONTRACT, EXAMPLES, SQL, routines_of
 

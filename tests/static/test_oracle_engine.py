@@ -11,7 +11,7 @@ import pytest
 
 from rowq.contract import Parameter, Routine, load_contract
 from rowq.errors import CannotConnect
-from rowq.oracle.packages import subprograms
+from rowq.tools.engines.oracle.packages import subprograms
 from tests.engines.base import Unavailable, free_port
 from tests.engines.oracle.catalog import type_of
 from tests.engines.oracle.dialect import OracleDialect, execute_named

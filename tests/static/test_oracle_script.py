@@ -6,15 +6,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import created, drops
-from rowq.migrate.release import read_release
-from rowq.migrate.sources import file_units, read, sources_of
-from rowq.oracle.script import SCRIPT as ORACLE
-from rowq.oracle.statements import forgiven, units
-from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
+from rowq.tools import migrate
+from rowq.tools.engines.oracle.script import SCRIPT as ORACLE
+from rowq.tools.engines.oracle.statements import forgiven, units
+from rowq.tools.engines.oracle.status import shipped_routines
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import created, drops
+from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.sources import file_units, read, sources_of
 from sql.generate.release import release
 from tests.helpers.releases import SECOND, change_everything, copied_without_history
 from tests.static.plsql.gate import Script, is_client

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowq.migrate.engines import release_for
-from rowq.oracle import work
-from rowq.oracle.doctor import CHECKS
-from rowq.oracle.statements import BOOKKEEPING
+from rowq.tools.engines.oracle.doctor import CHECKS
+from rowq.tools.engines.oracle.statements import BOOKKEEPING
+from rowq.tools.migrate.engines import release_for
+from rowq.worker.engines import oracle as work
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.oracle import tables as oracle_tables
 from tests.engines.oracle.session import spelled

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from rowq.migrate.sources import file_units, has_units
-from rowq.oracle.packages import packages
+from rowq.tools.engines.oracle.packages import packages
+from rowq.tools.migrate.sources import file_units, has_units
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script

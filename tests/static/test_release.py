@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.frozen import is_released, migration_files, number_of
-from rowq.migrate.release import read_release
+from rowq.tools.migrate.frozen import is_released, migration_files, number_of
+from rowq.tools.migrate.release import read_release
 from sql.generate.begin import begin
 from sql.generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
 from sql.generate.dist import refuse_what_is_no_release
@@ -240,7 +240,7 @@ def test_a_changelog_gets_a_section_once_and_in_order() -> None:
 
 
 def test_django_has_a_migration_for_each_of_rowq_s() -> None:
-    folder = ROOT / "python_client" / "rowq" / "django" / "migrations"
+    folder = ROOT / "python_client" / "rowq" / "contrib" / "django" / "migrations"
     own = migration_files(ROOT / "migrations" / "postgres")
     names = [path.stem.partition("-")[2].replace("-", "_") for path in own]
     assert sorted(path.stem for path in folder.glob("[0-9]*.py")) == names

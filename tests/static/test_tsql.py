@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import files_after
-from rowq.migrate.release import read_release
-from rowq.sqlserver.doctor import CHECKS
-from rowq.sqlserver.script import SCRIPT
-from rowq.sqlserver.statements import BOOKKEEPING
+from rowq.tools import migrate
+from rowq.tools.engines.sqlserver.doctor import CHECKS
+from rowq.tools.engines.sqlserver.script import SCRIPT
+from rowq.tools.engines.sqlserver.statements import BOOKKEEPING
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import files_after
+from rowq.tools.migrate.release import read_release
 from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
@@ -89,7 +89,7 @@ def asked_by_doctor() -> list[gate.Script]:
 def run_by_a_worker() -> list[gate.Script]:
     """Return what a worker's transaction runs; nothing without unixODBC, which its module needs."""
     try:
-        from rowq.sqlserver import work
+        from rowq.worker.engines import sqlserver as work
     except ImportError:
         return []
     texts = [work._BEGIN, work._KEEP, work._UNDO, work._CLOSE, work._REOPEN]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.static.sources import ENGINES, ROOT
 
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"][
@@ -17,7 +17,7 @@ WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["to
 ]["targets"]["wheel"]
 PRINT = """
 import sys, rowq
-from rowq import migrate
+from rowq.tools import migrate
 assert rowq.__file__.startswith(sys.argv[2])
 sys.stdout.write(migrate.script(sys.argv[1]))
 """

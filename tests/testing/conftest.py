@@ -1,11 +1,11 @@
-"""The fixtures of rowq.testing, on the servers of this run."""
+"""The fixtures of rowq.contrib.testing, on the servers of this run."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from rowq.testing import MemoryQueue
-from rowq.testing.fixtures import rowq_connection, rowq_queue
+from rowq.contrib.testing import MemoryQueue
+from rowq.contrib.testing.fixtures import rowq_connection, rowq_queue
 
 __all__ = ["rowq_connection", "rowq_queue"]
 

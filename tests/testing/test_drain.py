@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.testing import MemoryQueue, assert_enqueued, drain
+from rowq.contrib.testing import MemoryQueue, assert_enqueued, drain
 
 Handled = list[tuple[int, int]]
 """The delay of each message and its attempt, in the order in which they were handled."""

@@ -55,7 +55,7 @@ def test_a_refused_call_leaves_the_transaction_usable(
 
 
 def test_pytest_loads_the_fixtures_and_they_roll_back(database_url: str, tmp_path: Path) -> None:
-    said = 'pytest_plugins = ["rowq.testing"]\n'
+    said = 'pytest_plugins = ["rowq.contrib.testing"]\n'
     (tmp_path / "conftest.py").write_text(said, encoding="utf-8")
     (tmp_path / "test_orders.py").write_text(TESTS, encoding="utf-8")
     done = subprocess.run(
@@ -73,7 +73,16 @@ def test_without_a_url_a_test_says_what_to_set(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TESTS, encoding="utf-8")
     environment = {name: text for name, text in os.environ.items() if name != "ROWQ_TEST_URL"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "rowq.testing", "-p", "no:cacheprovider"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "rowq.contrib.testing",
+            "-p",
+            "no:cacheprovider",
+        ],
         cwd=tmp_path,
         env=environment | ALONE,
         capture_output=True,

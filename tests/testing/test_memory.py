@@ -11,7 +11,7 @@ import pytest
 
 import rowq
 from rowq import NewMessage
-from rowq.testing import MemoryQueue
+from rowq.contrib.testing import MemoryQueue
 from tests.helpers.cancelling import cancel_all
 
 FAR = datetime(2030, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from collections import Counter
 from functools import partial
 
-from rowq.testing import MemoryQueue
+from rowq.contrib.testing import MemoryQueue
 from tests.concurrency.comparison import Comparison
 from tests.dice import dice, times
 

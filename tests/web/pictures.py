@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import rowq
 import rowq.web
-from rowq.local_postgres.server import LocalPostgres
-from rowq.migrate import migrate
+from rowq.tools.local_postgres.server import LocalPostgres
+from rowq.tools.migrate import migrate
 from rowq.web.serving import serving
 from tests.web.chromium import chromium, window
 from tests.web.scenes import shop

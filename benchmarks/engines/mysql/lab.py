@@ -9,7 +9,7 @@ import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.given import Installed
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 
 # These settings are durable, and the log is so large that the server need not write pages to make

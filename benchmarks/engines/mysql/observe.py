@@ -9,7 +9,7 @@ from pathlib import Path
 import pymysql
 
 from benchmarks.harness.host import cpu_seconds
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from benchmarks.harness.closing import Closing
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 BARE = "rowq_bench"
 """The database of what is not rowq's."""

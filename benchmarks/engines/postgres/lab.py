@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.harness.given import Installed
-from rowq.local_postgres.server import LocalPostgres
+from rowq.tools.local_postgres.server import LocalPostgres
 
 # These settings are durable, and the log is so large that no checkpoint falls into a measurement.
 SETTINGS = {

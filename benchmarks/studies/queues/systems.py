@@ -10,7 +10,7 @@ import psycopg
 
 from benchmarks.harness.bodies import BODY_SQL
 from benchmarks.studies.queues.statements import LEASE_SECONDS, NUMBERS_SQL, Statements
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from benchmarks.harness.measure import Figures, Mark, work_figures
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues_mariadb.client import Client
 from benchmarks.studies.queues_mariadb.systems import System
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 
 # The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20

@@ -8,8 +8,8 @@ import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.studies.queues_mariadb.client import Client, Rowq, SelectUpdate, UpdateLimit
-from rowq.migrate import migrate
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
+from rowq.tools.migrate import migrate
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.targets import Target
 from benchmarks.harness.team import Gate, Team
-from rowq.migrate import migrate
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
+from rowq.tools.migrate import migrate
 
 QUEUE = SCHEMA = "rowq_bench"
 KEY = {

@@ -1,7 +1,8 @@
 """What all engines share, and the one place that finds them.
 
-An engine is a package beside this one that has a module `engine`. Nothing outside of it imports it
-by its name: `engines()` finds them all, and `part_of` returns what one of them has for a task.
+An engine is a package in here that has a module `engine`, and another one in rowq/tools/engines.
+Nothing outside of these imports them by their names: `engines()` finds them all, and `part_of`
+returns what one of them has for a task.
 """
 
 import importlib
@@ -16,7 +17,10 @@ from rowq.errors import EngineUnknown, RowqError
 EXAMPLE = "postgresql://user:password@host/database"
 """A URL, for errors."""
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+TOOLS = "rowq.tools.engines"
+"""The packages of what installing and examining rowq needs of the engines."""
+
+_PACKAGE = Path(__file__).resolve().parent
 
 
 @cache
@@ -26,14 +30,15 @@ def engines() -> tuple[Engine, ...]:
     return tuple(part_of(name, "engine").ENGINE for name in names)
 
 
-def part_of(engine: str, part: str) -> Any:
+def part_of(engine: str, part: str, package: str = __name__) -> Any:
     """Return a module of an engine's package.
 
     Args:
         engine: the engine's name, such as postgres.
         part: the module's name; sql/README.md lists those that every engine has.
+        package: where the engine's package is: TOOLS for what only tools need.
     """
-    return importlib.import_module(f"rowq.{engine}.{part}")
+    return importlib.import_module(f"{package}.{engine}.{part}")
 
 
 def engine_for_url(url: str) -> Engine:
@@ -55,9 +60,9 @@ def engine_for_connection(connection: Any) -> Engine:
     for engine in engines():
         if engine.driver_package in packages:
             return engine
-        for package, part in engine.other_drivers.items():
-            if package in packages:
-                other: Engine = part_of(engine.name, part).ENGINE
+        for driver, package in engine.other_drivers.items():
+            if driver in packages:
+                other: Engine = importlib.import_module(f"{package}.{engine.name}").ENGINE
                 return other
     kind = type(connection)
     others = [driver for engine in engines() for driver in engine.other_drivers]

@@ -1,22 +1,19 @@
-"""Finds the driver's connection inside what SQLAlchemy or Django has put around it.
+"""Where the calls of a queue find the driver's connection: it is the caller's, or inside of it.
 
-Neither is imported: an object of theirs is known by the package of its class and by its methods.
-A session, and Django, use one connection after the other, so each call asks anew.
+What SQLAlchemy or Django has put around it is known by the package of its class, and opened by
+rowq.contrib.connections. A session, and Django, use one connection after the other, so each call
+asks anew.
 """
 
+import importlib
 from abc import ABC, abstractmethod
 from typing import Any
 
-from rowq.engines import engine_for_connection, engine_for_driver, packages_of
+from rowq.engines import engine_for_connection, packages_of
 from rowq.engines.base import Engine
 from rowq.engines.guard import is_lent
-from rowq.engines.uncommitted import watch_session
-from rowq.errors import EngineUnknown, QueueClosed
 
-_REMEDY = (
-    "; name one in the URL, such as postgresql+psycopg://, or send by rowq.sqlalchemy.enqueue,"
-    " which takes others, too"
-)
+_WRAPPERS = {"django", "sqlalchemy"}
 
 
 class Source(ABC):
@@ -44,115 +41,26 @@ class Source(ABC):
 def source_of(connection: Any) -> Source:
     """Return the source for an object that a caller has given; raises EngineUnknown."""
     packages = packages_of(type(connection))
-    if "sqlalchemy" in packages:
-        return _sqlalchemy_source(connection)
-    if "django" in packages and hasattr(connection, "ensure_connection"):
-        return _Django(connection)
-    return _Driver(connection)
+    if _WRAPPERS.isdisjoint(packages):
+        return DriverSource(connection)
+    source: Source = importlib.import_module("rowq.contrib.connections").source_in(connection)
+    return source
 
 
-class _Driver(Source):
+class DriverSource(Source):
     """The driver's own connection."""
 
     def __init__(self, connection: Any) -> None:
+        """Raise EngineUnknown for what is none."""
         self.engine = engine_for_connection(connection)
         self.is_async = self.engine.is_async(connection)
         self._connection = connection
 
     def driver_connection(self) -> Any:
+        """Return it."""
         return self._connection
 
     def watch(self, place: str) -> None:
+        """Have the driver's engine do so, unless a worker has lent the connection."""
         if not is_lent(self._connection) and self.engine.in_transaction(self._connection):
             self.engine.watch(self._connection, place)
-
-
-class _Django(Source):
-    """django.db.connection, or one of django.db.connections; it connects when it is first used."""
-
-    is_async = False
-
-    def __init__(self, connection: Any) -> None:
-        self.engine = engine_for_driver(connection.Database.__name__, "Django")
-        self._connection = connection
-
-    def driver_connection(self) -> Any:
-        self._connection.ensure_connection()
-        return self._connection.connection
-
-    def watch(self, place: str) -> None:
-        """Do nothing: Django ends its transactions in blocks, and else is in autocommit."""
-
-
-class _Pooled(Source):
-    """A connection of SQLAlchemy's pool, as from engine.raw_connection()."""
-
-    def __init__(self, pooled: Any) -> None:
-        self._pooled = pooled
-        connection = self.driver_connection()
-        self.engine = engine_for_connection(connection)
-        # With asyncpg, SQLAlchemy begins a transaction at the first call that goes through it.
-        engine_for_driver(self.engine.driver_package, "SQLAlchemy", _REMEDY)
-        self.is_async = self.engine.is_async(connection)
-
-    def driver_connection(self) -> Any:
-        connection = self._pooled.driver_connection
-        if connection is None:
-            raise QueueClosed("the connection was closed, so it is back in its pool")
-        return connection
-
-    def watch(self, place: str) -> None:
-        """Do nothing: it goes back to its pool."""
-
-
-class _Bound(Source):
-    """A connection or session of SQLAlchemy's, which knows its dialect before it has connected."""
-
-    def __init__(self, owner: Any, dialect: Any) -> None:
-        self.engine = engine_for_driver(dialect.driver, "SQLAlchemy", _REMEDY)
-        self.is_async = dialect.is_async
-        self._owner = owner
-
-    def watch(self, place: str) -> None:
-        watch_session(self._owner, place)
-
-
-class _Session(_Bound):
-    """A Session, AsyncSession, or a scoped one: its connection is that of its transaction."""
-
-    def driver_connection(self) -> Any:
-        return self._owner.connection().connection.driver_connection
-
-    async def driver_connection_async(self) -> Any:
-        connection = await self._owner.connection()
-        return (await connection.get_raw_connection()).driver_connection
-
-
-class _Connection(_Bound):
-    """A Connection or AsyncConnection; it commits only a transaction that it knows of."""
-
-    def driver_connection(self) -> Any:
-        if not self._owner.in_transaction():
-            self._owner.begin()
-        return self._owner.connection.driver_connection
-
-    async def driver_connection_async(self) -> Any:
-        if not self._owner.in_transaction():
-            await self._owner.begin()
-        return (await self._owner.get_raw_connection()).driver_connection
-
-
-def _sqlalchemy_source(given: Any) -> Source:
-    # The class is asked, as some attributes of an asynchronous object raise when they are read.
-    kind = type(given)
-    if hasattr(kind, "driver_connection"):
-        return _Pooled(given)
-    if hasattr(kind, "get_bind"):
-        return _Session(given, given.get_bind().dialect)
-    if hasattr(kind, "in_transaction"):
-        return _Connection(given, given.dialect)
-    if hasattr(kind, "raw_connection") or hasattr(kind, "sync_engine"):
-        raise EngineUnknown(
-            f"an {kind.__name__} is no connection: use engine.connect() or a session of it"
-        )
-    return _Driver(given)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rowq.engines.patience import TookTooLongError
 from rowq.queue import Queue
-from rowq.terminal import printable
+from rowq.tools.terminal import printable
 from rowq.web.databases import GoesOnError, is_expected
 from rowq.web.pages.queue import ALTERED
 from rowq.web.view import View

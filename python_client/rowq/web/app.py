@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -20,17 +19,16 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from rowq.errors import InvalidArgument
-from rowq.throughput import is_live
-from rowq.web.access import Guard, Signer, host_of
+from rowq.web.access import Guard, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
 from rowq.web.databases import Database, is_expected, status_of
 from rowq.web.examination import examine
-from rowq.web.formats import FILTERS
 from rowq.web.pages import dead, machines, message, others, overview, queue
-from rowq.web.sampler import Sample, Sampler
+from rowq.web.sampler import Sample
 from rowq.web.settings import Authorize, Settings
-from rowq.web.view import MOST_FORMS, View
+from rowq.web.site import Site
+from rowq.web.view import View
 
 _log = logging.getLogger("rowq.web")
 _HERE = Path(__file__).parent
@@ -59,57 +57,6 @@ _PAGES: Mapping[str, Page] = {
     "/events": machines.events,
     "/metrics": machines.metrics,
 }
-
-
-class Site:
-    """What all requests share."""
-
-    def __init__(self, urls: Mapping[str, str], settings: Settings) -> None:
-        """Prepare, and connect to nothing; raises EngineUnknown."""
-        self.settings = settings
-        self.databases = {name: Database(name, url) for name, url in urls.items()}
-        self.samplers = {
-            name: Sampler(database, settings.interval) for name, database in self.databases.items()
-        }
-        self.signer = Signer(settings.key)
-        self.forms = anyio.CapacityLimiter(MOST_FORMS)
-        self.templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self.templates.filters.update(FILTERS)
-        self.templates.tests["live"] = is_live
-        self._registries: dict[str, Any] = {}
-
-    def begin(self) -> None:
-        """Let streams begin, also where an earlier server of this page has ended them."""
-        for sampler in self.samplers.values():
-            sampler.begin()
-
-    def end_streams(self) -> None:
-        """End the streams, so that the server that serves them can end."""
-        for sampler in self.samplers.values():
-            sampler.end()
-
-    def end(self) -> None:
-        """End the streams, and close the connections that nobody uses."""
-        self.end_streams()
-        for database in self.databases.values():
-            database.close()
-
-    def registry(self, database: Database) -> Any:
-        """Return a registry of prometheus_client; raises PackageMissing without that."""
-        from rowq.metrics import Collector
-        from rowq.metrics.library import load_library
-
-        if database.name not in self._registries:
-            registry = load_library().CollectorRegistry()
-            registry.register(Collector(database.url))
-            self._registries[database.name] = registry
-        return self._registries[database.name]
 
 
 def create_app(

@@ -16,9 +16,10 @@ from rowq.engines import is_foreseen
 from rowq.engines.patience import TookTooLongError
 from rowq.errors import Refused
 from rowq.queue import Queue
-from rowq.rights import is_allowed, remedy_of
-from rowq.secrets import without_secrets
+from rowq.rights import remedy_of
 from rowq.session import OwnedSession
+from rowq.tools.rights import is_allowed
+from rowq.tools.secrets import without_secrets
 
 Result = TypeVar("Result")
 

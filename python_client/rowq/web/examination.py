@@ -30,7 +30,7 @@ def _examined(database: Database) -> tuple[list[Any], str]:
     if not database.examining.acquire(blocking=False):
         raise HTTPException(HTTPStatus.CONFLICT, "somebody else examines it: wait for the end")
     try:
-        from rowq.doctor import examine as examined
+        from rowq.tools.doctor import examine as examined
 
         return list(examined(database.url)), ""
     except ImportError:

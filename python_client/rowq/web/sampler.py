@@ -24,7 +24,7 @@ from rowq.messages import (
     WorkerReport,
 )
 from rowq.queue import Queue
-from rowq.throughput import Rates, Throughput, by_queue
+from rowq.tools.throughput import Rates, Throughput, by_queue
 from rowq.web.databases import PATIENCE_SECONDS, Database, is_expected
 
 _log = logging.getLogger("rowq.web")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 import anyio
@@ -11,24 +11,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rowq.causes import cause_of
 from rowq.messages import QueueStats
 from rowq.queue import Queue
+from rowq.tools.causes import cause_of
 from rowq.web.access import LEVEL, ROOT
 from rowq.web.causes import Group, kind_of
 from rowq.web.databases import Database, in_thread
 from rowq.web.sampler import MAX_COUNT, Sample
-
-if TYPE_CHECKING:
-    from rowq.web.app import Site
+from rowq.web.site import Site
 
 Result = TypeVar("Result")
 
 # A body of a megabyte is three of them in a form, where each byte is written as %XX.
 _LONGEST_FORM = 16 * 1024 * 1024
 _FORM_SECONDS = 30.0
-MOST_FORMS = 4
-"""Forms that are read at a time: each may take its whole length of memory."""
 # A thousand messages may be chosen at a time.
 _MOST_FIELDS = 2_000
 
@@ -36,7 +32,7 @@ _MOST_FIELDS = 2_000
 class View:
     """What a page needs to answer a request."""
 
-    def __init__(self, request: Request, site: "Site", database: Database) -> None:
+    def __init__(self, request: Request, site: Site, database: Database) -> None:
         """Keep what belongs to a request; `prepare` and `read_form` find out the rest."""
         self.request = request
         self.site = site

@@ -15,11 +15,11 @@ from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Lease, Message, Outcome
-from rowq.parts import Part
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
+from rowq.worker.parts import Part
 from rowq.worker.stats import WorkerStats
 
 _FLUSH_SECONDS = 0.5

@@ -19,11 +19,11 @@ from rowq.backoff import Backoff
 from rowq.engines import engine_for_url
 from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, EngineUnknown, InvalidArgument, RowqError
-from rowq.parts import Part, Standing, parts_of, servers_of
 from rowq.session import OwnedSession
 from rowq.worker.batching import TOGETHER
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
+from rowq.worker.parts import Part, Standing, parts_of, servers_of
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
 from rowq.worker.timeouts import Timeouts

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rowq import tracing
 from rowq.errors import HandlerTimedOut, UnreadableBody
 from rowq.queue import Queue
 from rowq.worker.claim import HeldMessage, LiveClaim
@@ -185,17 +184,6 @@ class MeasuredCaller(HandlerCaller):
         if not isinstance(error, Retry | Fail | Release):
             self._meter.count("handler_error")
         return super()._raised(ids, error)
-
-
-def caller_for(context: Context, handler: Handler) -> HandlerCaller:
-    """Return what calls `handler` from one thread of the worker of `context`."""
-    if traces := tracing.active:
-        from rowq.worker.traced import traced_caller
-
-        return traced_caller(context, handler, traces)
-    if context.meter:
-        return MeasuredCaller(context, handler, context.meter)
-    return HandlerCaller(context, handler)
 
 
 def result_of(

@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rowq.engines.base import ListeningEngine, Notifications
+from rowq.engines.base import ListeningEngine
 from rowq.errors import WorkerFailed
 from rowq.messages import QueueStats
 from rowq.worker.context import Context, log
+from rowq.worker.engines import notifications_of
+from rowq.worker.engines.base import Notifications
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
@@ -83,7 +85,7 @@ class Listener:
             return
         self._is_elected = False
         with self._connected() as connection:
-            notifications = self._engine.notifications(connection)
+            notifications = notifications_of(self._engine, connection)
             if why := self._begin(connection, notifications):
                 self._do_without(why)
                 return

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import reduce
 
-from rowq.parts import Part
+from rowq.worker.parts import Part
 
 
 def _now() -> datetime:

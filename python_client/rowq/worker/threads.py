@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from rowq.errors import ConnectionLost, RowqError, WorkerFailed
-from rowq.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.worker.claim import LiveClaim
@@ -14,6 +13,7 @@ from rowq.worker.consumer import Consumer
 from rowq.worker.context import Context, Server, StopSignals, log
 from rowq.worker.handlers import find_handler, retry
 from rowq.worker.heartbeat import Heartbeat
+from rowq.worker.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.worker.listener import Listener
 from rowq.worker.meter import Measures
 from rowq.worker.pulse import Pulse

@@ -12,16 +12,33 @@ import ctypes
 import threading
 import time
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rowq.errors import HandlerTimedOut, WorkerFailed
-
-if TYPE_CHECKING:
-    from rowq.worker.claim import HeldMessage
+from rowq.worker.parts import Part
 
 # A call that goes on for so many seconds after its time hangs. A command has half of it to obey.
 _HUNG_SECONDS = 10.0
 _PAUSE_SECONDS = 0.001
+
+
+class Limited(Protocol):
+    """A message for which a handler has so much time."""
+
+    @property
+    def message_id(self) -> int:
+        """The message's id."""
+
+    @property
+    def claim_id(self) -> int:
+        """The claim that holds it."""
+
+    @property
+    def part(self) -> Part:
+        """Where the claim is."""
+
+    def limit(self, ends_at: float) -> None:
+        """Let the handler's time be up at a moment of time.monotonic()."""
 
 
 class HandlerHung(WorkerFailed):
@@ -41,7 +58,7 @@ class Call:
     is raised in the handler's code, or in that of `forbid`, and nowhere else.
     """
 
-    def __init__(self, messages: Sequence["HeldMessage"], seconds: float) -> None:
+    def __init__(self, messages: Sequence[Limited], seconds: float) -> None:
         """Begin; the time is up after so many seconds."""
         self.messages = messages
         self.ends_at = time.monotonic() + seconds
@@ -84,7 +101,7 @@ class Timeouts:
         self._calls: set[Call] = set()
         self._lock = threading.Lock()
 
-    def begin(self, messages: Sequence["HeldMessage"]) -> Call | None:
+    def begin(self, messages: Sequence[Limited]) -> Call | None:
         """Note that this thread is about to call the handler; None where there is no limit."""
         if self._seconds is None:
             return None

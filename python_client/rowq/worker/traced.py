@@ -1,19 +1,15 @@
-"""Calls of handlers that are traced."""
+"""Calls of handlers that are traced, and which kind of call a worker makes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from opentelemetry.trace import Span, StatusCode, get_current_span
-
-from rowq.tracing import names
-from rowq.tracing.traces import Traces, note_error
+from rowq import tracing
+from rowq.tracing import Traces
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import Context
-from rowq.worker.handlers import Fail, Handler, Release, Retry, Verdict
+from rowq.worker.handlers import Fail, Handler, Release, Retry
 from rowq.worker.handling import HandlerCaller, HandlerResult, MeasuredCaller
 from rowq.worker.meter import Meter
-
-_FAILURES = {"retry_later", "fail_now"}
 
 
 class TracedCaller(HandlerCaller):
@@ -32,7 +28,7 @@ class TracedCaller(HandlerCaller):
         """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
         with self._traces.processing(messages[0].part.queue_name, messages) as span:
             result = super().call(messages, *connection)
-            _note_verdicts(span, result.verdicts)
+            self._note(span, result)
         return result
 
     async def _noted(
@@ -46,15 +42,19 @@ class TracedCaller(HandlerCaller):
         try:
             with self._traces.processing(message.part.queue_name, [message]) as span:
                 await super()._noted(message, keep)
-                _note_verdicts(span, results[0].verdicts)
+                self._note(span, results[0])
         finally:
             for result in results:
                 await note(result)
 
     def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
         if not isinstance(error, Retry | Fail | Release):
-            note_error(get_current_span(), error)
+            self._traces.note_raised(error)
         return super()._raised(ids, error)
+
+    def _note(self, span: Any, result: HandlerResult) -> None:
+        decided = result.verdicts.values()
+        self._traces.note_decisions(span, [(one.routine, one.error) for one in decided])
 
 
 class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
@@ -66,19 +66,11 @@ class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
         self._traces = traces
 
 
-def traced_caller(context: Context, handler: Handler, traces: Traces) -> TracedCaller:
+def caller_for(context: Context, handler: Handler) -> HandlerCaller:
     """Return what calls `handler` from one thread of the worker of `context`."""
-    if context.meter:
-        return MeasuredTracedCaller(context, handler, traces, context.meter)
-    return TracedCaller(context, handler, traces)
-
-
-def _note_verdicts(span: Span, verdicts: Mapping[int, Verdict]) -> None:
-    """Note what was decided about a call's messages; each decision once, for a batch of many."""
-    decided = sorted({verdict.routine for verdict in verdicts.values()})
-    span.set_attribute(names.OUTCOME, ", ".join(decided))
-    if not _FAILURES.isdisjoint(decided):
-        errors = (verdict.error for verdict in verdicts.values() if verdict.error)
-        # Of a traceback the last line says what was raised.
-        lines = next(errors, "").splitlines()
-        span.set_status(StatusCode.ERROR, lines[-1] if lines else None)
+    traces, meter = tracing.active, context.meter
+    if traces and meter:
+        return MeasuredTracedCaller(context, handler, traces, meter)
+    if traces:
+        return TracedCaller(context, handler, traces)
+    return MeasuredCaller(context, handler, meter) if meter else HandlerCaller(context, handler)

@@ -12,12 +12,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rowq.engines.base import TransactionEnded, WorkTransaction
 from rowq.errors import StaleClaim
 from rowq.queue import Queue
 from rowq.session import OwnedSession
 from rowq.worker.claim import HeldMessage, LiveClaim, hand_in
 from rowq.worker.context import Context, log
+from rowq.worker.engines import work_transaction
+from rowq.worker.engines.base import TransactionEnded, WorkTransaction
 from rowq.worker.handlers import Verdict, blamed, interrupted, retry, verdict_of
 from rowq.worker.handling import HandlerCaller, HandlerResult
 from rowq.worker.stats import WorkerStats
@@ -118,7 +119,7 @@ class TransactionalWork:
     def _transaction(self, attempt: _Attempt) -> None:
         """Handle messages in a transaction, hand in their verdicts in it, and commit it."""
         connection = self._context.persist(self._session.connection, self._may_wait)
-        transaction = self._context.engine.work_transaction(connection)
+        transaction = work_transaction(self._context.engine, connection)
         try:
             transaction.begin()
             for group in self._blocks(attempt):
@@ -259,7 +260,7 @@ class TransactionalWork:
     def _held(self, claim: LiveClaim, message_ids: list[int]) -> set[int]:
         """Return which messages a claim still holds: those that could be completed."""
         connection = self._session.connection()
-        transaction = self._context.engine.work_transaction(connection)
+        transaction = work_transaction(self._context.engine, connection)
         name = claim.part.queue_name
         transaction.begin()
         try:

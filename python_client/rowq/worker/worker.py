@@ -9,6 +9,8 @@ from rowq.errors import WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals
 from rowq.worker.handlers import Handler
 from rowq.worker.meter import Measured
+from rowq.worker.metrics.library import load_library
+from rowq.worker.metrics.worker import serving_worker
 from rowq.worker.processes import WorkerProcesses
 from rowq.worker.stats import WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads
@@ -150,8 +152,6 @@ class Worker:
             metrics_host=metrics_host,
         )
         if metrics_port is not None:
-            from rowq.metrics.library import load_library
-
             load_library()
         self.metrics_url: str | None = None
         """Where its metrics are while it runs, if it has a port for them."""
@@ -232,8 +232,6 @@ class Worker:
         if port is None:
             yield
             return
-        from rowq.metrics.worker import serving_worker
-
         with serving_worker(self._settings.metrics_host, port, self._settings, measured) as url:
             self.metrics_url = url
             try:

@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 import rowq
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable, wait_until
 from tests.helpers.calls import call, dequeue
 

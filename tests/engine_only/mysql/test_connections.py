@@ -6,7 +6,7 @@ import pymysql
 import pytest
 
 import rowq
-from rowq.mysql.engine import ENGINE
+from rowq.engines.mysql.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.engines.base import Connection, Server
 

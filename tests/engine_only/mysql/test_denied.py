@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
-from rowq.cli.exit_codes import ExitCode
-from rowq.metrics import Collector
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.metrics import Collector
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection
 from tests.engines.mysql.accounts import open_account

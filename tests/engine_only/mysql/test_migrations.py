@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import migration_files, script_of
-from rowq.migrate.release import Release
-from rowq.migrate.sources import read, sources_of
-from rowq.mysql import install
-from rowq.mysql.statements import OWNER, statements
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from rowq.resources import sql_directory
+from rowq.tools import migrate
+from rowq.tools.engines.mysql import install
+from rowq.tools.engines.mysql.statements import OWNER, statements
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import migration_files, script_of
+from rowq.tools.migrate.release import Release
+from rowq.tools.migrate.sources import read, sources_of
 from sql.generate.release import release
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server

@@ -9,9 +9,9 @@ import pymysql
 import pytest
 
 import rowq
-from rowq.mysql import calls
-from rowq.mysql.engine import ENGINE
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql import calls
+from rowq.engines.mysql.engine import ENGINE
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.engines.mysql.server import Session
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.mysql.costs import part_of
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection

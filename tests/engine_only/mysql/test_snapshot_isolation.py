@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from rowq.mysql.engine import ENGINE
+from rowq.engines.mysql.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, state_of
 from tests.helpers.queues import Connect

@@ -8,7 +8,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Control, Unavailable
 from tests.engines.mysql.local import LocalMariaDB, LocalMySQL, find_mysql, find_programs
 from tests.engines.mysql.server import MysqlServer

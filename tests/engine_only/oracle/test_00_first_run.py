@@ -13,8 +13,8 @@ from typing import Any
 import oracledb
 import pytest
 
-from rowq import migrate
-from rowq.oracle.refusals import refusal
+from rowq.tools import migrate
+from rowq.tools.engines.oracle.refusals import refusal
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer

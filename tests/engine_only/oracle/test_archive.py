@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from rowq.migrate import migrate
-from rowq.oracle.statements import units
 from rowq.resources import sql_directory
+from rowq.tools.engines.oracle.statements import units
+from rowq.tools.migrate import migrate
 from tests.contract.test_archive import DAY, finish
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection

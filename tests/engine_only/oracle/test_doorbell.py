@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
 from tests.engine_only.oracle.waiters import Open
 from tests.engines.base import Connection, wait_until

@@ -6,7 +6,7 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer

@@ -8,11 +8,11 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.release import Release
-from rowq.oracle import install
-from rowq.oracle.statements import units
+from rowq.tools import migrate
+from rowq.tools.engines.oracle import install
+from rowq.tools.engines.oracle.statements import units
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.release import Release
 from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer

@@ -6,10 +6,10 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq import migrate
-from rowq.migrate.sources import sources as todays_sources
-from rowq.oracle.statements import units
 from rowq.resources import sql_directory
+from rowq.tools import migrate
+from rowq.tools.engines.oracle.statements import units
+from rowq.tools.migrate.sources import sources as todays_sources
 from tests.engine_only.oracle.installed import rows, snapshot, sqlplus
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer

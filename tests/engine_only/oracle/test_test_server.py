@@ -7,7 +7,7 @@ import oracledb
 import pytest
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.oracle.installed import objects
 from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer

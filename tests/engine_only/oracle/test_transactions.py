@@ -8,7 +8,7 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq.oracle.engine import ENGINE
+from rowq.engines.oracle.engine import ENGINE
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
 from tests.engines.oracle.session import Session

@@ -7,7 +7,7 @@ import oracledb
 import pytest
 
 import rowq
-from rowq.oracle.engine import ENGINE
+from rowq.engines.oracle.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engine_only.oracle.waiters import Open, leaders, looks, one_leads
 from tests.engines.base import Connection, wait_until

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
-from rowq.migrate import migrate
+from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.queues import CheckedQueue, new_queue
 

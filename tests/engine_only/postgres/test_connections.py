@@ -14,9 +14,10 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 import rowq
-from rowq.cli.exit_codes import ExitCode
-from rowq.postgres.engine import ENGINE
+from rowq.engines.postgres.engine import ENGINE
 from rowq.session import OwnedSession
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.worker.engines.postgres import PostgresNotifications
 from tests.cli.conftest import run_app
 from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
@@ -281,7 +282,7 @@ def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
         hostile.complete(queue_name, claim[0].claim_id, [message.message_id for message in claim])
         other = connect()
         other.execute(f"set search_path = {schema}, pg_catalog")
-        assert not ENGINE.notifications(own).is_deaf(other, 5)
+        assert not PostgresNotifications(own).is_deaf(other, 5)
     finally:
         own.execute(f"drop schema {schema} cascade")
 

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import rowq.metrics
-from rowq.cli.exit_codes import ExitCode
+import rowq.tools.metrics
+from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection
 
@@ -56,7 +56,7 @@ def test_metrics_are_for_who_monitors(connection: Connection, url: str, nobody: 
     assert denied.code == ExitCode.REFUSED
     assert "rowq_up 0.0" in denied.out
     assert remedy(nobody) in denied.err
-    collector = rowq.metrics.Collector(url, cache_seconds=0)
+    collector = rowq.tools.metrics.Collector(url, cache_seconds=0)
     assert collector.look().error is not None
     assert remedy(nobody) in str(collector.last_error)
     connection.execute(sql.SQL("grant rowq_monitor to {}").format(sql.Identifier(nobody)))

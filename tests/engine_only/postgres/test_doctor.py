@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rowq.doctor import Status
-from rowq.doctor.rights import rights
+from rowq.tools.doctor import Status
+from rowq.tools.doctor.rights import rights
 from tests.engines.base import Connection
 
 

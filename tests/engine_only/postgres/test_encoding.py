@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.postgres.server import with_database
 
 

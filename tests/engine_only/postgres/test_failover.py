@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from rowq.doctor import Status, examine
-from rowq.migrate import migrate
+from rowq.tools.doctor import Status, examine
+from rowq.tools.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, bodies, call, outcomes

@@ -22,9 +22,9 @@ from procrastinate import App, SyncPsycopgConnector
 import rowq
 from benchmarks.studies.peers.node import NODE_PEERS
 from benchmarks.studies.peers.peer import AbsentError
-from rowq.cli.exit_codes import ExitCode
-from rowq.cli.imports.source import origin_of
-from rowq.migrate import migrate
+from rowq.contrib.imports.source import origin_of
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.migrate import migrate
 from tests.cli.conftest import Ran, run_app
 from tests.engines.base import Connection, Server, wait_until
 
@@ -251,7 +251,7 @@ def test_a_run_between_databases_that_is_killed_loses_nothing_and_doubles_nothin
     )
     before = bodies_in_pgmq(pgmq)
     options = ("--from", "pgmq", "Mail", "--from-url", empty_database, "--remove", "--create")
-    program = (sys.executable, "-c", "from rowq.command import main; main()")
+    program = (sys.executable, "-c", "from rowq.tools.program import main; main()")
     with psycopg.connect(elsewhere, autocommit=True) as target:
         process = subprocess.Popen(
             [*program, "import", *options, "--batch-size", "1"],

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowq.postgres.notifications import PostgresNotifications
+from rowq.worker.engines.postgres import PostgresNotifications
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import (

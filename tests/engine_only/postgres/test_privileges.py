@@ -13,7 +13,7 @@ from psycopg import sql
 
 from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue, rolled_back

@@ -9,8 +9,8 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url
+from rowq.engines.postgres.engine import PostgresEngine
 from rowq.errors import ConnectionLost, InvalidArgument
-from rowq.postgres.engine import PostgresEngine
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue

@@ -12,9 +12,9 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url
-from rowq.postgres.engine import PostgresEngine
-from rowq.postgres.notifications import PostgresNotifications
+from rowq.engines.postgres.engine import PostgresEngine
 from rowq.worker import listener
+from rowq.worker.engines.postgres import PostgresNotifications
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection, wait_until

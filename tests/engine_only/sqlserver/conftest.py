@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engine_only.sqlserver.sessions import value
 from tests.engines.base import Server
 

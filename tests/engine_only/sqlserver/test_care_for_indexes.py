@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rowq.sqlserver.driver import load_driver
+from rowq.engines.sqlserver.driver import load_driver
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one
 from tests.helpers.dialects import dialect_of

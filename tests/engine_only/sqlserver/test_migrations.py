@@ -10,13 +10,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
+from rowq.engines.sqlserver.driver import value_of
+from rowq.engines.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.url import parse_url
 from rowq.resources import sql_directory
-from rowq.sqlserver.driver import value_of
-from rowq.sqlserver.engine import ENGINE
-from rowq.sqlserver.statements import batches
-from rowq.sqlserver.url import parse_url
+from rowq.tools import migrate
+from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.migrate.engines import release_for
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import leave_message, works
 from tests.helpers.releases import BACK, EVERY, NEWEST
@@ -27,8 +27,8 @@ pyodbc = pytest.importorskip(
     "; to run it: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
     exc_type=ImportError,
 )
-install = pytest.importorskip("rowq.sqlserver.install")
-look = pytest.importorskip("rowq.sqlserver.status")
+install = pytest.importorskip("rowq.tools.engines.sqlserver.install")
+look = pytest.importorskip("rowq.tools.engines.sqlserver.status")
 
 Snapshot = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.sqlserver.driver import drain
-from rowq.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.driver import drain
+from rowq.engines.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.queues import Connect
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import GRANTS, created
-from rowq.sqlserver.statements import batches
-from rowq.sqlserver.status import shipped_routines
+from rowq.tools import migrate
+from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.status import shipped_routines
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.frozen import GRANTS, created
 
 MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
 

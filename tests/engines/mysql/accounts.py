@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 from rowq.contract import load_contract
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.base import Connection
 from tests.engines.mysql.server import Session, set_default_role
 

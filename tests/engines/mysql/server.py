@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pymysql
 
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 
 # The callers' own database; rowq's is always called `rowq`.

@@ -6,7 +6,7 @@ from contextlib import closing
 import pymysql
 from testcontainers.core.container import DockerContainer
 
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.base import Control, Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
 from tests.engines.mysql import debian, zones

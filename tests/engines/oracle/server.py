@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
-from rowq.oracle.status import Look
+from rowq.tools.engines.oracle.status import Look
 from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 from tests.engines.oracle.session import (
     Session,

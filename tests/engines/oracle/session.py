@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
+from rowq.engines.oracle.url import connection_parameters
 from rowq.errors import CannotConnect
-from rowq.oracle.url import connection_parameters
 
 if TYPE_CHECKING:
     from tests.engines.oracle.server import OracleServer

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from rowq.contract import Routine, load_contract
-from rowq.sqlserver.calls import call_of, procedure_name
-from rowq.sqlserver.driver import is_by_freetds, load_driver
+from rowq.engines.sqlserver.calls import call_of, procedure_name
+from rowq.engines.sqlserver.driver import is_by_freetds, load_driver
 from tests.engines.values import given, probes
 
 Connection = Any

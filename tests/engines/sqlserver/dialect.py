@@ -6,8 +6,8 @@ from contextlib import closing
 from typing import Any
 
 from rowq.contract import Parameter, Routine
-from rowq.sqlserver.driver import load_driver
-from rowq.sqlserver.errors import fault_of, numbers_of, text_of
+from rowq.engines.sqlserver.driver import load_driver
+from rowq.engines.sqlserver.errors import fault_of, numbers_of, text_of
 from tests.engines.sqlserver.catalog import SqlserverCatalog, execute_named
 from tests.engines.sqlserver.tables import SqlserverTables
 from tests.engines.values import is_finite, read, spelled

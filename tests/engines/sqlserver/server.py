@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from rowq.engines.sqlserver.engine import ENGINE
 from rowq.errors import RowqError
-from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 from tests.engines.sqlserver.deadlocks import graphs_since
 

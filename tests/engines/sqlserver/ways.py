@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 from testcontainers.core.container import DockerContainer
 
+from rowq.engines.sqlserver.driver import load_driver
 from rowq.errors import DriverMissing, RowqError
-from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
 from tests.engines.sqlserver import odbc

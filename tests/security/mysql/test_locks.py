@@ -5,9 +5,9 @@ import time
 import pymysql
 import pytest
 
-from rowq import migrate
-from rowq.migrate.engines import release_for
-from rowq.mysql import install
+from rowq.tools import migrate
+from rowq.tools.engines.mysql import install
+from rowq.tools.migrate.engines import release_for
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import Accounts, open_account
 from tests.helpers.calls import bodies, call_one, dequeue, enqueue

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq import migrate
-from rowq.doctor import examine
-from rowq.mysql import install
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
+from rowq.tools import migrate
+from rowq.tools.doctor import examine
+from rowq.tools.engines.mysql import install
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import Session, set_default_role
 from tests.helpers.releases import BACK

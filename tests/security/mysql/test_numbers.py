@@ -5,7 +5,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import Accounts
 from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from rowq.mysql.url import connection_parameters
+from rowq.engines.mysql.url import connection_parameters
 from tests.engines.base import Connection
 from tests.engines.mysql.server import Session
 from tests.helpers.calls import call, counts

@@ -7,8 +7,8 @@ import oracledb
 import pytest
 
 import rowq
-from rowq import migrate
-from rowq.doctor import examine
+from rowq.tools import migrate
+from rowq.tools.doctor import examine
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer

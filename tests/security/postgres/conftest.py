@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.base import Server, Unavailable
 from tests.engines.postgres.server import PostgresServer
 from tests.engines.postgres.ways import PostgresProvider

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from tests.helpers.calls import call, call_one, enqueue
 from tests.helpers.releases import BACK
 from tests.security.postgres.conftest import Login, Session, Trap

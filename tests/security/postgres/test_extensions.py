@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowq import migrate
+from rowq.tools import migrate
 from tests.helpers.releases import BACK, NEWEST
 from tests.security.postgres.conftest import Login, Session
 

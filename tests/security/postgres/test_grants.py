@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rowq import migrate
-from rowq.doctor import Status, examine
+from rowq.tools import migrate
+from rowq.tools.doctor import Status, examine
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
 from tests.helpers.calls import call, call_one, enqueue

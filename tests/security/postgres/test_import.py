@@ -5,8 +5,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from rowq.cli.exit_codes import ExitCode
-from rowq.migrate import migrate
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.migrate import migrate
 from tests.cli.conftest import Ran, run_app
 from tests.security.postgres.conftest import Login, Session, Trap
 

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rowq import migrate
-from rowq.doctor import examine
-from rowq.doctor.check import Check
+from rowq.tools import migrate
+from rowq.tools.doctor import examine
+from rowq.tools.doctor.check import Check
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
 from tests.helpers.releases import BACK, EVERY

@@ -8,9 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
-from rowq.migrate import migrate
-from rowq.postgres.notifications import PostgresNotifications
+from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
+from rowq.tools.migrate import migrate
+from rowq.worker.engines.postgres import PostgresNotifications
 from tests.engines.base import Server, wait_until
 from tests.helpers.calls import call, call_one, enqueue
 from tests.security.postgres.conftest import Session

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.postgres.server import PostgresServer
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.security.postgres.conftest import Session

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from tests.engines.postgres.server import PostgresServer
 from tests.security.postgres.conftest import Login, Session
 

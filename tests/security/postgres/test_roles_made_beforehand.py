@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from rowq import migrate
-from rowq.doctor import examine
+from rowq.tools import migrate
+from rowq.tools.doctor import examine
 from tests.helpers.releases import EVERY
 from tests.security.postgres.conftest import Login, Session
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-from rowq.sqlserver.engine import ENGINE
+from rowq.engines.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server
 from tests.engines.sqlserver.server import SqlserverServer
 

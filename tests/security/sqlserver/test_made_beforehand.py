@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rowq import migrate
-from rowq.sqlserver import install
+from rowq.tools import migrate
+from rowq.tools.engines.sqlserver import install
 from tests.engines.base import Connection
 from tests.helpers.releases import BACK, EVERY, NEWEST
 

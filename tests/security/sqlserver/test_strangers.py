@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import pytest
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue
 from tests.helpers.releases import EVERY

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.oracle.script import SCRIPT
+from rowq.tools.engines.oracle.script import SCRIPT
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

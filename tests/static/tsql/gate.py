@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rowq.sqlserver.script import SCRIPT
+from rowq.tools.engines.sqlserver.script import SCRIPT
 from tests.static.tsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

@@ -5,7 +5,7 @@ from typing import Any
 
 import rowq
 from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 
 
 def prepare(talk: Talk) -> Mapping[str, Any]:

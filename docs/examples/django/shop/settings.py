@@ -18,7 +18,7 @@ DATABASES = {
 }
 ALLOWED_HOSTS = ["localhost", "127.0.0.1"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-INSTALLED_APPS = ["rowq.django", "shop"]
+INSTALLED_APPS = ["rowq.contrib.django", "shop"]
 ROOT_URLCONF = "shop.urls"
 SECRET_KEY = os.environ.get("SECRET_KEY", "for tests only")
 USE_TZ = True

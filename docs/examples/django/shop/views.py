@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from rowq.django import enqueue
+from rowq.contrib.django import enqueue
 from shop.models import Order
 
 LARGEST = 10_000

@@ -7,7 +7,7 @@ from typing import Any
 import django
 import pytest
 
-pytest_plugins = ["rowq.testing"]
+pytest_plugins = ["rowq.contrib.testing"]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
 django.setup()

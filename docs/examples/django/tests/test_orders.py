@@ -5,7 +5,7 @@ from shop.models import Notification, Order
 from shop.tasks import notify
 
 import rowq
-from rowq.testing import assert_enqueued, drain
+from rowq.contrib.testing import assert_enqueued, drain
 
 
 def post(customer: str, total: str) -> int:

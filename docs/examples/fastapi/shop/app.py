@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
 import rowq
-from rowq.fastapi import worker_lifespan
+from rowq.contrib.fastapi import worker_lifespan
 from shop.database import Order, engine, session
 
 # The transaction ends before the response is sent: what it says can be relied upon.

@@ -12,7 +12,7 @@ from shop.app import create_app
 
 import rowq
 
-pytest_plugins = ["rowq.testing"]
+pytest_plugins = ["rowq.contrib.testing"]
 
 
 @pytest.fixture(scope="session")

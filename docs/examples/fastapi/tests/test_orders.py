@@ -10,7 +10,7 @@ from shop.app import create_app
 from shop.tasks import notify
 
 import rowq
-from rowq.testing import assert_enqueued, drain
+from rowq.contrib.testing import assert_enqueued, drain
 
 
 def test_an_order_is_there_with_its_message(client: TestClient, rowq_queue: rowq.Queue) -> None:

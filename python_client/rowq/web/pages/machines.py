@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -12,10 +11,9 @@ from rowq.engines.patience import TookTooLongError
 from rowq.errors import PackageMissing
 from rowq.web.databases import in_thread
 from rowq.web.sampler import END, REGIONS
+from rowq.web.site import Site
 from rowq.web.view import View
-
-if TYPE_CHECKING:
-    from rowq.web.app import Site
+from rowq.worker.metrics.server import metrics_page
 
 # Proxies end what is silent for long.
 _SILENCE_SECONDS = 15.0
@@ -58,8 +56,6 @@ async def metrics(view: View) -> Response:
 
 
 def _metrics(view: View) -> Response:
-    from rowq.metrics.server import metrics_page
-
     page = metrics_page(view.site.registry(view.database))
     answer = page(view.request.headers.get("Accept", ""))
     return Response(answer.body, answer.status, media_type=answer.content_type)
@@ -70,7 +66,7 @@ async def live(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def ready(site: "Site") -> Response:
+async def ready(site: Site) -> Response:
     """Say whether every database was looked at; why not stands in the page."""
     for sampler in site.samplers.values():
         try:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rowq.headers import UnreadableHeaders
 from rowq.messages import Attempt, MessageDetails, MessageResult
 from rowq.queue import Queue
-from rowq.tracing.headers import TRACEPARENT, trace_of
+from rowq.tools.trace_headers import TRACEPARENT, trace_of
 from rowq.web.bodies import as_command, file_of, shown_body
 from rowq.web.databases import in_thread
 from rowq.web.view import View

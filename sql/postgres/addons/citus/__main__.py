@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
-from rowq.cli.errors import Guarded
-from rowq.cli.exit_codes import ExitCode
-from rowq.cli.options import AsJson, Url
-from rowq.cli.output import print_json, print_rows
-from rowq.cli.streams import say
 from rowq.engines import engine_for_url
-from rowq.terminal import printable
+from rowq.tools.console.errors import Guarded
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.options import AsJson, Url
+from rowq.tools.console.output import print_json, print_rows
+from rowq.tools.console.streams import say
+from rowq.tools.terminal import printable
 from sql.postgres.addons.citus import build as scripts
 from sql.postgres.addons.citus import install as installer
 from sql.postgres.addons.citus.status import cluster_status

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from rowq.contract import Routine, load_contract
-from rowq.migrate.frozen import migration_files, number_of
 from rowq.resources import migrations_directory, sql_directory
+from rowq.tools.migrate.frozen import migration_files, number_of
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[3] / "build" / "citus"

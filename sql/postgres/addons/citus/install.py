@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from rowq.migrate.engines import release_for
-from rowq.migrate.errors import MigrationBusy, RoutedDatabase
-from rowq.migrate.refusals import refusals
-from rowq.migrate.release import Release
-from rowq.postgres.install import Installer
+from rowq.tools.engines.postgres.install import Installer
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.errors import MigrationBusy, RoutedDatabase
+from rowq.tools.migrate.refusals import refusals
+from rowq.tools.migrate.release import Release
 from sql.postgres.addons.citus.build import script
 from sql.postgres.addons.citus.look import Found, before_install, before_removal, named
 from sql.postgres.addons.citus.nodes import (
@@ -203,7 +203,7 @@ def install(url: str) -> tuple[InstalledNode, ...]:
         RoutedDatabase: this is no coordinator of a cluster, or a node has a queue already that
             calls would not reach.
         MigrationBusy: somebody else is changing the cluster.
-        MigrationError: any other refusal, as of rowq.migrate.migrate.
+        MigrationError: any other refusal, as of rowq.tools.migrate.migrate.
         CannotConnect: a node could not be reached.
     """
     with _alone(nodes_of(url)[0]):

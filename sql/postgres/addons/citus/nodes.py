@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from rowq.engines import engine_for_url
-from rowq.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
+from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
 from sql.postgres.addons.citus.build import carriers
 
 SAFE_PATH = "set search_path = pg_catalog, pg_temp"

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rowq.errors import CannotConnect
-from rowq.migrate import Status
-from rowq.migrate.engines import release_for
-from rowq.migrate.errors import MigrationError
-from rowq.migrate.status import status_by
-from rowq.postgres.status import Look
+from rowq.tools.engines.postgres.status import Look
+from rowq.tools.migrate import Status
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.status import status_by
 from sql.postgres.addons.citus.build import CARRIER, wrappers
 from sql.postgres.addons.citus.nodes import (
     Node,
@@ -66,7 +66,7 @@ class NodeLook(Look):
 
 
 def node_status(url: str) -> Status:
-    """Look at one node and change nothing; raises what rowq.migrate.status raises."""
+    """Look at one node and change nothing; raises what rowq.tools.migrate.status raises."""
     with session(url) as connection:
         look = NodeLook(connection) if carries(connection) else Look(connection)
         return status_by(look, release_for("postgres"))

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rowq.migrate.errors import MigrationError
+from rowq.tools.migrate.errors import MigrationError
 from sql.postgres.addons.citus.nodes import Node, nodes_of, url_of
 from tests.engines.base import Connection, Unavailable, wait_until
 from tests.engines.postgres.server import with_database

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
+from rowq.tools import migrate
 from sql.postgres.addons.citus.install import install, remove, upgrade
 from sql.postgres.addons.citus.nodes import Node, nodes_of
 from sql.postgres.addons.citus.status import cluster_status

@@ -16,8 +16,8 @@ from threading import Event, Thread
 import psycopg
 import pytest
 
-from rowq import migrate
-from rowq.migrate.errors import MigrationError
+from rowq.tools import migrate
+from rowq.tools.migrate.errors import MigrationError
 from sql.generate.release import release
 from sql.postgres.addons.citus.install import begun, install, remove, upgrade
 from sql.postgres.addons.citus.nodes import nodes_of

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 import rowq
-from rowq import migrate
-from rowq.metrics import Collector
+from rowq.tools import migrate
+from rowq.tools.metrics import Collector
 from sql.postgres.addons.citus.install import install
 from sql.postgres.addons.citus.nodes import Node, nodes_of, require_node
 from sql.postgres.addons.citus.status import cluster_status

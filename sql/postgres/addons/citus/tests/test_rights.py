@@ -7,8 +7,8 @@ from functools import partial
 import psycopg
 import pytest
 
-from rowq.doctor import examine
-from rowq.migrate.errors import ForeignSchema
+from rowq.tools.doctor import examine
+from rowq.tools.migrate.errors import ForeignSchema
 from sql.postgres.addons.citus.build import CARRIER, carriers, every
 from sql.postgres.addons.citus.install import install, remove
 from sql.postgres.addons.citus.nodes import Node, nodes_of, queues_on, session_on

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq import migrate
 from rowq.contract import load_contract
-from rowq.doctor import examine
+from rowq.tools import migrate
+from rowq.tools.doctor import examine
 from sql.postgres.addons.citus.build import (
     HERE,
     answered,

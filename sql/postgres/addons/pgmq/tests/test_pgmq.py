@@ -16,7 +16,7 @@ import pytest
 from pgmq import PGMQueue
 from pgmq.install import get_embedded_install_sql
 
-from rowq.migrate import migrate
+from rowq.tools.migrate import migrate
 from sql.postgres.addons.pgmq.tests import client_script
 from tests.docs.test_examples import run_page
 from tests.engine_only.postgres.conftest import Open

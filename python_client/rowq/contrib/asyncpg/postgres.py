@@ -1,0 +1,111 @@
+"""PostgreSQL through asyncpg, on connections of the caller's.
+
+rowq's own connections are psycopg's, whatever an application uses beside them.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+from rowq.engines.base import Row
+from rowq.engines.calls import Readers, read_rows, readers_of
+from rowq.engines.json_columns import read_json
+from rowq.engines.postgres.calls import READERS, text_of, values_of
+from rowq.engines.postgres.engine import PostgresEngine
+from rowq.engines.postgres.errors import quoted
+from rowq.engines.postgres.savepoints import savepoint_async
+from rowq.errors import EngineUnknown
+
+_TEXT, _BYTES = "pg_catalog.text", "pg_catalog.bytea"
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncpgCall:
+    """The text of a call with $1 and so on, and what makes the contract's values of its rows."""
+
+    text: str
+    readers: Readers
+
+
+@cache
+def call_of(routine: str) -> AsyncpgCall:
+    """Return how to call a routine of the contract, such as dequeue_fast."""
+    return AsyncpgCall(
+        text_of(routine, _mark, _column),
+        readers_of("postgres", routine, {**READERS, "json": _read_json}),
+    )
+
+
+def _mark(place: int, _name: str, type_name: str) -> str:
+    """Return a parameter that is sent as a text, or as bytes.
+
+    asyncpg asks the server for each parameter's type, and takes Python's values of that type only;
+    what the connection's owner has set for other types (`set_type_codec`) changes nothing so.
+    """
+    sent = "" if type_name == _BYTES else f"::{_TEXT}"
+    return f"${place}{sent}::{type_name}"
+
+
+def _column(name: str, kind: str) -> str:
+    # JSON comes as its text: a codec that the owner has set may refuse what read_json reads.
+    return f"{name}::{_TEXT}" if kind == "json" else name
+
+
+def _read_json(value: Any) -> Any:
+    """Return JSON; of a procedure's result a codec of the owner's may have read it already."""
+    return read_json(value) if isinstance(value, str | bytes) else value
+
+
+class AsyncpgEngine(PostgresEngine):
+    """PostgreSQL on an asyncpg.Connection, or on what its pool lends."""
+
+    driver_package = "asyncpg"
+    other_drivers: ClassVar[Mapping[str, str]] = {}
+
+    async def call_async(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        import asyncpg
+
+        call = call_of(routine)
+        values = values_of(routine, arguments).values()
+        try:
+            records = await connection.fetch(call.text, *values)
+        except asyncpg.PostgresError as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+        return read_rows([tuple(record) for record in records], call.readers)
+
+    def is_async(self, connection: Any) -> bool:
+        if not hasattr(connection, "is_in_transaction"):
+            raise EngineUnknown(
+                f"asyncpg's {type(connection).__name__} is no connection: use"
+                " `async with pool.acquire() as connection`"
+            )
+        return True
+
+    def in_transaction(self, connection: Any) -> bool:
+        return bool(connection.is_in_transaction())
+
+    def watch(self, connection: Any, place: str) -> None:
+        """Do nothing: asyncpg begins a transaction in a block only, which ends it."""
+
+    def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
+        import asyncpg
+
+        if not self.in_transaction(connection):
+            return nullcontext()
+        return savepoint_async(connection, (asyncpg.PostgresError, asyncpg.InterfaceError))
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
+        # asyncpg tells no user of a connection; its own parameters have it.
+        user = getattr(getattr(connection, "_params", None), "user", None)
+        return f'"grant {role} to {quoted(user) if user else "the account"};"'
+
+
+ENGINE = AsyncpgEngine()

@@ -1,0 +1,230 @@
+"""A channel of kombu's: what it publishes is enqueued, what it receives is leased."""
+
+from collections.abc import Callable
+from datetime import datetime
+from queue import Empty
+from typing import Any
+
+from amqp.protocol import queue_declare_ok_t
+from kombu.transport import virtual
+from kombu.utils.json import dumps, loads
+from kombu.utils.uuid import uuid
+
+from rowq.contrib.celery.broker import Broker, Delivery, log
+from rowq.messages import Message
+
+_LONGEST_TYPE = 200
+_LONGEST_ERROR = 500
+
+NO_FANOUT = (
+    "rowq carries no fanout, so there is no remote control (celery inspect, celery control), no"
+    " event (celery events, flower) and no broadcast: look with rowq claims, rowq stats, rowq top"
+)
+NO_TEMPORARY = (
+    "rowq has no queues that delete themselves, which rpc:// results, events and remote control"
+    " need: choose another result backend"
+)
+
+
+class QoS(virtual.QoS):  # type: ignore[misc]
+    """What was delivered on a channel and not acknowledged; each ending is a call of rowq's.
+
+    A task may be at work when its channel is closed, after a lost connection: it can still be
+    acknowledged then.
+    """
+
+    def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
+        """Keep what is delivered on a channel, where nothing was yet."""
+        super().__init__(channel, prefetch_count)
+        self._deliveries: dict[str, Delivery] = {}
+
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Keep a message until it is acknowledged or rejected."""
+        self._deliveries[delivery_tag] = delivery_of(message)
+        super().append(message, delivery_tag)
+
+    def ack(self, delivery_tag: str) -> None:
+        """Complete a message; where that fails it comes again when its lease has run out."""
+        delivery = self._deliveries.pop(delivery_tag)
+        try:
+            self._broker.complete(delivery)
+        finally:
+            super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Retry a message after the queue's backoff, or declare it dead."""
+        delivery = self._deliveries.pop(delivery_tag)
+        try:
+            if requeue:
+                self._broker.retry(delivery, "requeued by its consumer")
+            else:
+                self._broker.fail(delivery, "rejected by its consumer")
+        finally:
+            super().ack(delivery_tag)
+
+    def restore_unacked(self) -> list[Any]:
+        """Give back what was not acknowledged; what cannot be comes when its lease runs out."""
+        self._flush()
+        self._broker.release([delivery_of(message) for message in self._delivered.values()])
+        self._delivered.clear()
+        return []
+
+    def leave(self) -> None:
+        """Have nothing given back at the end of the program."""
+        self._on_collect.cancel()
+
+    @property
+    def _broker(self) -> Broker:
+        broker: Broker = self.channel.broker
+        return broker
+
+
+class Channel(virtual.Channel):  # type: ignore[misc]
+    """What kombu asks of a virtual channel, by calls of rowq's."""
+
+    QoS = QoS
+
+    def __init__(self, connection: Any, **kwargs: Any) -> None:
+        """Take the broker of a transport; it is used even after the channel was closed."""
+        self.broker: Broker = connection.broker
+        super().__init__(connection, **kwargs)
+
+    # what kombu declares
+
+    def exchange_declare(
+        self,
+        exchange: str | None = None,
+        type: str = "direct",  # noqa: A002 - the name is kombu's
+        **kwargs: Any,
+    ) -> None:
+        """Note an exchange in this process; raises NotImplementedError for one of type fanout."""
+        if type == "fanout":
+            raise NotImplementedError(NO_FANOUT)
+        super().exchange_declare(exchange, type, **kwargs)
+
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
+        """Make a queue, or with `passive` look whether it is there and how much it holds."""
+        if not queue or kwargs.get("auto_delete") or kwargs.get("exclusive"):
+            raise NotImplementedError(NO_TEMPORARY)
+        if passive:
+            return super().queue_declare(queue, passive=True, **kwargs)
+        self.broker.declare(queue)
+        # Who only sends may not count, and nobody asks when he declares.
+        return queue_declare_ok_t(queue, 0, 0)
+
+    def queue_delete(
+        self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any
+    ) -> None:
+        """Drop a queue with what is in it."""
+        del if_unused, kwargs
+        self.broker.drop(queue, only_if_empty=if_empty)
+        self.state.queue_bindings_delete(queue)
+
+    def _new_queue(self, queue: str, **kwargs: Any) -> None:
+        del kwargs
+        self.broker.declare(queue)
+
+    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
+        del kwargs
+        return self.broker.has(queue)
+
+    def _size(self, queue: str) -> int:
+        return self.broker.size(queue)
+
+    def _purge(self, queue: str) -> int:
+        return self.broker.purge(queue)
+
+    # sending
+
+    def encode_body(self, body: Any, encoding: str | None = None) -> Any:
+        """Leave a body that is text as it is, so that people can read it."""
+        return super().encode_body(body, None if isinstance(body, str) else encoding)
+
+    def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
+        del kwargs
+        headers, properties = message["headers"], message["properties"]
+        milliseconds = properties.get("expiration")
+        self.broker.put(
+            queue,
+            dumps(message),
+            message_type=(headers.get("task") or "")[:_LONGEST_TYPE] or None,
+            priority=self._get_message_priority(message, reverse=True),
+            run_at=_moment(headers.get("eta")),
+            expire_seconds=max(int(milliseconds), 1) / 1000 if milliseconds else None,
+        )
+
+    # receiving
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Callable[[Any], Any],
+        consumer_tag: str,
+        **kwargs: Any,
+    ) -> None:
+        """Deliver messages to `callback`; with `no_ack` each is completed before."""
+
+        def deliver(message: Any) -> Any:
+            if no_ack:
+                self.basic_ack(message.delivery_tag)
+            return callback(message)
+
+        self.connection.note_consumer()
+        super().basic_consume(queue, False, deliver, consumer_tag, **kwargs)
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        """Return a message, or None; with `no_ack` it is completed."""
+        message = super().basic_get(queue, no_ack=False, **kwargs)
+        if no_ack and message is not None:
+            self.basic_ack(message.delivery_tag)
+        return message
+
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
+        """Lease a message; one that is not of kombu's is declared dead, and the next one taken."""
+        del timeout
+        while message := self.broker.take(queue):
+            try:
+                raw = _raw(queue, message)
+                # What receives a message makes this of it, and must not be the one to fail.
+                self.Message(raw, channel=self)
+            except Exception as error:
+                text = f"no message of kombu's: {error}"[:_LONGEST_ERROR]
+                log.error("%s: message %d is dead: %s", queue, message.message_id, text)
+                self.broker.fail(Delivery(queue, message.claim_id, message.message_id), text)
+            else:
+                return raw
+        raise Empty
+
+
+def delivery_of(message: Any) -> Delivery:
+    """Return which delivery of rowq's a message of kombu's is."""
+    info = message.delivery_info
+    return Delivery(info["queue"], info["claim_id"], info["message_id"])
+
+
+def _raw(queue: str, message: Message) -> dict[str, Any]:
+    """Return what was published, with how it was delivered.
+
+    The tag is a new one: the message may come to this worker twice, when its lease had run out.
+    """
+    raw: dict[str, Any] = loads(message.body)
+    properties = raw["properties"]
+    properties["delivery_tag"] = uuid()
+    properties["delivery_info"].update(
+        queue=queue,
+        claim_id=message.claim_id,
+        message_id=message.message_id,
+        attempt=message.attempt,
+        redelivered=message.attempt > 1,
+    )
+    return raw
+
+
+def _moment(eta: Any) -> datetime | None:
+    """Return when a task is due; None, which is at once, where only its worker can say that."""
+    try:
+        moment = datetime.fromisoformat(eta)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else None

@@ -1,0 +1,279 @@
+"""The spans of rowq, made by OpenTelemetry's interface.
+
+    send Q       PRODUCER  around enqueue, enqueue_batch, publish and publish_batch; its context
+                           goes along in each message's headers
+    receive Q    CLIENT    a dequeue that has found messages, linked to what has sent each of them
+    process Q    CONSUMER  a worker's call of its handler, linked to what has sent the message
+
+A call that nobody samples is not recorded, and its messages say so to who handles them.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from opentelemetry import trace
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.context import Context, attach, detach
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    StatusCode,
+    TracerProvider,
+    get_current_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from rowq.contrib.opentelemetry import names
+from rowq.engines.base import Row
+from rowq.tools.trace_headers import TRACEPARENT, carried, joined
+
+_DESTINATIONS = {
+    "enqueue": "queue_name",
+    "enqueue_batch": "queue_name",
+    "publish": "topic",
+    "publish_batch": None,
+}
+"""Routines that send, and the argument that says where to."""
+_FAILURES = {"retry_later", "fail_now"}
+_TRACE = TraceContextTextMapPropagator()
+_BAGGAGE = W3CBaggagePropagator()
+
+
+class HasHeaders(Protocol):
+    """A message that was dequeued."""
+
+    @property
+    def message_id(self) -> int:
+        """The message's id."""
+
+    @property
+    def claim_id(self) -> int:
+        """The claim that holds it."""
+
+    @property
+    def attempt(self) -> int:
+        """Which delivery it is, from 1."""
+
+    @property
+    def headers(self) -> Any:
+        """What its producer has sent along."""
+
+
+class Sending:
+    """A call that is traced if it sends: the arguments to make it with, and what comes of it."""
+
+    def __init__(self, arguments: Mapping[str, Any], span: Span | None = None) -> None:
+        """Make the call with `arguments`."""
+        self.arguments = arguments
+        self._span = span
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Note the answer: the last two columns are a message's id and what was done."""
+        if self._span is not None and len(rows) == 1:
+            *_, message_id, outcome = rows[0]
+            self._span.set_attribute(names.MESSAGE_ID, str(message_id))
+            self._span.set_attribute(names.OUTCOME, outcome)
+
+
+class Traces:
+    """Makes spans of what the queue objects and the workers of this process do."""
+
+    def __init__(self, provider: TracerProvider | None, *, parent: bool) -> None:
+        """Use this provider, None for the application's; `parent` is that of rowq.instrument."""
+        self._tracer = trace.get_tracer("rowq", None, provider, names.SCHEMA_URL)
+        self._parent = parent
+
+    @contextmanager
+    def calling(self, routine: str, arguments: Mapping[str, Any]) -> Iterator[Sending]:
+        """Yield what to call a routine with, and trace the block if the routine sends."""
+        if routine not in _DESTINATIONS:
+            yield Sending(arguments)
+            return
+        entries: list[dict[str, Any]] | None = arguments.get("messages")
+        destination = _destination(routine, arguments)
+        attributes = _attributes(names.SEND, destination)
+        if entries is not None:
+            attributes[names.MESSAGE_COUNT] = len(entries)
+        given = [arguments] if entries is None else entries
+        with self._span(
+            names.SEND,
+            destination,
+            SpanKind.PRODUCER,
+            attributes=attributes,
+            links=[link for one in given if (link := _link(one.get("headers")))],
+        ) as span:
+            context = self.carrier()
+            if entries is None:
+                headers = joined(arguments["headers"], context)
+                yield Sending({**arguments, "headers": headers}, span)
+            else:
+                sent = [_with_context(entry, context) for entry in entries]
+                yield Sending({**arguments, "messages": sent}, span)
+
+    def note_received(
+        self, queue_name: str, messages: Sequence[HasHeaders], asked_at: float
+    ) -> None:
+        """Trace a dequeue that has ended now, unless it has found nothing.
+
+        It cannot be known before whether there will be a span; so what the driver does meanwhile is
+        not traced below it. `asked_at` is when the call was made, by time.monotonic().
+        """
+        if not messages:
+            return
+        now = time.time_ns()
+        span = self._tracer.start_span(
+            f"{names.RECEIVE} {queue_name}",
+            kind=SpanKind.CLIENT,
+            attributes={
+                **_attributes(names.RECEIVE, queue_name),
+                **_facts_of(messages),
+                names.MESSAGE_COUNT: len(messages),
+            },
+            links=_links(messages),
+            start_time=now - int((time.monotonic() - asked_at) * 1e9),
+        )
+        span.end(now)
+
+    @contextmanager
+    def processing(self, queue_name: str, messages: Sequence[HasHeaders]) -> Iterator[Span]:
+        """Trace a block in which a handler has these messages; several are those of a batch."""
+        attributes = {**_attributes(names.PROCESS, queue_name), **_facts_of(messages)}
+        if len(messages) == 1:
+            attributes[names.ATTEMPT] = messages[0].attempt
+        else:
+            attributes[names.MESSAGE_COUNT] = len(messages)
+        with self._span(
+            names.PROCESS,
+            queue_name,
+            SpanKind.CONSUMER,
+            attributes=attributes,
+            links=_links(messages),
+            context=self._context_of(messages),
+        ) as span:
+            yield span
+
+    def note_decisions(self, span: Span, decisions: Iterable[tuple[str, str | None]]) -> None:
+        """Note what was decided about a call's messages; each decision once, for a batch of many.
+
+        decisions: for each message the routine that says so, and the error that it is told.
+        """
+        decided = list(decisions)
+        routines = sorted({routine for routine, _ in decided})
+        span.set_attribute(names.OUTCOME, ", ".join(routines))
+        if not _FAILURES.isdisjoint(routines):
+            # Of a traceback the last line says what was raised.
+            lines = next((error for _, error in decided if error), "").splitlines()
+            span.set_status(StatusCode.ERROR, lines[-1] if lines else None)
+
+    def note_raised(self, error: BaseException) -> None:
+        """Note on the current span what a handler has raised."""
+        note_error(get_current_span(), error)
+
+    def carrier(self) -> dict[str, str]:
+        """Return the keys of W3C for what goes out now; none where nothing is traced."""
+        context: dict[str, str] = {}
+        for propagator in (_TRACE, _BAGGAGE):
+            propagator.inject(context)
+        return context
+
+    def _context_of(self, messages: Sequence[HasHeaders]) -> Context:
+        """Return the context that a handler works in: a message's baggage, its trace if wanted.
+
+        Of several messages none can be the one whose trace it is.
+        """
+        if len(messages) != 1:
+            return Context()
+        found = carried(messages[0].headers)
+        context = _BAGGAGE.extract(found, Context())
+        return _TRACE.extract(found, context) if self._parent else context
+
+    @contextmanager
+    def _span(
+        self,
+        operation: str,
+        destination: str | None,
+        kind: SpanKind,
+        *,
+        attributes: Mapping[str, Any],
+        links: Sequence[Link],
+        context: Context | None = None,
+    ) -> Iterator[Span]:
+        """Make a span the current one for a block, and its baggage with it."""
+        name = operation if destination is None else f"{operation} {destination}"
+        span = self._tracer.start_span(name, context, kind=kind, attributes=attributes, links=links)
+        token = attach(trace.set_span_in_context(span, context))
+        try:
+            yield span
+        except BaseException as error:
+            note_error(span, error)
+            raise
+        finally:
+            detach(token)
+            span.end()
+
+
+def note_error(span: Span, error: BaseException) -> None:
+    """Note on a span the exception that has ended it; one without a text is noted by its class."""
+    kind = type(error)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    span.set_attribute(names.ERROR_TYPE, f"{module}{kind.__qualname__}")
+    span.set_status(StatusCode.ERROR, kind.__name__)
+    # An exception whose text raises another one must not end the worker that notes it.
+    with suppress(Exception):
+        span.record_exception(error)
+        span.set_status(StatusCode.ERROR, f"{kind.__name__}: {error}")
+
+
+def _with_context(entry: dict[str, Any], context: Mapping[str, str]) -> dict[str, Any]:
+    """Return a message of a batch with a context among its headers."""
+    headers = joined(entry.get("headers"), context)
+    return entry if headers is None else {**entry, "headers": headers}
+
+
+def _destination(routine: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the queue or topic that a call sends to, None for several topics."""
+    argument = _DESTINATIONS[routine]
+    if argument is not None:
+        return str(arguments[argument])
+    topics = {str(entry["topic"]) for entry in arguments["messages"] if "topic" in entry}
+    return topics.pop() if len(topics) == 1 else None
+
+
+def _attributes(operation: str, destination: str | None) -> dict[str, Any]:
+    """Return the attributes that every span has."""
+    named = {} if destination is None else {names.DESTINATION: destination}
+    return {
+        names.SYSTEM: names.ROWQ,
+        names.OPERATION: operation,
+        names.OPERATION_TYPE: operation,
+        **named,
+    }
+
+
+def _facts_of(messages: Sequence[HasHeaders]) -> dict[str, Any]:
+    """Return what is to be said of messages of one claim: its id, and that of a single message."""
+    facts: dict[str, Any] = {names.CLAIM_ID: messages[0].claim_id}
+    if len(messages) == 1:
+        facts[names.MESSAGE_ID] = str(messages[0].message_id)
+    return facts
+
+
+def _links(messages: Sequence[HasHeaders]) -> list[Link]:
+    """Return a link to what has sent each message, as far as its headers tell."""
+    found = [
+        _link(message.headers, {names.MESSAGE_ID: str(message.message_id)}) for message in messages
+    ]
+    return [link for link in found if link]
+
+
+def _link(headers: Any, attributes: Mapping[str, str] | None = None) -> Link | None:
+    """Return a link to the span whose context headers hold, None where they hold none."""
+    found = carried(headers)
+    if TRACEPARENT not in found:
+        return None
+    context = _TRACE.extract(found, Context())
+    sender = trace.get_current_span(context).get_span_context()
+    return Link(sender, attributes) if sender.is_valid else None

@@ -1,0 +1,178 @@
+"""Gives an application's handler what is in a queue, without a worker and without waiting."""
+
+import asyncio
+import importlib
+import inspect
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from rowq.contrib.testing.memory import MemorySession
+from rowq.errors import WrongTransactionState
+from rowq.messages import Message
+from rowq.queue import Queue
+from rowq.session import BorrowedSession
+from rowq.worker.claim import HeldMessage, LiveLease, hand_in
+from rowq.worker.handlers import Handler, check_handler, find_handler, retry
+from rowq.worker.handling import HandlerResult, result_of, result_of_error
+from rowq.worker.parts import Part
+from rowq.worker.stats import WorkerStats
+
+_LEASE_SECONDS = 3600
+_WORKER_NAME = "rowq.testing.drain"
+
+
+def drain(queue: Queue, queue_name: str, handler: Handler | str, rounds: int = 100) -> WorkerStats:
+    """Give `handler` the messages of a queue, one by one, delayed ones at once; return the counts.
+
+    It does with each message what a rowq.Worker does: what the handler returns or raises completes
+    it, gives it back or makes it dead. But an AssertionError, and what is no Exception, goes on to
+    the test. A round makes everything due that is delayed, retries too,
+    and handles as many messages as were ready when it began; those that come meanwhile are the next
+    round's. It ends after a round in which there was nothing, or after `rounds` of them.
+
+    Args:
+        queue: rowq_queue, rowq.Queue on a connection of yours, or a MemoryQueue.
+        queue_name: the queue.
+        handler: as a Worker's without `transactional`; a coroutine function is run to its end.
+        rounds: how many rounds at most; 1 handles as many as are ready or delayed now.
+
+    On PostgreSQL an error of the database on the test's own connection undoes what the handler has
+    written there, and the test's transaction goes on. One that was there before drain is refused:
+    WrongTransactionState.
+
+    Delayed messages are made due in rowq's tables, as no routine does that: on PostgreSQL, MariaDB
+    and MySQL, and as who may change those tables. Raises NotImplementedError where there are some
+    on another engine.
+    """
+    function = find_handler(handler)
+    check_handler(function)
+    total = WorkerStats()
+    with closing(_Drain(queue, queue_name, function)) as draining:
+        for _ in range(rounds):
+            done = draining.round()
+            if done is None:
+                break
+            total = total.plus(done)
+    return total
+
+
+class _Drain:
+    def __init__(self, queue: Queue, queue_name: str, handler: Handler) -> None:
+        self._queue = queue
+        self._name = queue_name
+        self._handler = handler
+        self._runner: asyncio.Runner | None = None
+        testing = _testing_of(queue)
+        self._mender = getattr(testing, "Mend", None)
+        if self._mender and testing.is_spoiled(queue._session.connection()):
+            raise WrongTransactionState(
+                "an error of the database before drain has spoiled this transaction: let the test"
+                " roll back to a savepoint of its own first, or call drain in another transaction"
+            )
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+    def round(self) -> WorkerStats | None:
+        """Handle what is ready; return the counts, None where nothing was."""
+        self._queue.maintain(self._name)
+        if self._queue.queue_stats(self._name)[0].delayed:
+            make_due(self._queue, self._name)
+            while self._queue.promote(self._name).promoted:
+                pass
+        done: WorkerStats | None = None
+        for _ in range(self._queue.queue_stats(self._name)[0].ready):
+            messages = self._queue.dequeue_fast(
+                self._name, worker_name=_WORKER_NAME, lease_seconds=_LEASE_SECONDS
+            )
+            if not messages:
+                break
+            done = (done or WorkerStats()).plus(self._handle(messages))
+        return done
+
+    def _handle(self, messages: Sequence[Message]) -> WorkerStats:
+        (message,) = messages
+        asked_at, stopping = time.monotonic(), threading.Event()
+        part = Part(0, None, self._name)
+        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, part)
+        result = self._mended(HeldMessage.of(_row(message), lease))
+        stats = WorkerStats()
+        for _, outcomes in hand_in(
+            self._queue, self._name, message.claim_id, result.verdicts, lease.results
+        ):
+            stats = stats.plus(outcomes)
+        return stats
+
+    def _mended(self, message: HeldMessage) -> HandlerResult:
+        """Call the handler; an error of the database in it leaves the test's transaction usable."""
+        mend = self._mender(self._queue._session.connection()) if self._mender else None
+        try:
+            result = self._call(message)
+        finally:
+            is_undone = mend is not None and mend.end()
+        if is_undone and not result.failed:
+            # It has hidden the error, and does not know that its work is undone.
+            error = "the handler went on after an error of the database"
+            return HandlerResult({message.message_id: retry(error)}, failed=True)
+        return result
+
+    def _call(self, message: HeldMessage) -> HandlerResult:
+        try:
+            returned = self._handler(message)
+            if inspect.isawaitable(returned):
+                self._runner = self._runner or asyncio.Runner()
+                returned = self._runner.run(_of(returned))
+        except AssertionError:
+            # It is the test's own, and would be hidden as another attempt.
+            raise
+        except Exception as error:
+            return result_of_error([message.message_id], error)
+        return result_of(message.message_id, returned)
+
+
+def make_due(queue: Queue, queue_name: str) -> None:
+    """Make all delayed messages of a queue due, in their order."""
+    session = queue._session
+    if isinstance(session, MemorySession):
+        session.make_due(queue_name)
+        return
+    engine, testing = session.engine, _testing_of(queue)
+    if testing is None:
+        raise NotImplementedError(
+            f"drain cannot make delayed messages due on {engine.name}; use a MemoryQueue"
+        )
+    connection = session.connection()
+    is_borrowed = isinstance(session, BorrowedSession)
+    around = engine.savepoint(connection) if is_borrowed else engine.transaction(connection)
+    try:
+        with around, closing(connection.cursor()) as cursor:
+            cursor.execute(testing.MAKE_DUE, (queue_name,))
+    except Exception as error:
+        error.add_note(
+            "drain makes delayed messages due in rowq's tables: connect as their owner, or as a"
+            " superuser"
+        )
+        raise
+
+
+def _testing_of(queue: Queue) -> Any:
+    """Return the part of the queue's engine for tests; None in memory, and where there is none."""
+    session = queue._session
+    if isinstance(session, MemorySession):
+        return None
+    try:
+        return importlib.import_module(f"rowq.contrib.testing.{session.engine.name}")
+    except ModuleNotFoundError:
+        return None
+
+
+def _row(message: Message) -> tuple[Any, ...]:
+    return tuple(getattr(message, name) for name in Message.__slots__)
+
+
+async def _of(returned: Any) -> Any:
+    return await returned

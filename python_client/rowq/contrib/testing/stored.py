@@ -1,0 +1,440 @@
+"""One queue in memory: the model of where its messages are, and what is in them."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from rowq.contrib.testing.checks import check_message
+from rowq.contrib.testing.model import Claim, Entry, ReferenceQueue
+from rowq.engines.base import Row
+from rowq.errors import InvalidArgument, StaleClaim
+
+DEFAULTS: Mapping[str, Any] = {
+    "lease_seconds": 30,
+    "max_attempts": 10,
+    "backoff_base_seconds": 5.0,
+    "backoff_factor": 2.0,
+    "backoff_cap_seconds": 3600.0,
+    "backoff_jitter": 0.2,
+    "archive_days": 0,
+    "max_body_length": 1_048_576,
+    "group_limit": 1,
+    "group_after_dead": "continue",
+    "group_pause_seconds": 0.0,
+    "max_leased": 0,
+    "rate_limit": 0,
+    "rate_seconds": 1.0,
+    "result_seconds": 0.0,
+    "history_days": 0,
+}
+"""What a queue has that is created without settings."""
+
+_ERROR_CHARACTERS = 2000
+_Ids = Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is in a message; max_attempts: its own, None where it has the queue's."""
+
+    message_type: str | None
+    headers: dict[str, Any] | None
+    body: str | None
+    body_binary: bytes | None
+    enqueued_at: datetime
+    max_attempts: int | None
+
+
+class Backoff(Sequence[float]):
+    """The delays before further attempts, by their numbers from 0, without the random share."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Read `settings` anew for each delay."""
+        self._settings = settings
+
+    def __len__(self) -> int:
+        return int(self._settings["max_attempts"])
+
+    def __getitem__(self, number: Any) -> Any:
+        base, factor, cap = (
+            self._settings[f"backoff_{name}"] for name in ("base_seconds", "factor", "cap_seconds")
+        )
+        try:
+            return min(cap, base * factor**number)
+        except OverflowError:
+            return cap if base else 0.0
+
+
+@dataclass
+class StoredQueue:
+    """A queue, its settings and messages; every method does what the routine of its name does.
+
+    start: the moment at which the model's clock is 0.
+    """
+
+    name: str
+    start: datetime
+    settings: dict[str, Any]
+    model: ReferenceQueue = field(init=False)
+    contents: dict[int, Content] = field(default_factory=dict)
+    bindings: dict[str, re.Pattern[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the model behave as PostgreSQL does where engines differ."""
+        self.model = ReferenceQueue(
+            self.settings["max_attempts"],
+            Backoff(self.settings),
+            always_rechecks=False,
+            leaves_groups_first=False,
+        )
+        self.alter(self.settings)
+
+    @property
+    def now(self) -> datetime:
+        """What time it is in memory."""
+        return self.moment(self.model.now)
+
+    def moment(self, seconds: float) -> datetime:
+        """Return a moment of the model's clock."""
+        return self.start + timedelta(seconds=seconds)
+
+    def alter(self, settings: Mapping[str, Any]) -> None:
+        """Change settings; None leaves one as it is."""
+        self.settings.update({key: value for key, value in settings.items() if value is not None})
+        model = self.model
+        model.max_attempts = self.settings["max_attempts"]
+        model.result_seconds = self.settings["result_seconds"]
+        dead_hold = self.settings["group_after_dead"] == "hold"
+        model.set_groups(self.settings["group_limit"], dead_hold=dead_hold)
+        for message_id, entry in model.entries.items():
+            if self.contents[message_id].max_attempts is None:
+                entry.allowed = model.max_attempts
+
+    def is_bound(self, topic: str) -> bool:
+        """Whether the queue gets what is published under a topic."""
+        return any(pattern.fullmatch(topic) for pattern in self.bindings.values())
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Refuse a message that the queue does not take."""
+        check_message(given, self.now, self.settings["max_body_length"])
+
+    def enqueue(
+        self, message_id: int, given: Mapping[str, Any], reserved: Mapping[str, int]
+    ) -> tuple[int, str]:
+        """Take a checked message, or name the one that has its key; return id and outcome.
+
+        reserved: the keys of messages before it in its batch.
+        """
+        key = given.get("dedup_key")
+        holder = self.model.holder(key)
+        if key is not None:
+            holder = reserved.get(key, holder)
+        if holder is not None:
+            return holder, "duplicate"
+        run_at, delay = given.get("run_at"), given.get("delay_seconds") or 0.0
+        if run_at is not None:
+            delay = max((run_at - self.now).total_seconds(), 0.0)
+        own_attempts = given.get("max_attempts")
+        self.contents[message_id] = Content(
+            given.get("message_type"),
+            given.get("headers"),
+            given.get("body"),
+            given.get("body_binary"),
+            self.now,
+            own_attempts,
+        )
+        self.model.enqueue(
+            message_id,
+            given.get("priority", 5),
+            delay,
+            key,
+            own_attempts,
+            given.get("group_key"),
+            given.get("predecessor_ids") or (),
+            given.get("on_predecessor_dead"),
+            given.get("message_type"),
+            given.get("expire_seconds"),
+        )
+        return message_id, "enqueued"
+
+    def dequeue(
+        self, claim_id: int, batch_size: int, worker: str | None, lease: int | None
+    ) -> list[Row]:
+        """Lease messages; return the rows of dequeue_fast."""
+        seconds = self.settings["lease_seconds"] if lease is None else lease
+        taken = self.model.dequeue(claim_id, batch_size, seconds, worker)
+        until = self.moment(self.model.now + seconds)
+        return [
+            (
+                claim_id,
+                entry.message_id,
+                entry.attempt,
+                *self._envelope(entry.message_id),
+                self.contents[entry.message_id].enqueued_at,
+                until,
+                entry.error,
+            )
+            for entry in taken
+        ]
+
+    def peek(self, max_messages: int) -> list[Row]:
+        """Return the next ready messages."""
+        return [
+            (
+                entry.message_id,
+                entry.priority,
+                entry.attempt,
+                *self._envelope(entry.message_id),
+                self.contents[entry.message_id].enqueued_at,
+                entry.error,
+            )
+            for entry in self.model.line()[:max_messages]
+        ]
+
+    def complete(self, claim_id: int, message_ids: _Ids, results: list[Any] | None) -> list[Row]:
+        """Finish messages, with their results."""
+        ids = self._ids(claim_id, message_ids)
+        if results is not None:
+            self._check_results(results, ids, is_named=message_ids is not None)
+        taken = self.model.take(claim_id, ids)
+        self.model.complete(taken, dict(zip(ids, results or (), strict=False)))
+        return _outcomes(ids, {entry.message_id: "completed" for entry in taken})
+
+    def retry_later(
+        self, claim_id: int, message_ids: _Ids, delay: float | None, error: str | None
+    ) -> list[Row]:
+        """Give messages back for another attempt; return id, outcome and when each is due."""
+        ids = self._ids(claim_id, message_ids)
+        cancelled, taken = self.model.end_cancelled(self.model.take(claim_id, ids))
+        done = {entry.message_id: "cancelled" for entry in cancelled}
+        done |= self.model.retry(taken, delay, _cut(error))
+        entries = {entry.message_id: entry for entry in taken}
+        return [
+            (*row, self._next_attempt(entries[row[0]]) if row[1] == "retrying" else None)
+            for row in _outcomes(ids, done)
+        ]
+
+    def fail_now(self, claim_id: int, message_ids: _Ids, error: str | None) -> list[Row]:
+        """Declare messages dead."""
+        return self._give_back(
+            claim_id, message_ids, "dead", lambda taken: self.model.bury(taken, _cut(error))
+        )
+
+    def release(self, claim_id: int, message_ids: _Ids) -> list[Row]:
+        """Give messages back without the attempt."""
+        return self._give_back(claim_id, message_ids, "released", self.model.release)
+
+    def claim(self, claim_id: int) -> Claim:
+        """Return a claim; raises StaleClaim."""
+        if claim_id not in self.model.claims:
+            raise StaleClaim(f"claim {claim_id} of queue {self.name} is gone")
+        return self.model.claims[claim_id]
+
+    def extend_lease(self, claim_id: int, seconds: int | None, progress: str | None) -> Row:
+        """Lengthen a lease; return claim, end and what was cancelled."""
+        claim = self.claim(claim_id)
+        self.model.extend(claim_id, seconds or self.settings["lease_seconds"])
+        if progress is not None:
+            claim.progress = _cut(progress)
+        return claim_id, self.moment(claim.until), claim.cancels() or None
+
+    def matcher(self, filters: Mapping[str, Any]) -> Callable[[Entry], bool]:
+        """Return what tells whether a message matches the filters that are not None."""
+        given = {name: value for name, value in filters.items() if value is not None}
+
+        def is_meant(entry: Entry) -> bool:
+            content = self.contents[entry.message_id]
+            headers = content.headers or {}
+            found = {
+                "message_type": content.message_type == given.get("message_type"),
+                "group_key": entry.group == given.get("group_key"),
+                "header_name": _header_text(headers.get(given.get("header_name", "")))
+                == given.get("header_value"),
+                "enqueued_before": content.enqueued_at < given.get("enqueued_before", self.now),
+                "died_before": self.moment(entry.died_at) < given.get("died_before", self.now),
+            }
+            return all(found[name] for name in given.keys() & found.keys())
+
+        return is_meant
+
+    def shift_due(self) -> int:
+        """Make all delayed messages due now, in their order; return how many there are."""
+        delayed = [entry for entry in self.model.entries.values() if entry.state == "delayed"]
+        delayed.sort(key=lambda entry: entry.due)
+        for place, entry in enumerate(delayed):
+            entry.due = (min(entry.due[0], self.model.now), place, entry.message_id)
+        return len(delayed)
+
+    def stats(self) -> Row:
+        """Return the row of queue_stats."""
+        counts = self.model.counts()
+        line = [self.contents[entry.message_id].enqueued_at for entry in self.model.line()]
+        oldest = (self.now - min(line)).total_seconds() if line else None
+        return (
+            self.name,
+            self.model.paused,
+            *(counts[state] for state in ("ready", "delayed", "leased", "dead", "blocked")),
+            oldest,
+            *(self.settings[name] for name in DEFAULTS),
+        )
+
+    def details(self, message_id: int) -> list[Row]:
+        """Return the row of get_message, none where the message is not known."""
+        entry = self.model.entries.get(message_id)
+        if entry is None:
+            return []
+        content = self.contents[message_id]
+        claim_id, claim = self._holder(entry)
+        is_dead = entry.state == "dead"
+        row = (
+            message_id,
+            entry.state,
+            entry.priority,
+            entry.attempt,
+            entry.allowed,
+            *self._envelope(message_id),
+            entry.key,
+            content.enqueued_at,
+            self.moment(entry.due[0]) if entry.state == "delayed" else None,
+            claim_id,
+            claim.worker if claim else None,
+            self.moment(claim.until) if claim else None,
+            self.moment(entry.died_at) if is_dead else None,
+            entry.error,
+            entry.group,
+            entry.awaits,
+            None if entry.expires is None else self.moment(entry.expires),
+            claim.progress if claim else None,
+        )
+        return [row]
+
+    def result(self, message_id: int) -> list[Row]:
+        """Return the row of get_result, none where the message is not known."""
+        entry = self.model.entries.get(message_id)
+        if entry and entry.state == "dead":
+            return [(message_id, "dead", self.moment(entry.died_at), None, entry.error)]
+        if entry:
+            return [(message_id, entry.state, None, None, None)]
+        ended = self.model.ended(message_id)
+        if ended is None:
+            return []
+        value = json.loads(json.dumps(ended.value))
+        return [(message_id, ended.state, self.moment(ended.ended_at), value, None)]
+
+    def dead(self) -> list[Row]:
+        """Return the rows of list_dead, by id."""
+        return [
+            (
+                message_id,
+                entry.priority,
+                entry.attempt,
+                self.contents[message_id].message_type,
+                self.contents[message_id].enqueued_at,
+                self.moment(entry.died_at),
+                entry.error,
+            )
+            for message_id, entry in sorted(self.model.entries.items())
+            if entry.state == "dead"
+        ]
+
+    def delayed(self) -> list[Row]:
+        """Return the rows of list_delayed, the next ones first."""
+        rows = [
+            (
+                message_id,
+                entry.priority,
+                entry.attempt,
+                self.contents[message_id].message_type,
+                self.moment(entry.due[0]),
+                entry.error,
+            )
+            for message_id, entry in self.model.entries.items()
+            if entry.state == "delayed"
+        ]
+        return sorted(rows, key=lambda row: (row[4], row[0]))
+
+    def claims(self) -> list[Row]:
+        """Return the rows of list_claims."""
+        return [
+            (
+                self.name,
+                claim_id,
+                claim.worker,
+                len(claim.entries),
+                self.moment(claim.until),
+                claim.until - self.model.now,
+            )
+            for claim_id, claim in sorted(self.model.claims.items())
+        ]
+
+    def maintain(self) -> Row:
+        """Keep house; return the row of maintain."""
+        expired = self.model.expire()
+        promoted = self.model.promote()
+        self.model.keep_groups()
+        reaped, died = self.model.reap()
+        self.model.forget_results()
+        return self.name, True, promoted, reaped, died, 0, 0, 0, expired
+
+    def _next_attempt(self, entry: Entry) -> datetime:
+        """Return when a message is due that was given back: now, if it is ready at once."""
+        return self.moment(entry.due[0] if entry.state == "delayed" else self.model.now)
+
+    def _envelope(self, message_id: int) -> tuple[Any, ...]:
+        """Return type, headers and bodies, as a copy that the caller may change."""
+        content = self.contents[message_id]
+        headers = json.loads(json.dumps(content.headers))
+        return content.message_type, headers, content.body, content.body_binary
+
+    def _ids(self, claim_id: int, message_ids: _Ids) -> list[int]:
+        """Return the messages that a call is about; raises StaleClaim."""
+        if message_ids is not None:
+            return list(dict.fromkeys(message_ids))
+        return [entry.message_id for entry in self.claim(claim_id).entries]
+
+    def _check_results(self, results: list[Any], ids: list[int], *, is_named: bool) -> None:
+        if not self.settings["result_seconds"]:
+            raise InvalidArgument(f"queue {self.name} keeps no results: it has no result_seconds")
+        if not is_named and len(ids) > 1:
+            raise InvalidArgument("results without message_ids are of a claim of one message")
+        if len(results) != len(ids):
+            raise InvalidArgument("results must have a value for each of message_ids")
+
+    def _give_back(
+        self,
+        claim_id: int,
+        message_ids: _Ids,
+        outcome: str,
+        does: Callable[[Iterable[Entry]], None],
+    ) -> list[Row]:
+        ids = self._ids(claim_id, message_ids)
+        cancelled, taken = self.model.end_cancelled(self.model.take(claim_id, ids))
+        does(taken)
+        done = {entry.message_id: "cancelled" for entry in cancelled}
+        return _outcomes(ids, done | {entry.message_id: outcome for entry in taken})
+
+    def _holder(self, entry: Entry) -> tuple[int | None, Claim | None]:
+        for claim_id, claim in self.model.claims.items():
+            if entry in claim.entries:
+                return claim_id, claim
+        return None, None
+
+
+def _outcomes(ids: Iterable[int], done: Mapping[int, str]) -> list[Row]:
+    return [(message_id, done.get(message_id, "stale")) for message_id in ids]
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:_ERROR_CHARACTERS]
+
+
+def _header_text(value: Any) -> str | None:
+    """Return a header as a filter writes it, None for what equals no filter."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,187 @@
+"""MySQL and MariaDB through PyMySQL.
+
+Every routine is a procedure: the text of a call is fixed, values are quoted by the driver, and the
+result is one result set before the packet that ends every call. PyMySQL keeps no SQLSTATE, so a
+refusal is known by the number that its text begins with.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.mysql.calls import call_of
+from rowq.engines.mysql.driver import (
+    CHARACTER_SET,
+    SURELY_FITS,
+    check_character_set,
+    check_size,
+    drain,
+    execute,
+    load_driver,
+)
+from rowq.engines.mysql.errors import (
+    CONNECTION_GONE,
+    PREVENTED_BY_OPTION,
+    READ_ONLY,
+    ROUTINE_DENIED,
+    SHORTAGES,
+    UNDONE,
+    WRONG_SERVER,
+    account_of,
+    interruption_of,
+    number_of,
+    text_of,
+)
+from rowq.engines.mysql.transactions import nested, outermost
+from rowq.engines.mysql.url import connection_parameters
+from rowq.engines.sockets import end_when_silent, has_input
+from rowq.engines.uncommitted import watch_by_methods
+from rowq.errors import CannotConnect, Refused, refusal_from_text
+
+# This is for our own connections only; a caller's keeps the isolation that its owner chose.
+_READ_COMMITTED = "set session transaction isolation level read committed"
+
+
+class MysqlEngine(SynchronousEngine):
+    """MySQL 8.0 and newer, MariaDB 10.6 and newer."""
+
+    name = "mysql"
+    schemes = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
+    driver_package = "pymysql"
+    product = "MySQL and MariaDB"
+
+    def connect(self, url: str) -> Any:
+        pymysql = load_driver()
+        parameters = connection_parameters(url)
+        handled = sys.exception()
+        try:
+            connection = pymysql.connect(
+                **parameters,
+                # The driver's connect_timeout ends with the first packet.
+                read_timeout=parameters["connect_timeout"],
+                charset=CHARACTER_SET,
+                autocommit=True,
+                init_command=_READ_COMMITTED,
+                program_name="rowq",
+            )
+        except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
+            if interruption := interruption_of(error, handled):
+                raise interruption from None
+            raise CannotConnect(f"MySQL: {text_of(error)}") from error
+        connection._read_timeout = None
+        end_when_silent(connection._sock.fileno())
+        return connection
+
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        pymysql = load_driver()
+        call = call_of(routine)
+        values = call.values(arguments)
+        check_character_set(connection)
+        handled = sys.exception()
+        has_transaction = self.in_transaction(connection)
+        try:
+            with pymysql.cursors.Cursor(connection) as cursor:
+                statement = cursor.mogrify(call.text(values), values)
+                if len(statement) > SURELY_FITS:
+                    check_size(cursor, statement)
+                cursor.execute(statement)
+                return call.rows(drain(cursor))
+        except pymysql.Error as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            if interruption := interruption_of(error, handled):
+                raise interruption from None
+            if not (has_transaction or self.is_connection_lost(error)):
+                # No handler of a routine sees that memory or temporary space has run out: its
+                # own transaction is still open then, and not the caller's to commit.
+                with suppress(pymysql.Error):
+                    connection.rollback()
+            raise
+
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        # MySQL takes no less than a second.
+        seconds = 0 if "mariadb" in connection.server_version.lower() else 1
+        execute(connection, f"set session innodb_lock_wait_timeout = {seconds}")
+        return self.call(connection, routine, arguments)
+
+    def close(self, connection: Any) -> None:
+        if connection.open:
+            with suppress(load_driver().Error, OSError):
+                connection.close()
+
+    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
+        return False
+
+    def is_usable(self, connection: Any) -> bool:
+        if not connection.open:
+            return False
+        # An idle server sends a farewell, or with TLS something about the session: ask which.
+        if has_input(connection._sock.fileno()):
+            with suppress(load_driver().Error, OSError):
+                connection.ping(reconnect=False)
+                return bool(connection.open)
+            self.close(connection)
+            return False
+        return True
+
+    def is_idle(self, connection: Any) -> bool:
+        return self.is_usable(connection) and not self.in_transaction(connection)
+
+    def in_transaction(self, connection: Any) -> bool:
+        return connection.open and (not connection.get_autocommit() or _has_begun(connection))
+
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        if self.in_transaction(connection):
+            return nested(connection)
+        return outermost(connection)
+
+    def watch(self, connection: Any, place: str) -> None:
+        watch_by_methods(connection, place, _has_begun)
+
+    def refusal(self, error: Exception) -> Refused | None:
+        return refusal_from_text(text_of(error))
+
+    def is_denied(self, error: Exception) -> bool:
+        return number_of(error) == ROUTINE_DENIED
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:
+        account = account_of(error) or repr(connection.user.decode())
+        return f'"grant {role} to {account};" and make it a default role of the account'
+
+    def is_connection_lost(self, error: Exception) -> bool:
+        if isinstance(error, CannotConnect):
+            return True
+        pymysql = load_driver()
+        if isinstance(error, pymysql.InterfaceError):
+            return True  # the connection was closed already, by an earlier error
+        number = number_of(error)
+        out_of_step = isinstance(error, pymysql.InternalError) and number is None
+        return number in CONNECTION_GONE or out_of_step
+
+    def is_wrong_server(self, error: Exception) -> bool:
+        number = number_of(error)
+        is_option = number == PREVENTED_BY_OPTION and READ_ONLY.search(text_of(error))
+        return number in WRONG_SERVER or bool(is_option)
+
+    def is_undone(self, error: Exception) -> bool:
+        return number_of(error) in UNDONE
+
+    def is_shortage(self, error: Exception) -> bool:
+        return number_of(error) in SHORTAGES
+
+
+def _has_begun(connection: Any) -> bool:
+    """Whether a transaction is open, by what came with the last answer of the server."""
+    # Where PyMySQL stands in for mysqlclient, its attribute `constants` may be another module.
+    from pymysql.constants import SERVER_STATUS
+
+    return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+
+
+ENGINE = MysqlEngine()

@@ -1,0 +1,68 @@
+"""postgresql:// URLs, and what they mean to psycopg.
+
+    postgresql://user:password@host:5432/database?sslmode=verify-full
+    postgresql:///database?host=/run/postgresql&prepare_threshold=none
+
+Parameters are those of libpq, and one of psycopg's own:
+
+    prepare_threshold   number of calls after which a statement is prepared; none: never. Without
+                        it psycopg's default applies, and never through a pooler
+"""
+
+import re
+from typing import Any
+
+from rowq.engines.postgres.driver import load_driver
+from rowq.engines.sockets import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, SILENT_SECONDS
+from rowq.engines.urls import malformed
+from rowq.errors import CannotConnect
+
+_DEFAULTS = {
+    "fallback_application_name": "rowq",
+    "connect_timeout": "10",
+    "keepalives_idle": str(IDLE_SECONDS),
+    "keepalives_interval": str(INTERVAL_SECONDS),
+    "keepalives_count": str(PROBES),
+    "tcp_user_timeout": str(SILENT_SECONDS * 1000),
+}
+_PORT = re.compile(r"(?:^|,)(?:\[[^\]]*\]|[^\[\],:]*):([^,]*)")
+_PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
+
+
+def connection_parameters(url: str) -> dict[str, Any]:
+    """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
+    psycopg = load_driver()
+    scheme, separator, rest = url.partition("://")
+    _check_address(rest.partition("?")[0])
+    libpq_part, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(libpq_part)
+    except psycopg.ProgrammingError:
+        raise malformed("PostgreSQL") from None
+    return {**_DEFAULTS, **given, **prepare, "client_encoding": "utf8"}
+
+
+def _check_address(address: str) -> None:
+    """Refuse what libpq would take apart at the wrong place, and then show a part of a password."""
+    authority, _, path = address.partition("/")
+    hosts = authority.rpartition("@")[2]
+    ports = _PORT.findall(hosts)
+    is_cut_by_slash = "@" in path and not all(port.isdecimal() for port in ports)
+    if authority.count("@") > 1 or is_cut_by_slash:
+        raise malformed("PostgreSQL")
+
+
+def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
+    """Take psycopg's own parameter out of a URL; libpq does not know it.
+
+    A number of calls after which a statement is prepared, or `none`: never.
+    """
+    match = _PREPARE_THRESHOLD.search(url)
+    if not match:
+        return url, {}
+    value = match["value"].lower()
+    if value != "none" and not value.isdecimal():
+        raise CannotConnect("PostgreSQL: prepare_threshold is a number or none")
+    rest = url[match.end() :].removeprefix("&")
+    url = f"{url[: match.start()]}{match['mark']}{rest}".rstrip("?&")
+    return url, {"prepare_threshold": None if value == "none" else int(value)}

@@ -1,0 +1,249 @@
+"""dequeue, peek, show, result, and finishing by hand what dequeue took: complete, retry, fail..."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from rowq.errors import InvalidArgument
+from rowq.messages import Attempt, Message
+from rowq.queue import Queue
+from rowq.tools.console.database import open_queue
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.options import (
+    AsJson,
+    BatchSize,
+    ClaimId,
+    ErrorText,
+    HeldIds,
+    LeaseSeconds,
+    QueueName,
+    Url,
+    WorkerName,
+)
+from rowq.tools.console.output import finish, print_facts, print_json, print_rows, record
+from rowq.tools.console.streams import say
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show, result)
+    claim_commands: tuple[Callable[..., None], ...] = (complete, retry, fail, release, extend)
+    for command in message_commands:
+        app.command(rich_help_panel="Messages")(command)
+    for command in claim_commands:
+        app.command(rich_help_panel="Messages of a claim")(command)
+
+
+def dequeue(
+    queue_name: QueueName,
+    url: Url,
+    batch_size: BatchSize = 1,
+    worker_name: WorkerName = None,
+    lease_seconds: LeaseSeconds = None,
+    wait_seconds: Annotated[
+        float, typer.Option(help="Wait so long for a message when there is none.")
+    ] = 0,
+    as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
+) -> None:
+    """Lease messages and print them as JSON lines; nothing is printed when there are none.
+
+    A binary body is printed in base64. Finish the messages with complete, retry, fail or release;
+    else they come back when the lease runs out. What cannot be printed is given back at once.
+    """
+    with open_queue(url) as queue:
+        if wait_seconds > 0:
+            messages = queue.dequeue_wait(
+                queue_name,
+                batch_size,
+                worker_name=worker_name,
+                lease_seconds=lease_seconds,
+                wait_seconds=wait_seconds,
+            )
+        else:
+            messages = queue.dequeue_fast(
+                queue_name, batch_size, worker_name=worker_name, lease_seconds=lease_seconds
+            )
+        _hand_out(queue, queue_name, messages)
+
+
+def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
+    """Print leased messages; on any error those that are not printed are given back."""
+    waiting = deque(messages)
+    try:
+        while waiting:
+            print_json(waiting[0])
+            waiting.popleft()
+    except BaseException:
+        if ids := [message.message_id for message in waiting]:
+            queue.release(queue_name, messages[0].claim_id, ids)
+        raise
+
+
+def peek(
+    queue_name: QueueName,
+    url: Url,
+    max_messages: Annotated[int, typer.Option(help="Most messages to show.")] = 10,
+    as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
+) -> None:
+    """Print the next ready messages as JSON lines without leasing them."""
+    with open_queue(url) as queue:
+        messages = queue.peek(queue_name, max_messages=max_messages)
+    for message in messages:
+        print_json(message)
+
+
+def show(
+    queue_name: QueueName,
+    url: Url,
+    message_id: Annotated[int | None, typer.Argument(metavar="ID", help="The message.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Instead, the dedup key of a message that has not ended."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a message is and everything about it; exits with 4 when rowq does not know it.
+
+    Then come its attempts, as far as its queue keeps them; also of a message that is gone.
+    """
+    if (message_id is None) == (key is None):
+        raise typer.BadParameter("name a message, or give --key KEY")
+    history: list[Attempt] = []
+    with open_queue(url) as queue:
+        if key is not None:
+            found = queue.find_message(queue_name, key)
+            message_id = found.message_id if found else None
+        elif message_id is not None:
+            found = queue.get_message(queue_name, message_id)
+        if message_id is not None:
+            history = _history(queue, queue_name, message_id)
+    if as_json and (found or history):
+        facts = record(found) if found else {"message_id": message_id}
+        print_json({**facts, "history": [record(attempt) for attempt in history]})
+    elif not as_json:
+        _print_message(record(found) if found else {}, history)
+    if found is None:
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _history(queue: Queue, queue_name: str, message_id: int) -> list[Attempt]:
+    """Return the attempts of a message, none where the engine has no history yet."""
+    try:
+        return queue.get_history(queue_name, message_id)
+    except InvalidArgument:
+        return []
+
+
+def _print_message(facts: dict[str, Any], history: list[Attempt]) -> None:
+    """Print a message, its attempts and its last error; nothing is known of one without facts."""
+    error = facts.pop("last_error", None)
+    if not facts:
+        say("not found")
+    else:
+        print_facts(facts if error else {**facts, "last_error": None})
+    if history:
+        print_rows(history, as_json=False, nothing="")
+    if error:
+        say("\n".join(["last error", *error.splitlines()]))
+
+
+def result(
+    queue_name: QueueName,
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
+    url: Url,
+    wait_seconds: Annotated[
+        float, typer.Option(help="Wait so long for a message that has not ended.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a message has ended, and its result; exits with 4 unless it was completed."""
+    with open_queue(url) as queue:
+        if wait_seconds > 0:
+            found = queue.wait_for_result(queue_name, message_id, wait_seconds=wait_seconds)
+        else:
+            found = queue.get_result(queue_name, message_id)
+    if found is not None and as_json:
+        print_json(found)
+    elif found is not None:
+        print_facts(record(found))
+    elif not as_json:
+        say("not found")
+    if found is None or found.state != "completed":
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def complete(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Finish messages that dequeue took; exits with 4 when one was stale."""
+    with open_queue(url) as queue:
+        outcomes = queue.complete(queue_name, claim_id, message_ids)
+    finish(outcomes, as_json, good={"completed"})
+
+
+def retry(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    delay_seconds: Annotated[
+        float | None, typer.Option(help="Delay; the queue's backoff by default.")
+    ] = None,
+    error: ErrorText = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give messages back for another attempt later; exits with 4 when one was stale."""
+    with open_queue(url) as queue:
+        outcomes = queue.retry_later(
+            queue_name, claim_id, message_ids, delay_seconds=delay_seconds, error=error
+        )
+    finish(outcomes, as_json, good={"retrying", "dead", "cancelled"})
+
+
+def fail(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    error: ErrorText = None,
+    as_json: AsJson = False,
+) -> None:
+    """Declare messages dead without another attempt; exits with 4 when one was stale."""
+    with open_queue(url) as queue:
+        outcomes = queue.fail_now(queue_name, claim_id, message_ids, error=error)
+    finish(outcomes, as_json, good={"dead", "cancelled"})
+
+
+def release(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give messages back, the attempt not spent; exits with 4 when one was stale."""
+    with open_queue(url) as queue:
+        outcomes = queue.release(queue_name, claim_id, message_ids)
+    finish(outcomes, as_json, good={"released", "cancelled"})
+
+
+def extend(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    lease_seconds: LeaseSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold the messages of a claim for longer; exits with 4 when the claim is gone."""
+    with open_queue(url) as queue:
+        lease = queue.extend_lease(queue_name, claim_id, lease_seconds=lease_seconds)
+    if as_json:
+        print_json(lease)
+    else:
+        print_facts(record(lease))

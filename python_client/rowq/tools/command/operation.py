@@ -1,0 +1,87 @@
+"""claims, health, maintain: the state of the queues, and their maintenance."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from rowq.errors import CannotConnect, ConnectionLost
+from rowq.messages import HealthCheck
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue, servers_in
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
+from rowq.tools.console.output import LEVEL_STYLES, print_rows, record
+from rowq.worker.parts import server_away
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    for command in (claims, health, maintain):
+        app.command(rich_help_panel="Operation")(command)
+
+
+def claims(
+    url: Url,
+    queue_name: AnyQueue = None,
+    after: Annotated[int, typer.Option(metavar="ID", help="Continue after this claim.")] = 0,
+    limit: Annotated[int, typer.Option(metavar="N", help="Most claims to list.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List who is at work on what, the oldest claims first; less than 0 left is run out."""
+    with open_queue(url) as queue:
+        found = queue.list_claims(queue_name, after_claim_id=after, max_claims=limit)
+    print_rows(found, as_json, nothing="no claims", style=_lease_style)
+
+
+def health(url: Urls, as_json: AsJson = False) -> None:
+    """Show what needs attention; exits with 4 when a check is critical."""
+    servers = servers_in(url)
+    if isinstance(servers, str):
+        with open_queue(servers) as queue:
+            checks = [record(check) for check in queue.health()]
+    else:
+        checks = [
+            {"server": name} | record(check)
+            for name, one in servers.items()
+            for check in _health_of(one)
+        ]
+    print_rows(checks, as_json, nothing="nothing to check", style=_style)
+    if any(check["status"] == "critical" for check in checks):
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _health_of(url: str) -> list[HealthCheck]:
+    """Return the findings on one of several servers; that it does not answer is one."""
+    try:
+        with open_queue(url) as queue:
+            return queue.health()
+    except (CannotConnect, ConnectionLost) as error:
+        return [server_away(error)]
+
+
+def maintain(
+    url: Urls,
+    queue_name: AnyQueue = None,
+    batch_size: Annotated[int, typer.Option(help="Most messages per task and queue.")] = 1000,
+    stripes: Stripes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do all housekeeping once; workers do it by themselves."""
+    if stripes is not None:
+        if queue_name is None:
+            raise typer.BadParameter("--stripes is for one queue: name it")
+        with open_striped(url, queue_name, stripes) as striped:
+            done = striped.maintain(batch_size)
+    else:
+        with open_queue(only_url(url)) as queue:
+            done = queue.maintain(queue_name, batch_size)
+    print_rows(done, as_json, nothing="no queues")
+
+
+def _lease_style(claim: Mapping[str, Any]) -> str | None:
+    return LEVEL_STYLES["warning"] if claim["lease_left_seconds"] < 0 else None
+
+
+def _style(check: Mapping[str, Any]) -> str | None:
+    return LEVEL_STYLES.get(check["status"])

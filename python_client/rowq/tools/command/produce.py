@@ -1,0 +1,137 @@
+"""enqueue and publish: one message, for a queue or for each that is bound to a topic."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rowq.options import MessageOptions, PublishOptions
+from rowq.tools.command.striped import open_striped
+from rowq.tools.console.database import only_url, open_queue
+from rowq.tools.console.errors import BadInput
+from rowq.tools.console.intake import json_fault
+from rowq.tools.console.options import (
+    AsJson,
+    QueueName,
+    Stripes,
+    Url,
+    Urls,
+    has_options,
+    message_options,
+)
+from rowq.tools.console.output import print_enqueued, print_placed, print_rows
+from rowq.tools.console.streams import STANDARD_INPUT, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    for command in (enqueue, publish):
+        app.command(rich_help_panel="Messages")(command)
+
+
+Body = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="BODY", help="Text body, stored as it is; standard input when left out."
+    ),
+]
+Binary = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Binary body from a file, or - for standard input."),
+]
+NoBody = Annotated[bool, typer.Option("--no-body", help="A message without a body.")]
+AsText = Annotated[
+    bool, typer.Option("--text", help="Accept a body that begins with { or [ and is not JSON.")
+]
+
+
+@has_options(MessageOptions)
+def enqueue(
+    queue_name: QueueName,
+    url: Urls,
+    body: Body = None,
+    binary: Binary = None,
+    no_body: NoBody = False,
+    as_text: AsText = False,
+    stripes: Stripes = None,
+    as_json: AsJson = False,
+    **given: Any,
+) -> None:
+    """Hand over one message; rowq load takes a whole file of them.
+
+    Its body is BODY, or what is on standard input, as it is: a pipe is one message however many
+    lines it has. A body that begins with { or [ must be JSON, unless there is --text.
+    """
+    given["predecessor_ids"] = given["predecessor_ids"] or None
+    if stripes is not None and given["predecessor_ids"]:
+        raise typer.BadParameter("--after is for one queue: name the part, such as orders/3")
+    options = message_options(given) | _content(body, binary, no_body, as_text)
+    if stripes is not None:
+        with open_striped(url, queue_name, stripes) as striped:
+            placed = striped.enqueue(**options)
+        print_placed(placed, as_json)
+        return
+    with open_queue(only_url(url)) as queue:
+        enqueued = queue.enqueue(queue_name, **options)
+    print_enqueued(enqueued, as_json)
+
+
+@has_options(PublishOptions)
+def publish(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Words with dots between.")],
+    url: Url,
+    body: Body = None,
+    binary: Binary = None,
+    no_body: NoBody = False,
+    as_text: AsText = False,
+    as_json: AsJson = False,
+    **given: Any,
+) -> None:
+    """Hand over one message to each queue that is bound to a topic.
+
+    Without --type its type is the topic.
+    """
+    options = message_options(given) | _content(body, binary, no_body, as_text)
+    with open_queue(url) as queue:
+        published = queue.publish(topic, **options)
+    print_rows(published, as_json, nothing="no queue is bound to the topic")
+
+
+def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool) -> dict[str, Any]:
+    """Return what to enqueue as keyword arguments of Queue.enqueue."""
+    if [body is not None, binary is not None, no_body].count(True) > 1:
+        raise typer.BadParameter("give one of BODY, --binary and --no-body")
+    if no_body:
+        return {}
+    if binary is not None:
+        if binary == STANDARD_INPUT:
+            return {"data": _not_empty(sys.stdin.buffer.read(), "standard input")}
+        return {"data": _not_empty(binary.read_bytes(), str(binary))}
+    text, source = _text(body)
+    # A worker that reads JSON would find the fault only when the message is dead.
+    is_meant_as_json = not as_text and text.lstrip()[:1] in {"{", "["}
+    if is_meant_as_json and (fault := json_fault(text)):
+        raise BadInput(f"{source} is {fault}; use --text to send it as it is")
+    return {"text": text}
+
+
+def _text(body: str | None) -> tuple[str, str]:
+    """Return a text body, and where it is from; raises BadInput."""
+    if body is not None and body != "-":
+        _not_empty(body.encode(errors="surrogateescape"), "BODY")
+        return body, "BODY"
+    if sys.stdin.isatty():
+        say("reading the body from the terminal; end with Ctrl-D", err=True)
+    content = _not_empty(sys.stdin.buffer.read(), "standard input")
+    try:
+        return content.decode(), "standard input"
+    except UnicodeDecodeError as error:
+        raise BadInput(f"standard input is not UTF-8: {error}; use --binary -") from None
+
+
+def _not_empty(content: bytes, source: str) -> bytes:
+    """Return a body; an empty one is most likely the output of a program that has failed."""
+    if not content:
+        raise BadInput(f"{source} is empty; use --no-body for a message without a body")
+    return content

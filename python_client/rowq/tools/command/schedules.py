@@ -1,0 +1,280 @@
+"""rowq schedule ...: create, alter, pause, resume, list, next, run, drop."""
+
+from datetime import datetime, tzinfo
+from typing import Annotated, Any
+
+import typer
+
+from rowq.messages import Schedule, ScheduleOutcome
+from rowq.queue import Queue
+from rowq.tools.console.database import open_queue
+from rowq.tools.console.errors import CommandFailed
+from rowq.tools.console.exit_codes import ExitCode
+from rowq.tools.console.options import (
+    AnyQueue,
+    AsJson,
+    Headers,
+    MessageMaxAttempts,
+    MessageType,
+    QueueName,
+    Url,
+    header_pairs,
+    moment,
+)
+from rowq.tools.console.output import print_enqueued, print_json, print_rows
+from rowq.tools.console.streams import say
+from rowq.tools.zones import clock_of, local_text
+
+app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
+
+ScheduleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
+Body = Annotated[str | None, typer.Argument(metavar="BODY", help="Text body of its messages.")]
+Cron = Annotated[
+    str | None,
+    typer.Option(metavar="FIELDS", help="Minute, hour, day, month and weekday, as in a crontab."),
+]
+Every = Annotated[
+    float | None, typer.Option("--every", metavar="SECONDS", help="An interval, instead of --cron.")
+]
+Zone = Annotated[
+    str | None, typer.Option("--zone", help="Whose clocks --cron means; UTC unless given.")
+]
+Missed = Annotated[
+    str | None,
+    typer.Option(help="Ticks more than 60 seconds late: once (unless given), all or skip."),
+]
+Overlap = Annotated[
+    bool | None,
+    typer.Option(
+        "--overlap/--no-overlap", help="A message even while that of an earlier tick has not ended."
+    ),
+]
+Starts = Annotated[
+    str | None, typer.Option("--starts", metavar="TIME", help="No tick before this moment.")
+]
+Ends = Annotated[
+    str | None, typer.Option("--ends", metavar="TIME", help="No tick after this moment.")
+]
+Group = Annotated[str | None, typer.Option(help="Group of its messages.")]
+AnyPriority = Annotated[
+    int | None, typer.Option(help="Priority of its messages, 0 to 9; 5 unless given.")
+]
+
+
+@app.command()
+def create(
+    queue_name: QueueName,
+    schedule_name: ScheduleName,
+    url: Url,
+    body: Body = None,
+    cron: Cron = None,
+    every: Every = None,
+    zone: Zone = None,
+    message_type: MessageType = None,
+    header: Headers = None,
+    priority: AnyPriority = None,
+    max_attempts: MessageMaxAttempts = None,
+    group: Group = None,
+    missed: Missed = None,
+    overlap: Overlap = None,
+    starts: Starts = None,
+    ends: Ends = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a schedule; one that exists is left as it is, with exit status 4."""
+    name = "UTC" if zone is None else zone
+    with open_queue(url) as queue:
+        made = queue.create_schedule(
+            queue_name,
+            schedule_name,
+            cron=cron,
+            interval_seconds=every,
+            time_zone=name,
+            text=body,
+            message_type=message_type,
+            headers=header_pairs(header),
+            priority=5 if priority is None else priority,
+            max_attempts=max_attempts,
+            group_key=group,
+            missed="once" if missed is None else missed,
+            overlap=overlap is not False,
+            starts_at=moment(starts),
+            ends_at=moment(ends),
+        )
+        if made.outcome == "exists" and not as_json:
+            name = _zone_of(queue, queue_name, schedule_name)
+    _print_outcome(made, name, as_json)
+    if made.outcome == "exists":
+        raise CommandFailed(
+            ExitCode.INCOMPLETE,
+            f"{schedule_name} exists and is as it was; rowq schedule alter changes it",
+        )
+
+
+@app.command()
+def alter(
+    queue_name: QueueName,
+    schedule_name: ScheduleName,
+    url: Url,
+    body: Body = None,
+    cron: Cron = None,
+    every: Every = None,
+    zone: Zone = None,
+    message_type: MessageType = None,
+    header: Headers = None,
+    priority: AnyPriority = None,
+    max_attempts: MessageMaxAttempts = None,
+    group: Group = None,
+    missed: Missed = None,
+    overlap: Overlap = None,
+    starts: Starts = None,
+    ends: Ends = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a schedule; what is left out stays as it is, and it counts anew from now."""
+    _alter(
+        url,
+        queue_name,
+        schedule_name,
+        as_json,
+        cron=cron,
+        interval_seconds=every,
+        time_zone=zone,
+        text=body,
+        message_type=message_type,
+        headers=header_pairs(header),
+        priority=priority,
+        max_attempts=max_attempts,
+        group_key=group,
+        missed=missed,
+        overlap=overlap,
+        starts_at=moment(starts),
+        ends_at=moment(ends),
+    )
+
+
+@app.command()
+def pause(
+    queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
+) -> None:
+    """Stop a schedule; what it misses is not made up for."""
+    _alter(url, queue_name, schedule_name, as_json, is_paused=True)
+
+
+@app.command()
+def resume(
+    queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
+) -> None:
+    """Let a schedule go on."""
+    _alter(url, queue_name, schedule_name, as_json, is_paused=False)
+
+
+@app.command("list")
+def list_schedules(url: Url, queue_name: AnyQueue = None, as_json: AsJson = False) -> None:
+    """List schedules with their next and last runs, by the clocks of their zones.
+
+    With --json times are UTC, and every setting is there.
+    """
+    with open_queue(url) as queue:
+        found = queue.list_schedules(queue_name)
+    rows = found if as_json else [_row(schedule) for schedule in found]
+    print_rows(rows, as_json, nothing="no schedules")
+
+
+@app.command("next")
+def next_ticks(
+    url: Url,
+    cron: Annotated[
+        str | None, typer.Argument(metavar="FIELDS", help="Times as in a crontab.")
+    ] = None,
+    every: Every = None,
+    zone: Zone = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begin here; now unless given.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many ticks to show.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show when a schedule with these times would run, by the clocks of its zone."""
+    name = "UTC" if zone is None else zone
+    with open_queue(url) as queue:
+        ticks = queue.next_ticks(
+            cron, interval_seconds=every, time_zone=name, after=moment(after), max_ticks=count
+        )
+    clock = clock_of(name)
+    for tick in ticks:
+        shown = tick.astimezone(clock).isoformat()
+        if as_json:
+            print_json({"tick": shown})
+        else:
+            say(f"{shown}  {tick.astimezone(clock):%a}")
+
+
+@app.command()
+def run(
+    queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
+) -> None:
+    """Enqueue a schedule's message now; its next tick stays as it is."""
+    with open_queue(url) as queue:
+        made = queue.run_schedule(queue_name, schedule_name)
+    print_enqueued(made, as_json)
+
+
+@app.command()
+def drop(
+    queue_name: QueueName, schedule_name: ScheduleName, url: Url, as_json: AsJson = False
+) -> None:
+    """Remove a schedule; the messages that it made stay."""
+    with open_queue(url) as queue:
+        dropped = queue.drop_schedule(queue_name, schedule_name)
+    if as_json:
+        print_json(dropped)
+    else:
+        say(f"{dropped.schedule_name}: {dropped.outcome}")
+
+
+def _row(schedule: Schedule) -> dict[str, Any]:
+    """Return what a table shows of a schedule."""
+    clock = clock_of(schedule.time_zone)
+    every = schedule.interval_seconds
+    return {
+        "queue_name": schedule.queue_name,
+        "schedule_name": schedule.schedule_name,
+        "times": schedule.cron if every is None else f"every {every:g} s",
+        "time_zone": schedule.time_zone,
+        "next_run": "paused" if schedule.is_paused else _local(schedule.next_run_at, clock),
+        "last_run": _local(schedule.last_run_at, clock),
+        "last_error": schedule.last_error,
+    }
+
+
+def _local(time: datetime | None, clock: tzinfo) -> str | None:
+    return None if time is None else local_text(time, clock)
+
+
+def _zone_of(queue: Queue, queue_name: str, schedule_name: str) -> str:
+    """Return the time zone of a schedule; UTC when another session has just dropped it."""
+    found = queue.list_schedules(queue_name)
+    return next((one.time_zone for one in found if one.schedule_name == schedule_name), "UTC")
+
+
+def _alter(url: str, queue_name: str, schedule_name: str, as_json: bool, **changes: Any) -> None:
+    """Change a schedule, and print when it runs next, by the clocks of its zone."""
+    with open_queue(url) as queue:
+        altered = queue.alter_schedule(queue_name, schedule_name, **changes)
+        zone = "UTC" if as_json else _zone_of(queue, queue_name, schedule_name)
+    _print_outcome(altered, zone, as_json)
+
+
+def _print_outcome(outcome: ScheduleOutcome, zone: str, as_json: bool) -> None:
+    if as_json:
+        print_json(outcome)
+    else:
+        next_run = _when(outcome.next_run_at, clock_of(zone))
+        say(f"{outcome.schedule_name}: {outcome.outcome}, {next_run}")
+
+
+def _when(next_run_at: datetime | None, clock: tzinfo) -> str:
+    if next_run_at is None:
+        return "does not run"
+    return f"next run {next_run_at.astimezone(clock).isoformat()}"

@@ -1,0 +1,156 @@
+"""The demo: real orders through the queue, a worker killed in the middle, and the sums compared."""
+
+import itertools
+import logging
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rowq
+from rowq.engines import engine_for_url
+from rowq.messages import NewMessage
+from rowq.queue import Queue
+from rowq.tools.demo import orders
+from rowq.tools.demo.killer import Killed, Killer
+from rowq.tools.demo.ledger import Ledger
+from rowq.tools.demo.report import Report
+from rowq.tools.demo.show import Show
+from rowq.tools.local_postgres.server import LocalPostgres
+from rowq.tools.migrate import migrate
+from rowq.worker import Worker, WorkerStats
+
+_SEND = 1000
+_CLAIM = 100
+_PROCESSES = 4
+_LEASE_SECONDS = 3
+
+
+@contextmanager
+def private_server(show: Show) -> Iterator[str]:
+    """Run a PostgreSQL in a temporary directory, with rowq in it, and yield its URL."""
+    home = Path(tempfile.mkdtemp(prefix="rowq-demo-"))
+    try:
+        with LocalPostgres(home) as server:
+            show.say(f"PostgreSQL {server.version} is running, private to this demo")
+            migrate(server.url)
+            yield server.url
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def run(url: str, show: Show) -> Report:
+    """Run the demo in a database that has rowq, in a queue and a table that are removed after."""
+    name = f"rowq_demo_{secrets.token_hex(4)}"
+    engine = engine_for_url(url)
+    with ExitStack() as stack:
+        queue = stack.enter_context(rowq.connect(url))
+        connection = engine.connect(url)
+        stack.callback(engine.close, connection)
+        ledger = Ledger(name)
+        queue.create_queue(name, lease_seconds=_LEASE_SECONDS)
+        stack.callback(queue.drop_queue, name, force=True)
+        ledger.create(connection)
+        stack.callback(ledger.drop, connection)
+        return _Run(url, name, queue, ledger, connection, show).report()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run; `connection` is for the ledger, and for the killer."""
+
+    url: str
+    name: str
+    queue: Queue
+    ledger: Ledger
+    connection: Any
+    show: Show
+
+    def report(self) -> Report:
+        """Send, drain, and compare."""
+        expected = orders.cents_per_month()
+        began = time.monotonic()
+        message_ids = self._enqueue()
+        sent = time.monotonic()
+        killed = self._drain(message_ids)
+        drained = time.monotonic()
+        booked = self.ledger.read(self.connection)
+        return Report(
+            orders_in=len(message_ids),
+            orders_done=booked.orders,
+            orders_redelivered=booked.redelivered,
+            orders_left=self._left(),
+            expected_cents=expected,
+            booked_cents=booked.cents_per_month,
+            enqueue_seconds=sent - began,
+            drain_seconds=drained - sent,
+            killed=killed,
+        )
+
+    def _enqueue(self) -> list[int]:
+        """Send every order and return the message ids, in the order of the file."""
+        total = sum(1 for _ in orders.rows())
+        self.show.begin("enqueue", total)
+        message_ids: list[int] = []
+        bodies = orders.bodies()
+        while batch := [NewMessage(text=body) for body in itertools.islice(bodies, _SEND)]:
+            sent = self.queue.enqueue_batch(self.name, batch)
+            message_ids += [added.message_id for added in sent]
+            self.show.update(len(message_ids))
+        return message_ids
+
+    def _drain(self, message_ids: list[int]) -> Killed | None:
+        """Let workers book every order, and kill one of them in the middle."""
+        killer = Killer(self.queue, self.name, self.ledger, self.connection, message_ids)
+
+        def on_progress(_: WorkerStats) -> None:
+            # The queue is asked, because a killed worker cannot tell any more what it has done.
+            done = len(message_ids) - self._left()
+            self.show.update(done)
+            if killed := killer.tick(done):
+                self.show.say(
+                    f"killed worker {killed.pid} (SIGKILL) while it held claim {killed.claim_id};"
+                    f" its lease runs out in {_LEASE_SECONDS} s and its orders come again"
+                )
+
+        self.show.begin("drain", len(message_ids))
+        worker = Worker(
+            self.url,
+            self.name,
+            self.ledger,
+            per="batch",
+            batch_size=_CLAIM,
+            lease_seconds=_LEASE_SECONDS,
+            processes=_PROCESSES,
+            transactional=True,
+            drain=True,
+            on_progress=on_progress,
+        )
+        with _quiet():
+            try:
+                worker.run()
+            finally:
+                killer.give_up()
+        return killer.killed
+
+    def _left(self) -> int:
+        """Return how many orders are not done yet, or dead."""
+        stats = self.queue.queue_stats(self.name)[0]
+        return stats.ready + stats.delayed + stats.leased + stats.dead
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out the warning that a worker has died: it was killed on purpose, and this is shown."""
+    log = logging.getLogger("rowq")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

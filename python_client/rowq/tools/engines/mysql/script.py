@@ -1,0 +1,224 @@
+"""A migration as a script for the engine's own client, and for a driver."""
+
+from collections.abc import Iterator
+
+from rowq.tools.engines.mysql.statements import (
+    BOOKKEEPING,
+    BOOKKEEPING_TABLES,
+    OWNER,
+    not_owned,
+    owned,
+    statements,
+)
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.frozen import Part, created, joined, split
+from rowq.tools.migrate.release import Numbered, Release
+
+_HEAD = """-- {heading}.
+-- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
+-- the routines lose their descriptions). After an error run all of it again: every statement may
+-- be. The part owner.sql says which account the procedures run as.
+"""
+_OWNER = f"""-- The procedures run as {OWNER}, an account that the script makes: who runs it must
+-- be allowed to. Where that cannot be, print another one with --without-owner.
+"""
+_CALLER = "-- The procedures run as the account that runs the script.\n"
+_RAISE = """
+set @rowq_text = if(
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
+);
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;
+"""
+_CHECK = (
+    """
+set @rowq_fault = null;
+select if(count(*) {compare}, '{fault}', null) into @rowq_fault
+from rowq.migration m
+where m.migration_id {those};"""
+    + _RAISE
+)
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two statements. Run them one by one, in this order, on one connection, with nothing to fill in.
+-- Statements commit by themselves: after an error run all of them again. The session's settings are
+-- set back at the end. For mariadb and mysql there is the script without --plain.
+"""
+_OPEN = """set @rowq_was_sql_mode = @@session.sql_mode,
+    @rowq_was_autocommit = @@session.autocommit,
+    @rowq_was_lock_wait_timeout = @@session.lock_wait_timeout,
+    @rowq_was_innodb_lock_wait_timeout = @@session.innodb_lock_wait_timeout,
+    @rowq_was_client = @@session.character_set_client,
+    @rowq_was_results = @@session.character_set_results,
+    @rowq_was_collation = @@session.collation_connection;
+"""
+_CLOSE = """set session sql_mode = @rowq_was_sql_mode,
+    session lock_wait_timeout = @rowq_was_lock_wait_timeout,
+    session innodb_lock_wait_timeout = @rowq_was_innodb_lock_wait_timeout,
+    session character_set_client = @rowq_was_client,
+    session character_set_results = @rowq_was_results,
+    session collation_connection = @rowq_was_collation;
+set session autocommit = @rowq_was_autocommit;
+"""
+# Where an earlier run has dropped some of the tables, there is nothing left to lose.
+_REFUSE_MESSAGES = """
+set @rowq_fault = null;
+select if(
+    count(*) = 9,
+    'select if(
+         exists (select 1 from rowq.ready where message_id > 0)
+         or exists (select 1 from rowq.delayed where message_id > 0)
+         or exists (select 1 from rowq.dead)
+         or exists (select 1 from rowq.grouped where message_id > 0)
+         or exists (select 1 from rowq.blocked)
+         or exists (
+             select 1 from rowq.claim c
+             where claim_id > 0 and (c.messages is null or json_length(c.messages) > 0)
+         )
+         or exists (select 1 from rowq.archive)
+         or exists (
+             select 1 from rowq.finished f where finish_id > 0 and json_length(f.messages) > 0
+         ),
+         ''RQ805 messages_left'', null
+     )
+     into @rowq_fault',
+    'do 0'
+)
+into @rowq_text
+from information_schema.tables t
+where t.table_schema = 'rowq'
+  and t.table_name in (
+      'queue', 'ready', 'delayed', 'claim', 'dead', 'grouped', 'blocked', 'archive', 'finished'
+  );
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;"""
+# The rollback to nothing drops the database with all that it holds.
+_REMOVABLE = """set @rowq_fault = null;
+select if(count(*) > 0, 'RQ808 schema_in_use', null) into @rowq_fault
+from (
+    select t.table_name as name
+    from information_schema.tables t
+    where t.table_schema = 'rowq'
+    union all
+    select r.routine_name
+    from information_schema.routines r
+    where r.routine_schema = 'rowq'
+    union all
+    select e.event_name
+    from information_schema.events e
+    where e.event_schema = 'rowq'
+) x
+where cast(x.name as binary) not in (
+    {ours}
+);"""
+_DROP_OWNER = "drop user if exists 'rowq_owner'@'localhost';\n"
+_REFUSE_OLDER = """
+set @rowq_fault = null;
+select if(
+    count(*) > 0 and sum(m.migration_id = '{newest}') = 0,
+    'RQ807 unknown_migration: older',
+    null
+)
+into @rowq_fault
+from rowq.migration m;"""
+_REMEMBER = """
+insert into rowq.migration_log
+    (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+select
+    uuid(), '{hash}',
+    '{id}', 'apply', user(), 'script', utc_timestamp(6)
+from (select 1 as one) x
+where not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = '{hash}'
+);
+insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
+values (
+    '{hash}',
+    '{id}', utc_timestamp(6)
+);
+"""
+
+
+class Script(BaseScript):
+    """How mysql and mariadb are told what migrate does.
+
+    The script makes an account of rowq's own, which the procedures run as.
+    """
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those="= '{needed}'")
+    REFUSE_NEWER = _CHECK.format(
+        compare="> 0", fault="RQ804 schema_newer", those="not in ({known})"
+    )
+    REFUSE_OLDER = _REFUSE_OLDER + _RAISE
+    REMEMBER = _REMEMBER
+    END = Part("after", "done", "do release_lock(@rowq_lock);\n")
+    PLAIN_HEAD = _PLAIN_HEAD
+    OPEN = (Part("before", "settings", _OPEN),)
+    CLOSE = (Part("after", "settings", _CLOSE),)
+    FOR_OWNER = ("owner",)
+    REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
+            yield Part("before", name, release.text(name))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        for name in ("preflight.sql", "lock.sql"):
+            yield Part("before", name, release.text(name))
+
+    def removable(self, release: Release) -> Iterator[Part]:
+        """Return what refuses to drop the database with others' objects in it."""
+        made = {name for text in release.files(1).values() for _, name in created(text)}
+        ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
+        yield Part("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
+
+    def undone(self, release: Release, numbered: Numbered) -> Iterator[Part]:
+        """Return the parts of a script that takes a migration back, the account with the last."""
+        yield from super().undone(release, numbered)
+        if numbered.number == 1:
+            yield Part("after", "owner", _DROP_OWNER)
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's statements, without the lines that tell the client where they end."""
+        return (f"{statement}\n" for statement in statements(text))
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part as it is: Flyway knows the client's delimiter."""
+        return text
+
+    def prepared(self, release: Release) -> Iterator[Part]:
+        """Return what makes the account that the procedures run as."""
+        yield Part("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: its procedures have an owner."""
+        return owned(text if text.endswith("\n") else f"{text}\n")
+
+    def source_form(self, text: str) -> str:
+        """Return a file as it was before it came into the script."""
+        return not_owned(text)
+
+    def without_owner(self, release: Release, script: str) -> str:
+        """Return a script with procedures that run as the account that runs it."""
+        caller = Part("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
+        head, parts = split(script)
+        return joined(
+            head,
+            (
+                caller
+                if (part.kind, part.name) == ("before", "owner.sql")
+                else Part(part.kind, part.name, self.source_form(part.text))
+                for part in parts
+            ),
+        )
+
+
+SCRIPT = Script()

@@ -1,0 +1,283 @@
+"""Look at a MariaDB or MySQL server and change nothing."""
+
+import re
+from collections.abc import Mapping
+
+import pymysql
+
+from rowq.tools.engines.mysql.refusals import refusal
+from rowq.tools.engines.mysql.statements import statements
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.refusals import refusals
+
+_FIRST = ("meta", "queue", "part")
+_ENOUGH = 2
+
+_TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
+_BOOKKEEPING = """
+    select table_name
+    from information_schema.columns
+    where table_schema = 'rowq'
+      and table_name in ('migration', 'migration_log', 'migration_lock')
+      and column_name in ('migration_hash', 'lock_name')
+"""
+# rowq never makes these, and they would run with the rights of whoever reads a table or calls a
+# routine. Its one procedure of that kind is there while rights are given, and after a crash then.
+_STRANGE = """
+    select table_name from information_schema.tables
+    where table_schema = 'rowq' and table_type <> 'BASE TABLE'
+    union all
+    select trigger_name from information_schema.triggers where event_object_schema = 'rowq'
+    union all
+    select routine_name from information_schema.routines
+    where routine_schema = 'rowq' and security_type = 'INVOKER'
+      and routine_name <> 'internal_grant'
+"""
+_ROUTINES = """
+    select routine_name, routine_type, definer
+    from information_schema.routines
+    where routine_schema = 'rowq'
+"""
+_OTHERS = """
+    select event_name from information_schema.events where event_schema = 'rowq'
+    union all
+    select trigger_name from information_schema.triggers where trigger_schema = 'rowq'
+"""
+_ORPHANS = """
+    select r.routine_name, r.definer
+    from information_schema.routines r
+    left join mysql.user u
+        on cast(concat(rtrim(u.user), '@', rtrim(u.host)) as binary) = cast(r.definer as binary)
+    where r.routine_schema = 'rowq' and u.user is null
+"""
+_LOST_TABLES = {
+    "queue", "ready", "delayed", "claim", "dead", "grouped", "blocked", "archive", "finished",
+}  # fmt: skip
+_LOSSES = """
+    select
+        (select count(*) from rowq.queue),
+        (select count(*) from (select 1 from rowq.ready where message_id > 0 limit 100000) r)
+            + (
+                select count(*)
+                from (select 1 from rowq.delayed where message_id > 0 limit 100000) d
+            )
+            + (select count(*) from (select 1 from rowq.dead limit 100000) d)
+            + (
+                select count(*)
+                from (select 1 from rowq.grouped where message_id > 0 limit 100000) g
+            )
+            + (select count(*) from (select 1 from rowq.blocked limit 100000) b)
+            + (
+                select
+                    coalesce(
+                        sum(coalesce(json_length(c.messages), c.last_id - c.first_id + 1)), 0
+                    )
+                from (
+                    select messages, first_id, last_id
+                    from rowq.claim
+                    where claim_id > 0
+                    limit 100000
+                ) c
+            ),
+        (select count(*) from (select 1 from rowq.archive limit 100000) a)
+            + (
+                select coalesce(sum(json_length(f.messages)), 0)
+                from (select messages from rowq.finished where finish_id > 0 limit 100000) f
+            )
+"""
+_ROLES = "select rtrim(user) from mysql.user where user in ({names})"
+_FOR_SERVER = re.compile(r"/\*(M?)!(\d+)(.*?)\*/", re.DOTALL)
+_ALL = 1_000_000
+_BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
+
+
+class Look(BaseLook):
+    """What there is to see through one connection."""
+
+    ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    CREATE_ROLE = "create role {role};"
+
+    def server(self) -> str:
+        """Return the server's name and version."""
+        text = str(self._rows("select version()")[0][0])
+        name = "MariaDB" if "mariadb" in text.lower() else "MySQL"
+        return f"{name} {text.partition('-')[0]}"
+
+    def owner(self) -> str | None:
+        """Return the account that the procedures run as, None where nothing is installed.
+
+        This reads the catalog only, as everything does that comes before it.
+
+        Raises:
+            ForeignSchema: there is a database rowq that is not ours, or not only ours.
+            MissingPrivilege: this account may not see what is installed.
+        """
+        if strange := sorted({name for (name,) in self._rows(_STRANGE)}):
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the database rowq holds a view, a trigger"
+                f" or a routine with its caller's rights, which rowq never makes:"
+                f" {', '.join(strange)[:200]}"
+            )
+        tables = self.tables()
+        if not tables and self.routines():
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: this account may call routines of"
+                " rowq and not see what is installed"
+            )
+        if not tables:
+            return None
+        bookkeeping = {name for (name,) in self._rows(_BOOKKEEPING)}
+        is_ours = len(bookkeeping) >= _ENOUGH or tables.issuperset(_FIRST)
+        if not (is_ours or tables == bookkeeping):
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the server has a database rowq that rowq"
+                " did not make"
+            )
+        return ", ".join(sorted(self.definers())) or "nobody"
+
+    def definers(self) -> set[str]:
+        """Return the accounts that the routines run as."""
+        return {definer for _, _, definer in self._rows(_ROUTINES)}
+
+    def account(self) -> str:
+        """Return the account of this connection, as a definer is written."""
+        return str(self._rows("select current_user()")[0][0])
+
+    def orphans(self) -> dict[str, str]:
+        """Return the routines whose definer is gone, and that: every call of them is error 1449.
+
+        Empty where this account may not see who there is.
+        """
+        try:
+            return dict(self._rows(_ORPHANS))
+        except pymysql.Error:
+            return {}
+
+    def installed_ids(self) -> list[str]:
+        """Return the ids of the installed migrations."""
+        if "migration" not in self.tables():
+            return []
+        # A handler opens tables and nothing else: no view can take the table's place.
+        self._rows("handler rowq.migration open as rowq_migration")
+        try:
+            rows = self._rows(f"handler rowq_migration read first limit {_ALL}")
+        finally:
+            self._rows("handler rowq_migration close")
+        return sorted(identity for _, identity, _ in rows)
+
+    def roles(self) -> dict[str, bool]:
+        """Return for each of rowq's roles whether the server has it; False where that is hidden."""
+        names = ", ".join(f"'{role}'" for role in self.ROLES)
+        try:
+            present = {role for (role,) in self._rows(_ROLES.format(names=names))}
+        except pymysql.Error:
+            present = set()
+        return {role: role in present for role in self.ROLES}
+
+    def routines(self) -> dict[str, str]:
+        """Return name and body of every routine in the database; empty for a body that is hidden.
+
+        information_schema shows a body with its backslashes resolved, so that is not asked.
+        """
+        found = {}
+        for name, kind, _ in self._rows(_ROUTINES):
+            quoted = name.replace("`", "``")
+            (shown,) = self._rows(f"show create {kind} rowq.`{quoted}`")
+            found[name] = _code(shown[2] or "")
+        return found
+
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and body of every routine in these files, as this server keeps it."""
+        return shipped_routines(files, self.server())
+
+    def tables(self) -> set[str]:
+        """Return the names of the tables and views in the database."""
+        return {name for (name,) in self._rows(_TABLES)}
+
+    def others(self) -> set[str]:
+        """Return the names of events and triggers in the database, of which rowq has none."""
+        return {name for (name,) in self._rows(_OTHERS)}
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are; nothing where some of them are gone.
+
+        Raises:
+            ForeignSchema: another account may put a view into a table's place meanwhile, and
+                counting would run it.
+            MissingPrivilege, MigrationBusy: as migrate.
+        """
+        with refusals(pymysql.Error, refusal):
+            for statement in statements(release_for("mysql").text("preflight.sql")):
+                self._rows(statement)
+            return self.losses_unchecked()
+
+    def losses_unchecked(self) -> Losses:
+        """Return the same in a session that has run preflight.sql."""
+        if not self.tables() >= _LOST_TABLES:
+            return Losses()
+        return Losses(*map(int, self._rows(_LOSSES)[0]))
+
+
+def shipped_routines(files: Mapping[str, str], server: str) -> dict[str, str]:
+    """Return name and body of every routine in these files.
+
+    Args:
+        files: path and text of each.
+        server: its name and version, such as "MariaDB 10.11.19": it keeps what the comments for
+            its version hold, and nothing of those for newer ones.
+    """
+    found: dict[str, str] = {}
+    for path, text in files.items():
+        if path.startswith(("internal/", "routines/")):
+            kept = _for_server(text, server)
+            found.update((match.group(1), _code(match.group())) for match in _BODY.finditer(kept))
+    return found
+
+
+def made_for_others(
+    files: Mapping[str, str], here: Mapping[str, str], there: Mapping[str, str]
+) -> set[str]:
+    """Return the routines that are as they were shipped, but for another version of the server.
+
+    Args:
+        files: path and text of each file that was shipped.
+        here: name and body of the routines as this server would keep them.
+        there: as they are installed.
+    """
+    found = [each for text in files.values() for each in _FOR_SERVER.finditer(text)]
+    versions = {int(each[2]) for each in found if each[1]}
+    servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
+    others = [shipped_routines(files, server) for server in servers]
+    return {
+        name
+        for name, text in there.items()
+        if name in here and text != here[name] and any(text == other[name] for other in others)
+    }
+
+
+def _for_server(text: str, server: str) -> str:
+    """Return a text as the server keeps it, without what is for others or newer versions.
+
+    MySQL keeps a comment for MariaDB as it is.
+    """
+    product, _, version = server.partition(" ")
+    major, minor, patch = (int(part) for part in f"{version}.0.0".split(".")[:3])
+    here = major * 10_000 + minor * 100 + patch
+
+    def kept(found: re.Match[str]) -> str:
+        is_for_mariadb, needed, words = found[1] == "M", int(found[2]), found[3]
+        if is_for_mariadb != (product == "MariaDB"):
+            return found[0] if is_for_mariadb else ""
+        return words if needed <= here else ""
+
+    return _FOR_SERVER.sub(kept, text)
+
+
+def _code(text: str) -> str:
+    """Return a body without its comments, which some clients do not send, and without blanks."""
+    body = text[text.find("\nbegin") :].removesuffix("//")
+    lines = (line.strip() for line in body.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("--"))

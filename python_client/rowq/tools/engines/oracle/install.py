@@ -1,0 +1,81 @@
+"""Migrations on Oracle, with everything of ours under names that begin with rowq.
+
+Every statement of DDL commits by itself, so a migration is no transaction: it may be run again
+after a crash at any unit, and is remembered at its end only. Who migrates keeps a table locked in a
+second session: the first one loses its locks with every statement of DDL.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import oracledb
+
+from rowq.tools.engines.oracle.refusals import refusal
+from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units
+from rowq.tools.engines.oracle.status import Look
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.installer import BaseInstaller
+
+_LOCK = "lock table rowq_migration_lock in exclusive mode wait 60"
+
+
+class Connection:
+    """A connection that runs whole scripts; all else is the driver's."""
+
+    def __init__(self, driver_connection: Any) -> None:
+        self._connection = driver_connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, text: str) -> None:
+        """Run a script, one unit after the other; what was done before is no error."""
+        for unit in units(text):
+            with self._connection.cursor() as cursor:
+                try:
+                    cursor.execute(unit)
+                except oracledb.DatabaseError as error:
+                    if error.args[0].code not in forgiven(unit):
+                        raise
+
+
+class Installer(BaseInstaller):
+    """Installs and removes the migrations of a release."""
+
+    BOOKKEEPING = BOOKKEEPING
+    DatabaseError = oracledb.DatabaseError
+    look: Look
+
+    def use(self, driver_connection: Any) -> None:
+        """Set `connection` and `look`."""
+        self.connection = Connection(driver_connection)
+        self.look = Look(driver_connection)
+
+    def refusal(self, error: oracledb.DatabaseError) -> MigrationError | None:
+        """Return the refusal that an error is; None for any other error."""
+        return refusal(error)
+
+    @contextmanager
+    def alone(self, *, installing: bool) -> Iterator[None]:  # noqa: ARG002 - the lock is a table
+        """Hold migrations to one at a time; refuse what would fail."""
+        self.run("preflight.sql")
+        self.run("bookkeeping.sql")
+        self._holder = self.engine.connect(self.url)
+        try:
+            self._holder.autocommit = False
+            with self._holder.cursor() as cursor:
+                cursor.execute(_LOCK)
+            yield
+        finally:
+            self.engine.close(self._holder)
+
+    def remove(self) -> None:
+        """Remove the bookkeeping; the locked table is one of its tables."""
+        self.engine.close(self._holder)
+        super().remove()
+
+    def run_grants(self, text: str) -> None:
+        """Run grants.sql, and say what it had to leave out."""
+        super().run_grants(text)
+        self.say((*self.look.missing_roles(self.look.roles()), *self.look.rights_beyond()))

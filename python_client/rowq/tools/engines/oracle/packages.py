@@ -1,0 +1,190 @@
+"""Oracle's packages, assembled from files of subprograms whenever they are read.
+
+sql/oracle/routines and helpers hold one subprogram a file, internal a family a file, all as they
+stand in the body of package rowq. Its specification says what those say before `is` whose name
+does not begin with `internal_`.
+For every role but the admin's there is a package that has the routines of that role, and only
+passes calls on: Oracle grants packages as a whole. dequeue_wait and wait_for_result are in a
+package of their own, with the private subprograms that they need, because a package cannot be
+replaced while a session is in it.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rowq.tools.migrate.sources import FAMILIES, file_units, read
+
+ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
+"""Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
+
+WAITS = {"dequeue_wait", "wait_for_result"}
+"""The routines whose calls last; their package is rowq_wait."""
+
+HELPS = {"ids": "p_message_ids", "put": "enqueue"}
+"""Helper -> the parameter or the routine for which a package has it."""
+
+TYPES = "types.sql"
+"""The file of internal that declares the package's types, and nothing else."""
+
+_SUBPROGRAM = re.compile(
+    r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
+    r"(?:\nreturn (?P<result>\w+))?\nis\n",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
+_CALLED = re.compile(r"\binternal_\w+")
+_PURPOSE = re.compile(r"^-- purpose +(.+)$", re.MULTILINE)
+_NOTE = "-- Put together from {sources}.\n"
+
+
+@dataclass(frozen=True)
+class Subprogram:
+    """A procedure or function."""
+
+    name: str
+    signature: str
+    text: str
+    parameters: tuple[str, ...]
+    is_function: bool
+    purpose: str
+
+
+def subprogram(name: str, text: str) -> Subprogram:
+    """Return the subprogram that a text holds.
+
+    Args:
+        name: what the text is called in an error.
+        text: the subprogram, and nothing before it.
+
+    Raises:
+        ValueError: the text does not begin with a signature in the house style.
+    """
+    match = _SUBPROGRAM.match(text)
+    if match is None:
+        raise ValueError(f"{name}: no signature in the house style")
+    return Subprogram(
+        name=match["name"],
+        signature=text[: match.end() - len("\nis\n")],
+        text=text,
+        parameters=tuple(_PARAMETER.findall(match["parameters"] or "")),
+        is_function=match["kind"] == "function",
+        purpose=purpose[1] if (purpose := _PURPOSE.search(text)) else "",
+    )
+
+
+def subprograms(folder: Path) -> list[Subprogram]:
+    """Return the subprograms of a folder by the names of their files, and by their order there."""
+    return [
+        subprogram(name, text)
+        for path in sorted(folder.glob("*.sql"))
+        if path.name != TYPES
+        for name, text in file_units(f"{folder.name}/{path.name}", read(path)).items()
+    ]
+
+
+def indented(text: str) -> str:
+    """Return a text with its lines four columns to the right."""
+    return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
+
+
+def specification(package: str, sources: str, public: list[Subprogram]) -> str:
+    """Return the text that creates a package's specification, which says what each of it does."""
+    declared = "\n".join(
+        indented(f"-- {subprogram.purpose}\n{subprogram.signature};") for subprogram in public
+    )
+    head = _NOTE.format(sources=sources)
+    create = f"create or replace package {package} authid definer as"
+    return f"{head}{create}\n\n{declared}\nend {package};\n/\n"
+
+
+def body(package: str, sources: str, parts: list[str]) -> str:
+    """Return the text that creates a package's body."""
+    head = _NOTE.format(sources=sources)
+    inner = "\n".join(parts)
+    return f"{head}create or replace package body {package} as\n\n{inner}\nend {package};\n/\n"
+
+
+def passing_on(subprogram: Subprogram) -> str:
+    """Return a subprogram that calls the one that does the work with its own arguments."""
+    given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
+    package = "rowq_wait" if subprogram.name in WAITS else "rowq"
+    call = f"{package}.{subprogram.name}(\n{given}\n    );"
+    line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
+    return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
+
+
+def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
+    """Return the private subprograms that a text calls, and those that these call."""
+    found = dict.fromkeys(_CALLED.findall(text), "")
+    texts = {subprogram.name: subprogram.text for subprogram in private}
+    while missing := [name for name, seen in found.items() if not seen]:
+        for name in missing:
+            found[name] = texts[name]
+            for called in _CALLED.findall(texts[name]):
+                found.setdefault(called, "")
+    return [subprogram for subprogram in private if subprogram.name in found]
+
+
+def beside(sources: Path) -> list[Subprogram]:
+    """Return what the specification of package rowq has beside the routines of the contract.
+
+    First come those for callers in PL/SQL, then those for package rowq_wait.
+
+    Args:
+        sources: the folder sql/oracle.
+    """
+    others = [each for each in _families(sources) if not _is_private(each)]
+    return [*subprograms(sources / "helpers"), *others]
+
+
+def _families(sources: Path) -> list[Subprogram]:
+    return subprograms(sources / FAMILIES)
+
+
+def _is_private(subprogram: Subprogram) -> bool:
+    return subprogram.name.startswith("internal_")
+
+
+def packages(sources: Path) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of every specification and body, in the order of installation.
+
+    Args:
+        sources: the folder sql/oracle, with contract.toml beside it.
+    """
+    text = (sources.parent / "contract.toml").read_text(encoding="utf-8")
+    contract: dict[str, Any] = tomllib.loads(text)
+    private = [each for each in _families(sources) if _is_private(each)]
+    helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
+    waits = [routine for routine in routines if routine.name in WAITS]
+    types = read(sources / FAMILIES / TYPES)
+    public = [*beside(sources), *routines]
+    whole = [subprogram for subprogram in public if subprogram not in waits]
+    theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
+    waiting = needed_by("".join(each.text for each in waits), private)
+    where = "routines, helpers and internal"
+    yield "rowq.sql", specification("rowq", where, public)
+    yield "rowq_wait.sql", specification("rowq_wait", "the routines that wait", waits)
+    passed = [passing_on(each) for each in waits]
+    parts = [types, *_with_signatures(theirs), *(each.text for each in whole), *passed]
+    yield "rowq_body.sql", body("rowq", where, parts)
+    parts = [*_with_signatures(waiting), *(each.text for each in waits)]
+    yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
+    for role, package in ROLES.items():
+        given = [
+            routine for routine in routines if role in contract["routine"][routine.name]["roles"]
+        ]
+        uses = {name for routine in given for name in (routine.name, *routine.parameters)}
+        public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
+        where = f"the signatures of what role rowq_{role} may call"
+        yield f"{package}.sql", specification(package, where, public)
+        yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])
+
+
+def _with_signatures(private: list[Subprogram]) -> list[str]:
+    """Return the texts of private subprograms behind their signatures, so that each knows all."""
+    forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
+    return [forward, *(subprogram.text for subprogram in private)]

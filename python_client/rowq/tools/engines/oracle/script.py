@@ -1,0 +1,184 @@
+"""A migration as a script for SQL*Plus and SQLcl, and for a driver."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowq.tools.engines.oracle.packages import packages
+from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units, with_units
+from rowq.tools.migrate import comments
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.frozen import Part
+from rowq.tools.migrate.release import Release
+
+_HEAD = """-- {heading}.
+-- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
+-- run all of it again: every unit may be.
+set define off
+set sqlblanklines on
+set serveroutput on
+whenever sqlerror exit failure rollback
+"""
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two statements. Run them one by one, in this order, on one connection, as the account that owns
+-- rowq, or shall. A statement of PL/SQL keeps its last semicolon, one of SQL has none. Most commit
+-- by themselves: after an error run all of them again. For SQL*Plus there is the script without
+-- --plain.
+"""
+_REFUSE_MESSAGES = """declare
+    v_tables pls_integer;
+    v_count  pls_integer;
+begin
+    select count(*) into v_tables
+    from user_tables t
+    where t.table_name in (
+        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUPED', 'ROWQ_BLOCKED',
+        'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
+    );
+    -- Where an earlier run has dropped some of the tables, there is nothing left to lose.
+    if v_tables < 8 then
+        return;
+    end if;
+
+    execute immediate q'[
+        select count(*)
+        from (
+            select null from rowq_ready where rownum = 1
+            union all
+            select null from rowq_delayed where rownum = 1
+            union all
+            select null from rowq_leased where rownum = 1
+            union all
+            select null from rowq_dead where rownum = 1
+            union all
+            select null from rowq_grouped where rownum = 1
+            union all
+            select null from rowq_blocked where rownum = 1
+            union all
+            select null from rowq_archive where rownum = 1
+            union all
+            select null from rowq_finished where rownum = 1
+        )
+    ]' into v_count;
+    if v_count > 0 then
+        raise_application_error(
+            -20805, 'RQ805 messages_left: this rollback would throw messages away'
+        );
+    end if;
+end;
+/
+"""
+# Flyway ends these with a line of /, and any other statement with a semicolon.
+_PLSQL = re.compile(r"declare\b|begin\b|create (?:or replace )?(?:package|type)\b")
+_FORGIVING = """begin
+    execute immediate q'[
+{unit}
+    ]';
+exception
+    when others then
+        -- Done by an earlier run.
+        if sqlcode not in ({numbers}) then
+            raise;
+        end if;
+end;"""
+_CHECK = """declare
+    v_count pls_integer;
+begin
+    select count(*) into v_count
+    from rowq_migration m
+    where m.migration_id {those};
+    if v_count {compare} then
+        raise_application_error(-20{number}, '{fault}');
+    end if;
+end;
+/
+"""
+_REMEMBER = """merge into rowq_migration m
+using (select '{hash}' as migration_hash from dual) n on (m.migration_hash = n.migration_hash)
+when not matched then insert (migration_hash, migration_id, applied_at_utc)
+    values (n.migration_hash, '{id}', sys_extract_utc(systimestamp))
+/
+insert into rowq_migration_log (
+    id, migration_hash, migration_id, operation, username, hostname, created_at_utc
+)
+select lower(rawtohex(sys_guid())), '{hash}', '{id}', 'apply', user, 'script',
+       sys_extract_utc(systimestamp)
+from dual
+where not exists (select null from rowq_migration_log g where g.migration_hash = '{hash}')
+/
+commit
+/
+"""
+_FORGIVEN = re.compile(
+    re.escape(_FORGIVING).replace(r"\{unit\}", "(.*?)").replace(r"\{numbers\}", "[-0-9, ]+"),
+    re.DOTALL,
+)
+
+
+class Script(BaseScript):
+    """How SQL*Plus and SQLcl are told what migrate does."""
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _CHECK.format(
+        compare="= 0", number=807, fault="RQ807 unknown_migration", those="= '{needed}'"
+    )
+    REFUSE_NEWER = _CHECK.format(
+        compare="> 0", number=804, fault="RQ804 schema_newer", those="not in ({known})"
+    )
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", "commit\n/\n")
+    PLAIN_HEAD = _PLAIN_HEAD
+    REFUSE_MESSAGES = _REFUSE_MESSAGES
+    END_OF_STATEMENT = "\n/\n"
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        yield Part("before", "preflight.sql", release.text("preflight.sql"))
+        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        yield Part("before", "preflight.sql", release.text("preflight.sql"))
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's units."""
+        return (f"{unit}\n" for unit in units(text))
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part with its units ended as Flyway expects it of their kind."""
+        return "".join(
+            f"{unit}\n/\n" if _PLSQL.match(unit) else f"{unit};\n" for unit in units(text)
+        )
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: units may have been run before."""
+        return with_units(text, _forgiving)
+
+    def source_form(self, text: str) -> str:
+        """Return a file as it was before it came into the script."""
+        return _FORGIVEN.sub(lambda found: found[1], text)
+
+    def assembled(self, sources: Path) -> dict[str, str]:
+        """Return path and text of the packages and of the comments."""
+        made = [(f"rowq_{table}", "", text) for table, text in comments.tables(sources).items()]
+        of_columns = comments.columns(sources).items()
+        made += [(f"rowq_{table}", name, text) for (table, name), text in of_columns]
+        calls = (
+            f"describe('{table}', {comments.literal(column) if column else 'null'},"
+            f" {comments.literal(text)});\n"
+            for table, column, text in made
+        )
+        return {
+            **{f"packages/{name}": text for name, text in packages(sources)},
+            **comments.filled(sources, "".join(calls)),
+        }
+
+
+def _forgiving(unit: str) -> str:
+    numbers = ", ".join(str(-number) for number in forgiven(unit))
+    return _FORGIVING.format(unit=unit, numbers=numbers) if numbers else unit
+
+
+SCRIPT = Script()

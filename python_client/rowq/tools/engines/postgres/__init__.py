@@ -1,0 +1,1 @@
+"""What installing and examining rowq needs of the engine."""

@@ -1,0 +1,268 @@
+"""Look at a PostgreSQL database and change nothing."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import psycopg
+
+from rowq.tools.engines.postgres.refusals import numbered_refusal
+from rowq.tools.engines.postgres.statements import TRUST
+from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
+from rowq.tools.migrate.frozen import GRANTS
+from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.refusals import refusals
+
+_SCHEMA = """
+    select
+        pg_get_userbyid(n.nspowner),
+        coalesce(obj_description(n.oid, 'pg_namespace'), '') like 'rowq message queue%'
+            or (
+                select count(*) = 3
+                from pg_class c
+                where c.relnamespace = n.oid
+                  and c.relkind = 'r'
+                  and c.relname in ('migration', 'migration_log', 'meta')
+            ),
+        pg_has_role(n.nspowner, 'usage')
+    from pg_namespace n
+    where n.nspname = 'rowq'
+"""
+
+# The path is the database's and belongs to its owner, who can put functions and operators into it
+# that run as whoever looks. Nothing is committed: the transaction ends with the connection.
+_BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
+
+# An add-on has put the routines behind wrappers of their names. A schema of another owner is not
+# looked at.
+_WRAPPED = """
+    select 1
+    from pg_namespace n
+    join pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
+    where n.nspname = 'rowq_node'
+"""
+
+# A text begins with how the routine runs, so that a caller never runs with his own rights what is
+# not shipped. A routine has no text, and so a changed one, where a parameter could run something
+# else: a default by a function that does more than compute, or a type of somebody's, whose check
+# runs as the caller. The routines of one name are looked at together.
+_PINNED = "security definer set search_path = pg_catalog, pg_temp "
+_ROUTINES = r"""
+    select
+        p.proname,
+        array_agg(
+            regexp_replace(pg_get_function_identity_arguments(p.oid), '\mIN |"', '', 'g')
+            || ' ' || case
+                when exists (
+                    select
+                    from pg_depend d
+                    where d.classid = 'pg_proc'::regclass
+                      and d.objid = p.oid
+                      and d.refclassid not in ('pg_language'::regclass, 'pg_namespace'::regclass)
+                      and not exists (
+                          select
+                          from pg_type t
+                          left join pg_type e on t.typelem <> 0 and e.oid = t.typelem
+                          where d.refclassid = 'pg_type'::regclass
+                            and t.oid = d.refobjid
+                            and t.typnamespace = p.pronamespace
+                            and coalesce(e.typtype, t.typtype) = 'c'
+                      )
+                ) or exists (
+                    select
+                    from regexp_matches(
+                        p.proargdefaults::text, ':(?:op)?funcid ([0-9]+)', 'g'
+                    ) f (numbers)
+                    join pg_proc called on called.oid = f.numbers[1]::oid
+                    where called.provolatile <> 'i'
+                      and called.oid <> 'pg_catalog.clock_timestamp()'::regprocedure
+                ) then ''
+                when p.prosecdef and 'search_path=pg_catalog, pg_temp' = any(p.proconfig)
+                    then %(pinned)s || p.prosrc
+                when p.prosecdef or p.proconfig::text ~ 'search_path='
+                    then ''
+                else p.prosrc
+            end
+        )
+    from pg_proc p
+    where p.pronamespace = any (%(schemas)s::regnamespace[])
+      and not exists (
+          select 1 from pg_depend d
+          where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
+      )
+    group by p.proname
+"""
+
+# grants.sql warns of what it finds in loops over these variables.
+_ROLES_OF_OTHERS = "v_why, v_remedy"
+_RIGHTS_OF_OTHERS = "v_grantee, v_names"
+
+_LOSSES = """
+    select
+        (select count(*) from only rowq.queue),
+        (select count(*) from (select from only rowq.ready limit 100000) r)
+            + (select count(*) from (select from only rowq.delayed limit 100000) d)
+            + (select count(*) from (select from only rowq.dead limit 100000) d)
+            + (select count(*) from (select from only rowq.grouped limit 100000) g)
+            + (select count(*) from (select from only rowq.blocked limit 100000) b)
+            + (
+                select coalesce(sum(cardinality(c.message_ids)), 0)
+                from (select message_ids from only rowq.claim limit 100000) c
+            ),
+        (select count(*) from (select from rowq.archive limit 100000) a)
+            + (
+                select coalesce(sum(cardinality(f.message_ids)), 0)
+                from (select message_ids from only rowq.finished limit 100000) f
+            )
+"""
+
+_BODY = re.compile(
+    r"^create or replace (?:function|procedure) rowq\.(\w+)\((.*?)^as \$\$(.*)^\$\$;",
+    re.MULTILINE | re.DOTALL,
+)
+_NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
+
+
+class Look(BaseLook):
+    """What there is to see through one connection."""
+
+    ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    SCHEMAS: ClassVar[tuple[str, ...]] = ("rowq",)
+    """The schemas of the routines."""
+    CREATE_ROLE = "create role {role} nologin;"
+    ROLES_ARE_SHARED = (
+        ", because other databases of the server may use them, in which case PostgreSQL does not"
+        " drop them"
+    )
+
+    def begin(self) -> None:
+        """Begin a transaction that changes nothing and ends with the connection."""
+        self._connection.execute(_BEGIN)
+
+    def server(self) -> str:
+        """Return the server's name and version."""
+        return f"PostgreSQL {self._value('show server_version')}"
+
+    def owner(self) -> str | None:
+        """Return the schema's owner, None where there is none.
+
+        This reads the catalog only, and refuses where reading a table could run what is not ours.
+
+        Raises:
+            ForeignSchema: the schema is not ours, or not only ours.
+            MissingPrivilege: this user may not see what is installed, or somebody else could have
+                put something there that would run with this user's rights.
+            RoutedDatabase: this is a node of a cluster, which an add-on looks after.
+        """
+        row = self._connection.execute(_SCHEMA).fetchone()
+        if row is None:
+            return None
+        owner, is_ours, may_look = row
+        if not is_ours:
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the database has a schema rowq that rowq"
+                " did not make"
+            )
+        if not may_look:
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: the schema rowq belongs to {owner}",
+                f"Connect as {owner} or as a member of it.",
+            )
+        with refusals(psycopg.Error, numbered_refusal):
+            self._connection.execute(release_for("postgres").text(TRUST))
+        self.refuse_wrappers()
+        return str(owner)
+
+    def refuse_wrappers(self) -> None:
+        """Refuse a database whose routines an add-on has put behind wrappers.
+
+        preflight.sql refuses to migrate it.
+
+        Raises:
+            RoutedDatabase: it is a node of a cluster.
+        """
+        if self._rows(_WRAPPED):
+            raise RoutedDatabase(
+                f"{RoutedDatabase.number} routed_database: this is a node of a cluster that carries"
+                " calls",
+                "The add-on in sql/postgres/addons/citus shows and upgrades all nodes together.",
+            )
+
+    def installed_ids(self) -> list[str]:
+        """Return the ids of the installed migrations; none where there is no bookkeeping."""
+        if self._value("select to_regclass('rowq.migration')") is None:
+            return []
+        return [name for (name,) in self._rows("select migration_id from rowq.migration")]
+
+    def roles(self) -> dict[str, bool]:
+        """Return for each of rowq's roles whether the server has it.
+
+        rowq_owner is made by a superuser's installation only, so it is nowhere missing.
+        """
+        present = {name for (name,) in self._rows("select rolname from pg_catalog.pg_roles")}
+        roles = {role: role in present for role in self.ROLES}
+        return {role: there for role, there in roles.items() if there or role != "rowq_owner"}
+
+    def rights_of_others(self) -> tuple[str, ...]:
+        """Say who could give himself a role of rowq's, and who has rights without one."""
+        release = release_for("postgres")
+        grants = release.files(release.newest)[GRANTS]
+        roles = self._rows(_query_of_loop(grants, _ROLES_OF_OTHERS))
+        rights = self._rows(_query_of_loop(grants, _RIGHTS_OF_OTHERS))
+        return (
+            *(f'{why}: if that is not meant, a DBA can run "{remedy}"' for why, remedy in roles),
+            *(
+                f"role {grantee} has rights of its own, on {names}: revoke them if they are not"
+                " meant"
+                for grantee, names in rights
+            ),
+        )
+
+    def routines(self) -> dict[str, str]:
+        """Return name and text of every routine in the schema, as shipped_routines has it."""
+        found = self._connection.execute(
+            _ROUTINES, {"pinned": _PINNED, "schemas": list(self.SCHEMAS)}
+        )
+        return {name: _together(texts) for name, texts in found}
+
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and text of every routine in these files, as `routines` shows them."""
+        return shipped_routines(files)
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are, for who has asked for the owner before."""
+        return Losses(*self._rows(_LOSSES)[0])
+
+    def _value(self, query: str) -> Any:
+        return self._rows(query)[0][0]
+
+
+def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
+    """Return name and text of every routine in these files."""
+    found: dict[str, list[str]] = {}
+    for text in files.values():
+        for name, head, body in _BODY.findall(text):
+            is_pinned = _PINNED in " ".join((*head.split(), ""))
+            text = f"{_PINNED}{body}" if is_pinned else body
+            found.setdefault(name, []).append(f"{_arguments(head)} {text}")
+    return {name: _together(texts) for name, texts in found.items()}
+
+
+def _arguments(head: str) -> str:
+    """Return the parameters without their defaults, as pg_get_function_identity_arguments does."""
+    listed = " ".join(re.split(r"\)\n(?:returns|language) ", head)[0].split())
+    parameters = [parameter.partition(" default ")[0] for parameter in re.split(_NEXT, listed)]
+    return re.sub(r"\b(in)?out ", lambda mode: mode[0].upper(), ", ".join(parameters))
+
+
+def _together(texts: list[str]) -> str:
+    """Return the texts of the routines of one name as one, whatever their order was."""
+    return " and ".join(sorted(texts))
+
+
+def _query_of_loop(script: str, variables: str) -> str:
+    """Return the query of the one loop in a script that is over these variables."""
+    (query,) = re.findall(rf"for {variables} in\n(.*?)\n    loop\n", script, re.DOTALL)
+    return str(query)

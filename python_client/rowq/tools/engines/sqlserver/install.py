@@ -1,0 +1,90 @@
+"""Migrations on SQL Server: each is one transaction with its bookkeeping, there or not there.
+
+An application lock of the session lets one in at a time; no crash leaves it behind.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import pyodbc
+
+from rowq.engines.sqlserver.driver import signals_held
+from rowq.engines.sqlserver.errors import words_of
+from rowq.tools.engines.sqlserver.refusals import refusal
+from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
+from rowq.tools.engines.sqlserver.status import Look
+from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.losses import Losses
+
+# After a refusal by preflight.sql there is neither a lock nor another account any more.
+_LEAVE = """
+if applock_mode(N'dbo', N'rowq.migrate', N'Session') <> N'NoLock'
+    exec sys.sp_releaseapplock
+        @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
+"""
+
+
+class Connection:
+    """A connection that runs whole scripts; all else is the driver's."""
+
+    def __init__(self, driver_connection: Any) -> None:
+        self.driver_connection = driver_connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver_connection, name)
+
+    def execute(self, text: str) -> list[str]:
+        """Run a script, one batch after the other; return what the server said beside."""
+        said: list[str] = []
+        for batch in batches(text):
+            with signals_held(), closing(self.driver_connection.cursor()) as cursor:
+                cursor.execute(batch)
+                said += _messages(cursor)
+                while cursor.nextset():
+                    said += _messages(cursor)
+        return said
+
+
+class Installer(BaseInstaller):
+    """Installs and removes the migrations of a release, one transaction for each."""
+
+    BOOKKEEPING = BOOKKEEPING
+    DatabaseError = pyodbc.Error
+
+    def use(self, driver_connection: Any) -> None:
+        """Set `connection` and `look`."""
+        self.connection = Connection(driver_connection)
+        self.look = Look(driver_connection)
+
+    def refusal(self, error: pyodbc.Error) -> MigrationError | None:
+        """Return the refusal that an error is; None for any other error."""
+        return refusal(error)
+
+    @contextmanager
+    def alone(self, *, installing: bool) -> Iterator[None]:
+        """Hold migrations to one at a time, in one transaction; refuse what would fail."""
+        try:
+            self.run("preflight.sql")
+            with self.engine.transaction(self.connection.driver_connection):
+                if installing:
+                    self.run("bookkeeping.sql")
+                yield
+        finally:
+            with suppress(pyodbc.Error):
+                self.connection.execute(_LEAVE)
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are; until then nobody enqueues."""
+        self.connection.execute(HOLD_MESSAGES)
+        return super().losses()
+
+    def run_grants(self, text: str) -> None:
+        """Run grants.sql, and keep what the server says beside."""
+        self.say(dict.fromkeys(self.connection.execute(text)))
+
+
+def _messages(cursor: Any) -> list[str]:
+    return [words_of(text) for _, text in cursor.messages or ()]

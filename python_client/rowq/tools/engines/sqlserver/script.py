@@ -1,0 +1,158 @@
+"""A migration as a script for sqlcmd, and for a driver."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowq.engines.sqlserver.calls import procedure_name
+from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, batches
+from rowq.tools.migrate import comments
+from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.frozen import Part
+from rowq.tools.migrate.release import Release
+
+# Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
+# no variable, and nothing that follows is executed.
+_HEAD = """:on error exit
+:setvar rowq_runs_in sqlcmd
+go
+-- {heading}.
+-- Run it with: sqlcmd -S server -d database -b -i script.sql, or in an editor's SQLCMD mode. It is
+-- one transaction: all of it or nothing. QUOTED_IDENTIFIER and ANSI_NULLS, which procedures keep
+-- from the session that makes them, are set in here; sqlcmd needs no -I.
+if N'$(rowq_runs_in)' <> N'sqlcmd'
+begin
+    print N'Nothing was done: run this with sqlcmd, or turn on SQLCMD mode.';
+    set noexec on;
+end;
+go
+set implicit_transactions off;
+go
+"""
+_REQUIRE = """
+if not exists (select 1 from rowq.migration m where m.migration_id = N'{needed}')
+begin
+    throw 52807, N'RQ807 unknown_migration: this script begins after {needed}, which is not installed', 1;
+end;
+"""  # noqa: E501 - a literal of T-SQL is one line
+_REFUSE_NEWER = """
+if exists (
+    select 1
+    from rowq.migration m
+    where m.migration_id not in ({known})
+)
+begin
+    throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
+end;
+"""
+_REFUSE_OLDER = """
+if exists (select 1 from rowq.migration)
+    and not exists (select 1 from rowq.migration m where m.migration_id = N'{newest}')
+begin
+    throw 52807, N'RQ807 unknown_migration: this database has an earlier release', 1;
+end;
+"""
+_REMEMBER = """
+if not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = N'{hash}'
+)
+begin
+    insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
+    values (
+        N'{hash}',
+        N'{id}', sysutcdatetime()
+    );
+
+    insert into rowq.migration_log
+        (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+    values (
+        lower(convert(nvarchar(36), newid())),
+        N'{hash}',
+        N'{id}', N'apply', original_login(), N'script', sysutcdatetime()
+    );
+end;
+"""
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two batches. Run them one by one, in this order, on one connection of their own, and none after
+-- an error: then end that connection. Together they are one transaction: all of it or nothing. For
+-- sqlcmd there is the script without --plain.
+"""
+_REFUSE_MESSAGES = """
+declare @held bigint;
+select @held = max(m.message_id)
+from rowq.message m with (tablockx, holdlock);
+if exists (select 1 from rowq.ready)
+    or exists (select 1 from rowq.delayed)
+    or exists (select 1 from rowq.grouped)
+    or exists (select 1 from rowq.blocked)
+    or exists (select 1 from rowq.leased)
+    or exists (select 1 from rowq.dead)
+    or exists (select 1 from rowq.archived)
+    or exists (select 1 from rowq.finished)
+begin
+    throw 52805, N'RQ805 messages_left: this rollback would throw messages away', 1;
+end;
+"""
+_EXECUTE = "set noexec off;"
+_TAIL = """commit transaction;
+exec sys.sp_releaseapplock
+    @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
+go
+set noexec off;
+go
+"""
+
+
+class Script(BaseScript):
+    """How sqlcmd is told what migrate does."""
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _REQUIRE
+    REFUSE_NEWER = _REFUSE_NEWER
+    REFUSE_OLDER = _REFUSE_OLDER
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", _TAIL)
+    LITERAL = "N'{}'"
+    PLAIN_HEAD = _PLAIN_HEAD
+    OPEN = (Part("before", "settings", "set implicit_transactions off;\ngo\n"),)
+    REFUSE_MESSAGES = _REFUSE_MESSAGES
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Part("before", "begin", "begin transaction;\ngo\n")
+        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Part("before", "begin", "begin transaction;\ngo\n")
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's batches, without what takes back what sqlcmd alone was told."""
+        return (f"{batch}\n" for batch in batches(text) if batch != _EXECUTE)
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part with the word between its batches, which Flyway knows."""
+        return "".join(f"{batch}go\n" for batch in self.plain_statements(text))
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: its last batch ends, too."""
+        return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
+
+    def assembled(self, sources: Path) -> dict[str, str]:
+        """Return path and text of the comments."""
+        made = [
+            ("procedure", procedure_name(name), "", text)
+            for name, text in comments.routines(sources).items()
+        ]
+        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
+        made += [("table", *place, text) for place, text in comments.columns(sources).items()]
+        return comments.filled(sources, comments.rows(made, "N"))
+
+
+SCRIPT = Script()

@@ -1,0 +1,63 @@
+"""Install, upgrade and remove rowq in a database, and look at what is installed."""
+
+try:
+    import yoyo as _yoyo  # noqa: F401 - asked for here, so that what to install is said once
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "migrations need yoyo-migrations: pip install 'rowq[tools]'", name="yoyo"
+    ) from error
+
+from rowq.tools.migrate.errors import (
+    ForeignSchema,
+    MessagesLeft,
+    MigrationBusy,
+    MigrationError,
+    MissingPrivilege,
+    RoutedDatabase,
+    SchemaInUse,
+    SchemaNewer,
+    ServerTooOld,
+    UnknownMigration,
+)
+from rowq.tools.migrate.for_tools import (
+    FileInTheWayError,
+    Steps,
+    alembic_files,
+    flyway_files,
+    plain_script,
+    plain_steps,
+    write_files,
+)
+from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.runner import Migrated, Plan, migrate, plan_rollback, rollback, script
+from rowq.tools.migrate.status import Drift, Status, status
+
+__all__ = [
+    "Drift",
+    "FileInTheWayError",
+    "ForeignSchema",
+    "Losses",
+    "MessagesLeft",
+    "Migrated",
+    "MigrationBusy",
+    "MigrationError",
+    "MissingPrivilege",
+    "Plan",
+    "RoutedDatabase",
+    "SchemaInUse",
+    "SchemaNewer",
+    "ServerTooOld",
+    "Status",
+    "Steps",
+    "UnknownMigration",
+    "alembic_files",
+    "flyway_files",
+    "migrate",
+    "plain_script",
+    "plain_steps",
+    "plan_rollback",
+    "rollback",
+    "script",
+    "status",
+    "write_files",
+]

@@ -1,0 +1,159 @@
+"""The migrations that this installation of rowq carries for one engine."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from yoyo.migrations import Migration
+
+from rowq.engines import TOOLS, part_of
+from rowq.tools.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
+from rowq.tools.migrate.frozen import (
+    files_after,
+    is_released,
+    migration_files,
+    number_of,
+    script_of,
+)
+from rowq.tools.migrate.sources import read
+
+# yoyo keeps all migrations of the process in one dictionary by id and resolves __depends__ in it.
+_reading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """One migration with its number; `migration` is yoyo's."""
+
+    number: int
+    migration: Any
+
+    @property
+    def id(self) -> str:
+        """The id that the database remembers it by, such as pg-0001-first-release."""
+        return str(self.migration.id)
+
+    @property
+    def file(self) -> Path:
+        """The migration's own file."""
+        return Path(self.migration.path)
+
+    @property
+    def rowq_version(self) -> str:
+        """The version of rowq that this migration brings."""
+        return str(self.migration.module.__rowq_version__)
+
+    @property
+    def heading(self) -> str:
+        """What a script of it does, in a few words."""
+        before = self.number - 1
+        what = f"upgrade from {before} to" if before else "install"
+        return f"rowq {self.rowq_version}: {what} {self.number}"
+
+    @property
+    def loses_messages(self) -> bool:
+        """Whether rolling it back throws messages away."""
+        return bool(getattr(self.migration.module, "__loses_messages__", False))
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All migrations of an engine, lowest number first."""
+
+    folder: Path
+    migrations: tuple[Numbered, ...]
+    _files: dict[int, dict[str, str]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def newest(self) -> int:
+        """The highest number."""
+        return self.migrations[-1].number
+
+    def get(self, number: int) -> Numbered:
+        """Return the migration of a number.
+
+        Raises:
+            UnknownMigration: there is none.
+        """
+        if not 1 <= number <= self.newest:
+            raise UnknownMigration(
+                f"{UnknownMigration.number} unknown_migration: this rowq has no migration {number},"
+                f" it has 1 to {self.newest}"
+            )
+        return self.migrations[number - 1]
+
+    def after(self, number: int) -> tuple[Numbered, ...]:
+        """Return the migrations that come after this number, 0 for all.
+
+        Raises:
+            UnknownMigration: there is no migration of that number, or nothing comes after it.
+        """
+        if not 0 <= number < self.newest:
+            raise UnknownMigration(
+                f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
+                f" {number}; this rowq has migrations 1 to {self.newest}"
+            )
+        return self.migrations[number:]
+
+    def ids(self, number: int) -> list[str]:
+        """Return the ids of the migrations up to this number."""
+        return [numbered.id for numbered in self.migrations[:number]]
+
+    def installed(self, ids: list[str]) -> int:
+        """Return the highest number among the ids that a database remembers, 0 for none.
+
+        Raises:
+            SchemaNewer: the database remembers an id that this rowq has never heard of.
+        """
+        numbers = {known.id: known.number for known in self.migrations}
+        if strangers := sorted(set(ids) - numbers.keys()):
+            raise SchemaNewer(
+                f"{SchemaNewer.number} schema_newer: the database has migration {strangers[-1]},"
+                " which this rowq does not know; use the rowq that installed it, or a newer one"
+            )
+        return max((numbers[known] for known in ids), default=0)
+
+    def files(self, number: int) -> dict[str, str]:
+        """Return path and text of every SQL file as it is after the migration of this number."""
+        if number not in self._files:
+            self._files[number] = files_after(self.folder, number)
+        return self._files[number]
+
+    def script(self, number: int) -> str:
+        """Return a migration as a script for the engine's own client.
+
+        That is the released one, or what would be released now.
+        """
+        numbered = self.get(number)
+        if is_released(numbered.file):
+            return read(script_of(numbered.file))
+        return str(part_of(self.folder.name, "script", TOOLS).SCRIPT.script(self, numbered))
+
+    def text(self, name: str) -> str:
+        """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""
+        return read(self.folder / name)
+
+
+def read_release(folder: Path) -> Release:
+    """Read and check all migrations of a folder.
+
+    Args:
+        folder: migrations/<engine>.
+
+    Raises:
+        MigrationError: the files are not one chain of numbers from 1.
+    """
+    paths = migration_files(folder)
+    with _reading:
+        loaded = [Migration(path.stem, str(path), str(folder)) for path in paths]
+        for migration in loaded:
+            migration.load()
+    chain = tuple(Numbered(number_of(Path(m.path)), m) for m in loaded)
+    for position, numbered in enumerate(chain, start=1):
+        needs = {before.migration for before in chain[position - 2 : position - 1]}
+        if numbered.number != position or numbered.migration.depends != needs:
+            raise MigrationError(f"{numbered.id} must be number {position} and depend on the last")
+    if not chain:
+        raise MigrationError(f"there are no migrations in {folder}")
+    return Release(folder, chain)

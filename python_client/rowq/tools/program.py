@@ -1,0 +1,19 @@
+"""Runs the program `rowq`, or says how to install the packages that it needs."""
+
+import sys
+
+from rowq.tools.console.exit_codes import ExitCode
+
+_TOOLS = {"rich", "typer", "yoyo"}
+
+
+def main() -> None:
+    """Run the program; raises SystemExit with its exit status."""
+    try:
+        from rowq.tools.command.main import main as run
+    except ModuleNotFoundError as error:
+        if error.name not in _TOOLS:
+            raise
+        print(f"rowq: the program needs {error.name}: pip install 'rowq[tools]'", file=sys.stderr)
+        sys.exit(ExitCode.NOT_INSTALLED)
+    run()

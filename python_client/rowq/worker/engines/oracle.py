@@ -1,0 +1,173 @@
+"""A transactional worker's transaction on Oracle.
+
+Statements that make, alter or drop something commit before and after themselves there.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import oracledb
+
+from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.guard import (
+    first_words,
+    is_one_of,
+    lent,
+    refuse_after_end,
+    refuse_ending,
+    refusing,
+)
+
+_ENDING = frozenset(
+    {
+        *(("commit",), ("rollback",), ("alter",), ("create",), ("drop",), ("rename",)),
+        *(("truncate",), ("grant",), ("revoke",), ("analyze",), ("audit",), ("noaudit",)),
+        *(("comment",), ("flashback",), ("purge",), ("associate",), ("disassociate",)),
+    }
+)
+_NOT_ENDING = frozenset({("rollback", "to"), ("rollback", "work", "to"), ("alter", "session")})
+_LOOK = "rowq_look"
+_BEGIN = """
+    begin
+        savepoint rowq_handler;
+        :number := dbms_transaction.local_transaction_id(true);
+    end;
+    """
+_KEEP = """
+    begin
+        :same := 0;
+        if dbms_transaction.local_transaction_id = :number then
+            savepoint rowq_handler;
+            :same := 1;
+        end if;
+    end;
+    """
+_UNDO = """
+    begin
+        :same := 0;
+        if dbms_transaction.local_transaction_id = :number then
+            rollback to savepoint rowq_handler;
+            :same := 1;
+        end if;
+    end;
+    """
+
+
+class OracleWork(WorkTransaction):
+    """Keeps one savepoint, always before what the next handler writes."""
+
+    def __init__(self, connection: Any) -> None:
+        """Work on a connection in autocommit."""
+        self._connection = connection
+        self._number = ""
+        self._committed: bool | None = None
+
+    def begin(self) -> None:
+        self._connection.autocommit = False
+        with self._connection.cursor() as cursor:
+            cursor.execute("set transaction isolation level read committed")
+            number = cursor.var(str)
+            cursor.execute(_BEGIN, {"number": number})
+            self._number = number.getvalue()
+
+    def lend(self, claim_id: int) -> AbstractContextManager[Any]:
+        own = self._connection
+        return lent(
+            own,
+            claim_id,
+            **{name: refusing(name) for name in ("begin", "commit", "rollback", "close")},
+            cursor=lambda *args, **options: LentCursor(own, *args, **options),
+            **{_LOOK: self._look},
+        )
+
+    def keep(self) -> Spoiled | None:
+        self._end_block(_KEEP, kept=True)
+        return None
+
+    def undo(self) -> None:
+        self._end_block(_UNDO, kept=False)
+
+    def commit(self) -> None:
+        self._connection.commit()
+        self._connection.autocommit = True
+
+    def abandon(self) -> None:
+        with suppress(oracledb.Error):
+            self._connection.rollback()
+            self._connection.autocommit = True
+
+    def _end_block(self, block: str, *, kept: bool) -> None:
+        with self._connection.cursor() as cursor:
+            same = cursor.var(int)
+            cursor.execute(block, {"number": self._number, "same": same})
+            if same.getvalue() == 1 and not self._connection.autocommit:
+                return
+        # A transaction that nobody saw end was ended by a procedure, and most of them commit.
+        committed = self._committed is not False
+        if committed and kept:
+            self._connection.commit()
+        self.abandon()
+        raise TransactionEnded(
+            "a handler ended the worker's transaction",
+            committed=committed,
+            kept=committed and kept,
+        )
+
+    def _look(self, run: Callable[[], Any]) -> Any:
+        """Run a statement and notice whether the transaction is still open."""
+        if self._committed is not None:
+            refuse_after_end()
+        try:
+            found = run()
+        except oracledb.Error:
+            self._note_end(committed=False)
+            raise
+        self._note_end(committed=True)
+        return found
+
+    def _note_end(self, *, committed: bool) -> None:
+        if not self._connection.transaction_in_progress:
+            self._committed = committed
+
+
+WORK = OracleWork
+
+
+class LentCursor(oracledb.Cursor):
+    """A cursor of a connection in a handler's hands."""
+
+    def execute(self, statement: Any, *args: Any, **options: Any) -> Any:
+        """Execute a statement, unless it ends the transaction."""
+        _check(statement)
+        run = super().execute
+        return self._look(lambda: run(statement, *args, **options))
+
+    def executemany(self, statement: Any, *args: Any, **options: Any) -> Any:
+        """Execute a statement for each row of values, unless it ends the transaction."""
+        _check(statement)
+        run = super().executemany
+        return self._look(lambda: run(statement, *args, **options))
+
+    def callproc(self, *args: Any, **options: Any) -> Any:
+        """Call a procedure."""
+        run = super().callproc
+        return self._look(lambda: run(*args, **options))
+
+    def callfunc(self, *args: Any, **options: Any) -> Any:
+        """Call a function."""
+        run = super().callfunc
+        return self._look(lambda: run(*args, **options))
+
+    def _look(self, run: Callable[[], Any]) -> Any:
+        look = vars(self.connection).get(_LOOK)
+        return look(run) if look else run()
+
+
+def _check(statement: Any) -> None:
+    """Refuse a statement that would end the transaction."""
+    words = first_words(statement) if isinstance(statement, str) else []
+    if is_one_of(words, _ENDING) and not is_one_of(words, _NOT_ENDING):
+        refuse_ending(" ".join(words))

@@ -1,0 +1,1 @@
+"""What a worker tells Prometheus of itself."""
