@@ -19,7 +19,11 @@ from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.stored_times import pass_seconds, tick
 
-pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.requires("restart"),
+    pytest.mark.pitfall("mysql 17", "sqlserver 14"),
+]
 
 
 Die = Callable[[KillableServer], None]
@@ -137,6 +141,7 @@ def test_every_state_of_a_message_outlives_the_server(
         }
 
 
+@pytest.mark.pitfall("postgres 15")
 @each_death
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_outlives_the_server_and_is_delivered(

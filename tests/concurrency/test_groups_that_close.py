@@ -73,6 +73,7 @@ class Traffic:
             time.sleep(0.1)
 
 
+@pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P22", "P24")
 @pytest.mark.parametrize("group_limit", [1, 2])
 def test_what_comes_while_a_group_closes_is_delivered_in_its_order(

@@ -109,6 +109,7 @@ def test_a_header_is_found_by_its_text(queue: CheckedQueue, value: Any, text: st
     assert (queue.state_of(message_id) is None) == (text is not None)
 
 
+@pytest.mark.pitfall("oracle 36")
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     "name", ["b", "a.b", "a b", "$", "*", "a[0]", "'", "x" * 200, "%", "a-b", "1", "~", "last"]

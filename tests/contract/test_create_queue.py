@@ -156,6 +156,7 @@ def test_a_name_of_100_characters_is_taken(
     refused(connection, "RQ711", "create_queue", queue_name=name + character)
 
 
+@pytest.mark.pitfall("mysql 10")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize(
     ("first", "second"),

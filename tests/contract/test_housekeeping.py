@@ -5,6 +5,8 @@ import pytest
 from tests.helpers.calls import rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
+pytestmark = pytest.mark.pitfall("oracle 5")
+
 ROUTINES = ["maintain", "reap", "promote", "archive", "purge_archive"]
 each_routine = pytest.mark.parametrize("routine", ROUTINES)
 

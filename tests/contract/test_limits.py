@@ -242,6 +242,7 @@ def test_a_limited_queue_is_dropped_whole_and_a_new_one_of_its_name_is_free(
     assert len(queue.dequeue(9)) == 3
 
 
+@pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P28", "P29", "P15")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])

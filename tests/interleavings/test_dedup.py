@@ -89,6 +89,7 @@ def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
         assert (sent.outcome, sent.message_id) == ("duplicate", old)
 
 
+@pytest.mark.pitfall("postgres 14")
 @pytest.mark.promise("P12")
 def test_batches_with_the_same_dedup_keys_in_opposite_orders_do_not_deadlock(
     sessions: Open, queue: str

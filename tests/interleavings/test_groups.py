@@ -44,6 +44,7 @@ def is_closed(session: Session, queue: str) -> bool:
     return not any(stored[table] for table in ("message_group", "grouped", "recheck"))
 
 
+@pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
 @pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
@@ -170,6 +171,7 @@ def test_batches_with_the_same_group_keys_in_opposite_orders_do_not_deadlock(
     assert is_closed(holder, queue)
 
 
+@pytest.mark.pitfall("postgres 24")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("behind", [[], ["3"]], ids=["the last", "one of two"])
@@ -424,6 +426,7 @@ def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
     assert is_closed(worker, queue)
 
 
+@pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("finish", list(ENDS))

@@ -72,6 +72,7 @@ def test_a_producer_enters_the_group_of_a_message_that_is_withdrawn(
     settle(other, queue)
 
 
+@pytest.mark.pitfall("postgres 25", "sqlserver 24")
 @pytest.mark.promise("P25", "P26", "P27")
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
@@ -103,6 +104,7 @@ def test_a_message_is_added_while_its_predecessor_is_completed(
     assert is_settled(other, queue)
 
 
+@pytest.mark.pitfall("postgres 25")
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("dead", ["hold", "continue", "fail"])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
@@ -516,6 +518,7 @@ def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reape
     assert is_settled(other, queue_name)
 
 
+@pytest.mark.pitfall("postgres 25")
 @pytest.mark.promise("P19", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_archive_does_not_wait_for_a_producer_of_what_waits(

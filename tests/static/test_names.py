@@ -4,6 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.static.each import for_each
 from tests.static.sources import (
     CONTRACT,
@@ -178,6 +180,7 @@ def test_sqlserver_code_builds_no_statement_from_text(path: Path) -> None:
     assert not found or path.stem in MADE_BY_TEXT
 
 
+@pytest.mark.pitfall("sqlserver 12", "sqlserver 13")
 @for_each(SQLSERVER)
 def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Path) -> None:
     code = code_of(text_of(path))
@@ -185,6 +188,7 @@ def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Pat
     assert not re.search(r"\b(getdate|sysdatetime|current_timestamp|getutcdate)\b", code)
 
 
+@pytest.mark.pitfall("sqlserver 9")
 @for_each(SQLSERVER)
 def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
     tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from zoneinfo import available_timezones
 
+import pytest
+
 from tests.static.each import for_each
 from tests.static.sources import code, sql_files
 
@@ -52,6 +54,7 @@ def hints(text: str) -> Iterator[set[str]]:
         yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @each_file
 def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row_versions(
     path: Path,
@@ -61,6 +64,7 @@ def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row
             assert {"rowlock", "readcommittedlock"} <= words, words
 
 
+@pytest.mark.pitfall("sqlserver 21")
 @each_file
 def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> None:
     text = code(path)
@@ -74,6 +78,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> 
     assert set(read) <= allowed.get(path.stem, {"lane"})
 
 
+@pytest.mark.pitfall("sqlserver 1")
 @for_each(ROUTINES + FRAMES)
 def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path) -> None:
     text = code(path).replace(BEGINNING, "")
@@ -136,6 +141,7 @@ def test_planted_faults_of_these_rules_are_found() -> None:
     assert hasty(text.replace("exec rowq.InternalPauseBeforeRetry;", "print 1;"))
 
 
+@pytest.mark.pitfall("sqlserver 3")
 @each_file
 def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) -> None:
     text = code(path)
@@ -147,6 +153,7 @@ def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) ->
         assert " order by " in head
 
 
+@pytest.mark.pitfall("sqlserver 4")
 @each_file
 def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(path: Path) -> None:
     for statement in code(path).split(";"):
@@ -154,6 +161,7 @@ def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(path: Pa
             assert re.search(r"\boutput .* into (@|rowq\.leased )", statement), statement
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @each_file
 def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: Path) -> None:
     text = code(path)
@@ -170,6 +178,7 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
         assert "if @owns_transaction = 0 set xact_abort off;" in text
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @for_each(FRAMES)
 def test_a_call_refuses_before_xact_abort_and_writes_after_it(path: Path) -> None:
     """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
@@ -185,11 +194,13 @@ def test_a_call_refuses_before_xact_abort_and_writes_after_it(path: Path) -> Non
     assert not WRITING.search(before)
 
 
+@pytest.mark.pitfall("sqlserver 14")
 @each_file
 def test_no_commit_may_be_lost_in_a_crash(path: Path) -> None:
     assert "delayed_durability" not in code(path)
 
 
+@pytest.mark.pitfall("sqlserver 13")
 @each_file
 def test_moments_are_utc_and_of_the_clock(path: Path) -> None:
     text = code(path)
@@ -199,6 +210,7 @@ def test_moments_are_utc_and_of_the_clock(path: Path) -> None:
         assert not re.search(r"\bsysdatetimeoffset\b", text)
 
 
+@pytest.mark.pitfall("sqlserver 45")
 @each_file
 def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -213,6 +225,7 @@ def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(path: Path
     assert f"begin catch {release}" in code(path)
 
 
+@pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
 @each_table
 def test_a_table_has_a_clustered_key_and_lies_on_disk(path: Path) -> None:
     text = code(path)
@@ -220,12 +233,14 @@ def test_a_table_has_a_clustered_key_and_lies_on_disk(path: Path) -> None:
     assert "memory_optimized" not in text
 
 
+@pytest.mark.pitfall("sqlserver 13")
 @each_table
 def test_moments_in_a_table_are_microseconds_without_a_time_zone(path: Path) -> None:
     for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(path)):
         assert moment == "datetime2(6)"
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @each_table
 def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(path: Path) -> None:
     text = code(path)
@@ -245,6 +260,7 @@ def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(path: P
             assert word not in text, word
 
 
+@pytest.mark.pitfall("sqlserver 20")
 @each_table
 def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
     # The option must not stand on a second index: there the engine locks ranges for it, and
@@ -256,6 +272,7 @@ def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
         )
 
 
+@pytest.mark.pitfall("sqlserver 42")
 @each_table
 def test_no_call_that_writes_messages_changes_its_caller_s_identity(path: Path) -> None:
     """Only create_queue, which nobody calls in the middle of something else, may do so."""

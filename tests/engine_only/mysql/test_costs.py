@@ -75,6 +75,7 @@ WORK = {
 }
 
 
+@pytest.mark.pitfall("mysql 16")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("name", WORK)
 def test_a_call_touches_as_many_rows_among_many_messages_as_among_few(

@@ -118,6 +118,7 @@ def test_a_dequeue_that_is_interrupted_at_the_gate_says_so_and_leaves_nothing_be
     assert len(dequeue(waiter, queue, 9)) == 4
 
 
+@pytest.mark.pitfall("mysql 23")
 @pytest.mark.promise("P15", "P28")
 @pytest.mark.parametrize("level", ["read uncommitted", "repeatable read", "serializable"])
 @pytest.mark.parametrize("opens", ["begin", "set autocommit = 0"])
@@ -140,6 +141,7 @@ def test_a_callers_transaction_is_refused_by_the_level_of_its_session(
     assert leased(connection, queue) == 2
 
 
+@pytest.mark.pitfall("mysql 23")
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leased(

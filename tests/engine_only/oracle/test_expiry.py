@@ -77,6 +77,7 @@ def test_thousands_are_withdrawn_by_one_call(connection: Connection, queue: str)
     assert call_one(connection, "maintain", **given).expired == 10_000
 
 
+@pytest.mark.pitfall("oracle 37")
 @pytest.mark.promise("P36")
 def test_a_serializable_maintain_forgets_no_message_that_came_back_since_it_began(
     connection: Connection, connect: Connect, queue: str
@@ -94,6 +95,7 @@ def test_a_serializable_maintain_forgets_no_message_that_came_back_since_it_bega
     assert maintain(connection, queue) == 1
 
 
+@pytest.mark.pitfall("oracle 37")
 @pytest.mark.promise("P36")
 def test_a_serializable_maintain_leaves_what_was_taken_since_it_began(
     connection: Connection, connect: Connect, queue: str

@@ -31,6 +31,7 @@ def ended(connection: Connection, queue: str, routine: str, size: int = 2) -> li
     return ids
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("error", ["\N{EURO SIGN}" * 2000, "\N{SNAKE}" * 1500, "", None])
 def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
@@ -77,6 +78,7 @@ def test_attempts_are_found_by_the_message_and_purged_in_the_order_of_their_key(
     assert [plan.shown for plan in wrong if list(plan.faults())] == []
 
 
+@pytest.mark.pitfall("oracle 40")
 @pytest.mark.promise("P06", "P37")
 def test_an_open_purge_holds_up_nobody_and_a_second_one_passes_over(
     connection: Connection, connect: Connect, kept: str

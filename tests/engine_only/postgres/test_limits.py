@@ -235,6 +235,7 @@ def be_patient(connection: Connection, routine: str) -> None:
         connection.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
 
 
+@pytest.mark.pitfall("postgres 27")
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("how", ["cancel", "statement_timeout"])
 @pytest.mark.parametrize(("routine", "holding", "waiting"), [GATE, GROUP])

@@ -54,6 +54,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
     return plans
 
 
+@pytest.mark.pitfall("sqlserver 23")
 @genuine
 @pytest.mark.promise("P13")
 def test_every_statement_about_groups_seeks_with_the_plans_of_empty_tables_too(
@@ -88,6 +89,7 @@ def test_the_end_of_a_message_takes_six_statements_on_tables_more_where_its_grou
     assert 0 < statements(connection, queue, group=True) - keyed <= 6
 
 
+@pytest.mark.pitfall("sqlserver 23")
 @genuine
 def test_a_queue_without_groups_runs_no_statement_for_them(
     connection: Connection, queue: str
@@ -102,6 +104,7 @@ def test_a_queue_without_groups_runs_no_statement_for_them(
     assert not tables(plans) & GROUPED
 
 
+@pytest.mark.pitfall("sqlserver 21")
 @genuine
 @pytest.mark.promise("P21")
 def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
@@ -148,6 +151,7 @@ def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
     assert dialect.stored(connection, queue) == before
 
 
+@pytest.mark.pitfall("sqlserver 22")
 @pytest.mark.promise("P24")
 def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_it(
     connection: Connection, queue: str

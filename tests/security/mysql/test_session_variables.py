@@ -24,6 +24,8 @@ from tests.helpers.calls import call
 from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
 
+pytestmark = pytest.mark.pitfall("mysql 21")
+
 Opened = Callable[[], Session]
 
 MAY_END = {
