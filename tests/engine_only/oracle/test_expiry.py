@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -46,13 +45,6 @@ def test_messages_expire_in_each_place_whatever_the_session_has_set(
     for change in STRANGE[setting]:
         dialect_of(strange).execute(strange, f"alter session set {change}")
     assert in_each_place(strange, queue) == 9
-
-
-@pytest.mark.promise("P13")
-def test_a_queue_without_such_messages_runs_no_statement_on_their_notes(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "expiry") == 0
 
 
 @pytest.mark.promise("P13", "P36")

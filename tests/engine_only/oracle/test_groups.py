@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engines.base import Connection
-from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import (
     Row,
     bodies,
@@ -137,10 +135,3 @@ def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
         assert bodies(dequeue(connection, queue, 10)) == ["1"]
     keep_house(connection, queue)
     assert bodies(dequeue(connection, queue, 10)) == ["2"]
-
-
-def test_a_queue_without_groups_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    tables = ("grouped", "message_group", "recheck", "door")
-    assert executions_by_plain_work(server, connection, queue, *tables) == 0

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engines.base import Connection
@@ -43,13 +42,6 @@ def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
     for message in ids:
         [attempt] = call(connection, "get_history", queue_name=kept, message_id=message)
         assert attempt.error == error
-
-
-@pytest.mark.promise("P13", "P37")
-def test_a_queue_that_keeps_no_history_runs_no_statement_on_it(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "history") == 0
 
 
 @pytest.mark.promise("P13", "P37")

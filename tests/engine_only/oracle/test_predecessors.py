@@ -6,7 +6,6 @@ from typing import Any
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.test_groups import OF_QUEUE, PATIENCE_MS, finish, keep_house, work_off
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
@@ -192,10 +191,3 @@ def test_a_list_of_predecessors_that_no_varchar2_holds_is_kept_and_read(
     for claim in set(claims.values()):
         call(connection, "complete", queue_name=queue, claim_id=claim)
     assert work_off(connection, queue) == ["last"]
-
-
-def test_a_queue_without_predecessors_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    tables = ("blocked", "successor", "recheck")
-    assert executions_by_plain_work(server, connection, queue, *tables) == 0

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -120,13 +119,6 @@ def test_a_serializable_session_that_waits_is_told(
     call(connection, "complete", queue_name=kept, claim_id=claim, results=["done"])
     waiter.join(10)
     assert [(answer["state"], answer["result"]) for answer in told] == [("completed", "done")]
-
-
-@pytest.mark.promise("P13")
-def test_a_queue_that_keeps_no_results_runs_no_statement_on_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "result") == 0
 
 
 @pytest.mark.promise("P13", "P32")

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_groups import doors
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -309,9 +308,3 @@ def test_maintain_looks_for_due_schedules_by_a_range_of_their_key(
         scans = [step for step in plan.steps if step.operation == "INDEX"]
         assert {step.table for step in scans} == {"ROWQ_SCHEDULE_PK"}, plan.shown
         assert {step.options for step in scans} <= {"RANGE SCAN", "UNIQUE SCAN"}, plan.shown
-
-
-def test_a_queue_without_schedules_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "schedule") == 0

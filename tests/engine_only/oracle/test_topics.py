@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import Plan, plans, reads
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.base import Connection
@@ -145,13 +144,6 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
     few = touched()
     bind_to_a_thousand(connection, queue_name, f"{word}.*.n@")
     assert touched() <= few + PATTERNS
-
-
-@pytest.mark.promise("P13")
-def test_who_does_not_publish_runs_no_statement_for_topics(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "topic_binding") == 0
 
 
 @pytest.mark.promise("P01", "P35")

@@ -150,20 +150,6 @@ def test_a_batch_of_groups_takes_one_statement_a_message_and_five_more(
     assert cost_of_complete(watched, 50, True, behind) - plain <= 50 + 5
 
 
-def test_a_queue_without_groups_runs_no_statement_for_them(owner: Connection) -> None:
-    call(owner, "create_queue", queue_name="hot")
-    watched = Watched(owner)
-
-    def work(own: Connection) -> None:
-        enqueue(own, "hot", "a", "b", "c")
-        call(own, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * 10)
-        for count in (1, 1, 10):
-            claim = dequeue(own, "hot", count)[0].claim_id
-            call(own, "complete", queue_name="hot", claim_id=claim)
-
-    assert not tables(watched.run(work)) & TABLES
-
-
 def end_cost(connection: Connection) -> int:
     """Return the buffers that it takes to complete a message and to pass its group on."""
     costs: list[int] = []

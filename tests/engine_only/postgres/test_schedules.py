@@ -62,16 +62,6 @@ def test_a_look_for_due_schedules_reads_those_of_its_queue(
     assert len(dequeue(owner, "hot", 1000)) == 200
 
 
-def test_who_uses_no_schedule_never_reads_the_table(own_queue: CheckedQueue) -> None:
-    watched = Watched(own_queue.connection)
-
-    def work(_: Connection) -> None:
-        own_queue.enqueue("a", "b")
-        own_queue.call("complete", claim_id=own_queue.dequeue(2)[0].claim_id)
-
-    assert "schedule" not in tables(watched.run(work))
-
-
 @pytest.mark.pitfall("postgres 26")
 @pytest.mark.promise("P16", "P31")
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine_only.sqlserver.sessions import impatient
-from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, run, tables
+from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
@@ -87,21 +87,6 @@ def test_the_end_of_a_message_takes_six_statements_on_tables_more_where_its_grou
 ) -> None:
     keyed = statements(connection, queue, group=False)
     assert 0 < statements(connection, queue, group=True) - keyed <= 6
-
-
-@pytest.mark.pitfall("sqlserver 23")
-@genuine
-def test_a_queue_without_groups_runs_no_statement_for_them(
-    connection: Connection, queue: str
-) -> None:
-    plans = called(connection, "Enqueue", queue_name=queue, body="a")
-    plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "b"}, {}]')
-    for routine in ("Complete", "RetryLater", "FailNow"):
-        found, ran = run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)
-        plans += ran
-        plans += called(connection, routine, queue_name=queue, claim_id=found[0][0])
-    assert "message" in tables(plans)
-    assert not tables(plans) & GROUPED
 
 
 @pytest.mark.pitfall("sqlserver 21")

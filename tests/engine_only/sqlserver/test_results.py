@@ -71,20 +71,6 @@ def test_results_are_found_by_seeks_with_the_plans_of_empty_tables_too(
 
 
 @pytest.mark.pitfall("sqlserver 37")
-@pytest.mark.promise("P13")
-def test_a_queue_that_keeps_none_pays_no_statement_in_complete_and_one_in_other_ends(
-    connection: Connection, queue: str
-) -> None:
-    claim_id, _ = leased(connection, queue, *"ab")
-    plans = called(connection, "Complete", queue_name=queue, claim_id=claim_id)
-    assert len(plans) <= 6
-    assert "result" not in tables(plans)
-    claim_id, _ = leased(connection, queue, *"ab")
-    plans = called(connection, "FailNow", queue_name=queue, claim_id=claim_id)
-    assert "result" not in tables(plans)
-
-
-@pytest.mark.pitfall("sqlserver 37")
 @pytest.mark.promise("P32")
 def test_a_look_of_a_waiter_is_two_statements_whatever_the_backlog(
     connection: Connection, kept: str

@@ -177,16 +177,6 @@ def test_due_schedules_are_found_by_seeks_in_the_order_of_their_key(
     assert seeks <= {("part_id",), ("part_id", "schedule_key")}
 
 
-@pytest.mark.pitfall("sqlserver 30")
-@pytest.mark.promise("P30")
-def test_a_queue_without_schedules_looks_once(connection: Connection, queue: str) -> None:
-    plans = called(connection, "Maintain", queue_name=queue)
-    assert len([plan for plan in plans if "schedule" in tables([plan])]) == 1
-    plans = called(connection, "Enqueue", queue_name=queue, body="x")
-    plans += called(connection, "DequeueFast", queue_name=queue)
-    assert "schedule" not in tables(plans)
-
-
 @pytest.mark.pitfall("sqlserver 29")
 @pytest.mark.promise("P30")
 def test_a_call_in_the_caller_s_transaction_locks_only_what_it_runs(

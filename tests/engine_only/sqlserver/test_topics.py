@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.engine_only.sqlserver.sessions import impatient, value
-from tests.engine_only.sqlserver.showplan import Plan, called, run, tables
+from tests.engine_only.sqlserver.showplan import Plan, run, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, refused, rolled_back, transaction
 from tests.helpers.dialects import matching_dialect_of
@@ -65,19 +65,6 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
         assert not look.is_parallel
         assert access.rows_read is not None
         assert access.rows_read <= PATTERNS + 10
-
-
-@pytest.mark.pitfall("sqlserver 31")
-@pytest.mark.promise("P13")
-def test_calls_that_use_no_topic_read_no_pattern(
-    connection: Connection, queue: str, word: str
-) -> None:
-    bind_to_a_thousand(connection, queue, f"{word}.@")
-    plans = called(connection, "Enqueue", queue_name=queue, body="x")
-    plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "x"}]')
-    plans += called(connection, "DequeueFast", queue_name=queue)
-    plans += called(connection, "Maintain", queue_name=queue)
-    assert not looks(plans)
 
 
 @pytest.mark.pitfall("sqlserver 44")
