@@ -19,6 +19,7 @@ from tests.engines.base import Unavailable, url_variable
 from tests.engines.mysql.local import find_programs
 from tests.engines.provide import required
 from tests.engines.sqlserver.server import SqlserverServer
+from tests.run.slow import mark_slow
 
 AT_A_URL = {
     "sqlserver": "sqlserver://user:password@host/master",
@@ -126,3 +127,8 @@ def place(
         return lab.database(form)
 
     return open_place
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave these tests to make test-all and to .ci/run."""
+    mark_slow(item, "measures", ci=False)

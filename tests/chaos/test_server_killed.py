@@ -42,6 +42,7 @@ def stop_at_once(killable: KillableServer) -> None:
 each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 
 
+@pytest.mark.slow("kills the server under ten sessions", ci="mariadb")
 @each_death
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")

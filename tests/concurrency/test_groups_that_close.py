@@ -12,7 +12,11 @@ from tests.dice import limit, times
 from tests.engines.base import Connection
 from tests.helpers.calls import state_of
 
-pytestmark = [pytest.mark.requires("groups"), pytest.mark.timeout(limit(600))]
+pytestmark = [
+    pytest.mark.requires("groups"),
+    pytest.mark.timeout(limit(600)),
+    pytest.mark.slow("thousands of groups that close", on="mariadb"),
+]
 
 QUIET_SECONDS = 20
 """When nothing comes for so many seconds, a message waits for nothing."""

@@ -24,7 +24,10 @@ LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").sp
 
 # The limit is long because a loaded machine takes its time; sessions that hang are found because
 # nothing is completed, see judged_run.py.
-pytestmark = pytest.mark.timeout(limit(1800))
+pytestmark = [
+    pytest.mark.timeout(limit(1800)),
+    pytest.mark.slow("ten sessions at many thousands of messages"),
+]
 
 
 @pytest.mark.pitfall("mysql 18", "oracle 16")

@@ -61,14 +61,14 @@ def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
         "failed": [report("postgres18")],
         "skipped": [report("oracle23", "none"), report(reason="no fork"), report(reason="no fork")],
     }
-    assert list(summary.lines(stats, "short")) == [
+    assert list(summary.lines(stats, "test")) == [
         "no server: 1 passed, 2 skipped",
         "oracle23 (not run: no Docker daemon): 1 skipped",
         "postgres18 (local binaries 18.6): 2 passed, 1 failed",
         "skipped: 3",
         "     2 no fork",
         "     1 none",
-        "selection: short, see tests/run/selection.py; make test-all runs more",
+        "selection: test, see tests/run/selection.py; make test-all runs more",
     ]
 
 

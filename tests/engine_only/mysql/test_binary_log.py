@@ -11,6 +11,8 @@ from rowq.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable, wait_until
 from tests.helpers.calls import call, dequeue
 
+pytestmark = pytest.mark.slow("a replica beside the server")
+
 _UNSAFE = {1592, 1668}
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
 

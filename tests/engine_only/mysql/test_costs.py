@@ -14,6 +14,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, dequeue_one, enqueue
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.slow("fills large tables")
+
 Work = Callable[[Connection, str], Callable[[], object]]
 
 FEW, MANY = 150, 10_000

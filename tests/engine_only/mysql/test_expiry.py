@@ -83,6 +83,7 @@ def cost(connection: Connection, queue: str) -> int:
     return min(found)
 
 
+@pytest.mark.slow("fills large tables")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.usefixtures("old_view")
 def test_an_old_view_does_not_make_it_dearer_while_messages_expire(

@@ -233,6 +233,7 @@ def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_onl
     works(empty_database)
 
 
+@pytest.mark.slow("kills a migration at many statements")
 @pytest.mark.timeout(1200)
 def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch

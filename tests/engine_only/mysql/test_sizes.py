@@ -9,6 +9,8 @@ from tests.engine_only.mysql.costs import part_of
 from tests.engines.base import Connection
 from tests.helpers.queues import CheckedQueue, Connect, new_queue
 
+pytestmark = pytest.mark.slow("bodies of megabytes")
+
 SHORT = 2**16
 """The length at which a text or a blob column ends."""
 

@@ -24,7 +24,10 @@ from tests.helpers.calls import call
 from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
 
-pytestmark = pytest.mark.pitfall("mysql 21")
+pytestmark = [
+    pytest.mark.pitfall("mysql 21"),
+    pytest.mark.slow("one session for each variable"),
+]
 
 Opened = Callable[[], Session]
 
