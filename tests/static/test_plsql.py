@@ -291,13 +291,13 @@ def test_there_are_statements_that_are_sent_by_text() -> None:
     assert len(sent_by_text()) > 7
 
 
-@pytest.mark.parametrize("relative", sources())
+@for_each(sources())
 def test_a_file_keeps_to_the_rules_and_names_what_is_there(relative: str) -> None:
     assert not findings(sources()[relative])
 
 
 @pytest.mark.pitfall("oracle 7", "oracle 9", "oracle 15", "oracle 16", "oracle 17", "oracle 41")
-@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES, *NUMBERS, *KINDS])
+@for_each([*FORMS, *NAMES, *NUMBERS, *KINDS])
 def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
     assert findings(planted(relative, right, wrong))
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.run.selection import CHECKED, VERSIONS, favoured_by, is_selected, newest
 from tests.run.workers import FIRST
+from tests.static.each import for_each
 from tests.static.sources import ROOT
 
 AT_HAND = ["postgres15", "postgres18", "mariadb10.11", "mariadb11.8", "sqlserver2022"]
@@ -80,6 +81,6 @@ def test_a_test_belongs_to_a_selection(
     assert ", ".join(found) == taken
 
 
-@pytest.mark.parametrize("begins", [*CHECKED, *VERSIONS, *FIRST])
+@for_each([*CHECKED, *VERSIONS, *FIRST])
 def test_what_is_listed_exists(begins: str) -> None:
     assert list(ROOT.glob(f"{begins}*"))

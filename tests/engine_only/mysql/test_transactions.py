@@ -36,6 +36,14 @@ def begin(session: Connection, level: str) -> None:
     session.execute("begin")
 
 
+def test_the_tests_have_the_engine_s_own_isolation_and_a_strange_time_zone(
+    connection: Connection,
+) -> None:
+    shown = connection.execute("show variables where variable_name like '%%isolation'").fetchall()
+    assert "REPEATABLE-READ" in {value for _, value in shown}
+    assert connection.execute("select @@time_zone").fetchone() == ("+05:45",)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str
