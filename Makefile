@@ -33,9 +33,9 @@ lint: .venv/.stamp-dev ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@MYPYPATH=examples/django $(BIN)/mypy --cache-dir .mypy_cache/django \
-		--allow-subclassing-any --allow-untyped-decorators examples/django
-	@MYPYPATH=examples/fastapi $(BIN)/mypy --cache-dir .mypy_cache/fastapi examples/fastapi
+	@MYPYPATH=docs/examples/django $(BIN)/mypy --cache-dir .mypy_cache/django \
+		--allow-subclassing-any --allow-untyped-decorators docs/examples/django
+	@MYPYPATH=docs/examples/fastapi $(BIN)/mypy --cache-dir .mypy_cache/fastapi docs/examples/fastapi
 
 format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -43,7 +43,7 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 
 generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
 	@$(BIN)/python -m benchmarks.generate
-	@$(BIN)/python -m generate
+	@$(BIN)/python -m sql.generate
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
@@ -53,18 +53,18 @@ docs: .venv/.stamp-dev ## Make a site of the documentation in build/docs, to be 
 	@echo "build/docs/index.html"
 
 dist: .venv/.stamp-release ## Build wheel and sdist, and the scripts that rowq sql prints, with their sums, in dist
-	@$(BIN)/python -m generate dist
+	@$(BIN)/python -m sql.generate dist
 
 release: .venv/.stamp-dev ## Date the changelog and freeze the newest migration of every engine, if all is as it must be
-	@$(BIN)/python -m generate release
+	@$(BIN)/python -m sql.generate release
 
 next: .venv/.stamp-dev ## Begin the next version: make next VERSION=0.2.0 NAME=more-settings
-	@$(BIN)/python -m generate next "$(VERSION)" $(NAME)
+	@$(BIN)/python -m sql.generate next "$(VERSION)" $(NAME)
 
 bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
-	@$(BIN)/python -m generate
+	@$(BIN)/python -m sql.generate
 
 clean: ## Remove .venv, caches and built files
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,9 +5,9 @@ from typing import Any
 
 from typer.main import get_command
 
-from generate.contract import table
 from rowq.cli.exit_codes import MEANINGS
 from rowq.cli.main import app
+from sql.generate.contract import table
 
 _HEAD = """\
 # Commands

@@ -27,11 +27,8 @@ include_patterns = [
     "sql/*.md",
     "sql/*/*.md",
     "sql/*/*/*.md",
-    "examples/README.md",
-    "examples/*/README.md",
     "benchmarks/*.md",
     "migrations/README.md",
-    "monitoring/README.md",
     "tests/README.md",
     "tests/engine_only/*/README.md",
 ]

@@ -7,9 +7,9 @@ from typing import Any
 
 from docs import commands
 from docs.calls import by_engine, by_language
-from generate.contract import details, errors, table, types
 from rowq.contract import Routine, load_contract
 from rowq.resources import sql_directory
+from sql.generate.contract import details, errors, table, types
 
 FOLDER = "docs/reference"
 TABLES = {"errors": "errors", "types": "types", "promises": "../../sql/PROMISES"}
@@ -30,7 +30,7 @@ it. What begins with `:` are values.
 """
 _LANGUAGES = """\
 With what is required, on PostgreSQL; on another engine take its call from above. Programs that run:
-[examples](../../examples/README.md).
+[examples](../examples/README.md).
 """
 
 

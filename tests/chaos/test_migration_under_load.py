@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import rowq
-from generate.release import release
 from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split
 from rowq.migrate.sources import read, sources_of
+from sql.generate.release import release
 from tests.chaos.features import Features
 from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Run

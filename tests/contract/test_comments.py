@@ -2,9 +2,9 @@
 
 import pytest
 
-from generate import comments
 from rowq import migrate
 from rowq.engines import engine_for_connection
+from sql.generate import comments
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 

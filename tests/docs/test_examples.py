@@ -107,7 +107,8 @@ def test_a_page_on_coming_from_another_queue_prints_what_it_says(
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:
     """Run all examples of a page, one after the other, on one database."""
-    for folder in ("migrations", "monitoring", "sql"):  # The reader is in a clone.
+    (directory / "docs").mkdir()
+    for folder in ("docs/monitoring", "migrations", "sql"):  # The reader is in a clone.
         (directory / folder).symlink_to(ROOT / folder)
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])

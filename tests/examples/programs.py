@@ -17,7 +17,7 @@ import pytest
 from tests.engines.base import TO_RUN, Server
 from tests.static.sources import ROOT
 
-EXAMPLES = ROOT / "examples"
+EXAMPLES = ROOT / "docs" / "examples"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,4 +47,4 @@ def test_the_commands_of_a_page_print_what_it_says(
     page: str, server: Server, empty_database: str, directory: Path
 ) -> None:
     migrate(empty_database)
-    run_page(f"examples/{page}/README.md", server, empty_database, directory)
+    run_page(f"docs/examples/{page}/README.md", server, empty_database, directory)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from generate import replaced
-from generate.release import release
-from generate.sums import SUMS
-from generate.version import write_version
 from rowq.migrate.frozen import migration_files, number_of, script_of
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources_of
 from rowq.resources import migrations_directory, sql_directory
+from sql.generate import replaced
+from sql.generate.release import release
+from sql.generate.sums import SUMS
+from sql.generate.version import write_version
 
 NEWEST = len(migration_files(migrations_directory() / "postgres"))
 """The number of the newest migration: they are the same on every engine."""

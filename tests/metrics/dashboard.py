@@ -1,4 +1,4 @@
-"""Reads monitoring/grafana.json."""
+"""Reads docs/monitoring/grafana.json."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.static.sources import ROOT
 
-MONITORING = ROOT / "monitoring"
+MONITORING = ROOT / "docs" / "monitoring"
 DASHBOARD: dict[str, Any] = json.loads((MONITORING / "grafana.json").read_text(encoding="utf-8"))
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 

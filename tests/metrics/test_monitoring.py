@@ -66,7 +66,7 @@ def test_each_alert_fires_for_the_series_made_for_it_and_not_for_others() -> Non
 
 
 def test_a_series_that_fires_no_alert_is_noticed(tmp_path: Any) -> None:
-    text = CASES.read_text(encoding="utf-8").replace("../../monitoring", str(MONITORING))
+    text = CASES.read_text(encoding="utf-8").replace("../../docs/monitoring", str(MONITORING))
     spoilt = tmp_path / CASES.name
     spoilt.write_text(text.replace("values: 3x9 4x30", "values: 3x9 3x30"))
     done = promtool("test", "rules", str(spoilt))

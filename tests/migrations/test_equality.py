@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from generate.install import parts_of_bookkeeping
-from generate.parts import fresh
 from rowq import migrate
 from rowq.migrate.sources import sources_of
 from rowq.resources import sql_directory
+from sql.generate.install import parts_of_bookkeeping
+from sql.generate.parts import fresh
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import works
 from tests.helpers.releases import BACK, NEWEST, change_everything

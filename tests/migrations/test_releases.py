@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.frozen import migration_files, script_of
 from rowq.migrate.sources import read
+from sql.generate.release import release
 from tests.engines.base import Connection
 from tests.helpers.releases import change_everything
 from tests.migrations.catalog import snapshot

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from generate.changelog import released_versions
-from generate.sums import SUMS
-from generate.version import engines_of, version_of
 from rowq import migrate
 from rowq.migrate.frozen import is_released, migration_files
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources
 from rowq.migrate.steps import recorded
 from rowq.mysql.install import Connection
+from sql.generate.changelog import released_versions
+from sql.generate.sums import SUMS
+from sql.generate.version import engines_of, version_of
 from tests.engines.base import Server
 from tests.helpers.next_version import REMARK, ROUTINE, add_statements, change
 from tests.helpers.one_message import works
@@ -88,7 +88,7 @@ class Clone:
 
     def generate(self) -> str:
         """Write what make generate writes from the contract, the SQL and the client."""
-        return self.does(str(self.root / ".venv/bin/python"), "-m", "generate")
+        return self.does(str(self.root / ".venv/bin/python"), "-m", "sql.generate")
 
 
 @pytest.fixture(scope="session")

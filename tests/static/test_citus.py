@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from generate import citus
 from rowq.contract import load_contract
 from rowq.postgres.citus.nodes import url_of
 from rowq.postgres.citus.scripts import wrappers
+from sql.generate import citus
 from tests.static.each import for_each
 from tests.static.sources import HEADER_FIELDS, SQL, code_of, header, routines_of, words
 

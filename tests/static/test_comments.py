@@ -2,8 +2,8 @@
 
 import pytest
 
-from generate import comments
 from rowq.oracle.packages import packages
+from sql.generate import comments
 from tests.static.sources import CONTRACT, ENGINES, SQL
 
 

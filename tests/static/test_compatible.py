@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from generate.compatible import faults_of_next, signatures
-from generate.release import release
 from rowq.migrate.frozen import migration_files
 from rowq.migrate.sources import sources, sources_of
+from sql.generate.compatible import faults_of_next, signatures
+from sql.generate.release import release
 from tests.helpers.releases import (
     COLUMN,
     begin_next,

@@ -7,10 +7,10 @@ from pathlib import Path
 from trove_classifiers import classifiers
 
 import rowq
-from generate.dist import HOW_TO_RUN, scripts, write_scripts
-from generate.long_description import LongDescription, with_absolute_links
-from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from rowq import migrate
+from sql.generate.dist import HOW_TO_RUN, scripts, write_scripts
+from sql.generate.long_description import LongDescription, with_absolute_links
+from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from tests.static.sources import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -42,7 +42,7 @@ def test_programs_and_page_of_a_language_are_short(name: str) -> None:
 
 
 def test_the_readme_leads_to_the_examples() -> None:
-    assert "(examples/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/examples/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/*.sh")), ids=lambda path: path.name)
@@ -64,6 +64,8 @@ def test_node_gives_the_routines_of_mysql_their_parameters_in_the_order_of_the_c
 
 
 def test_make_lint_types_the_examples_in_python() -> None:
-    found = {path.parent.parent.name for path in (ROOT / "examples").glob("*/*/__init__.py")}
-    named = re.findall(r"MYPYPATH=examples/(\w+)", (ROOT / "Makefile").read_text("utf-8"))
+    found = {
+        path.parent.parent.name for path in (ROOT / "docs" / "examples").glob("*/*/__init__.py")
+    }
+    named = re.findall(r"MYPYPATH=docs/examples/(\w+)", (ROOT / "Makefile").read_text("utf-8"))
     assert found == set(named)

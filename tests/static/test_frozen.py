@@ -5,13 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from generate.release import (
-    ReleasedError,
-    faults_of_released,
-    release,
-    require_migration,
-)
-from generate.sums import SUMS, read_sums
 from rowq.engines import part_of
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import (
@@ -28,6 +21,13 @@ from rowq.migrate.frozen import (
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import read, sources, sources_of
 from rowq.migrate.steps import recorded
+from sql.generate.release import (
+    ReleasedError,
+    faults_of_released,
+    release,
+    require_migration,
+)
+from sql.generate.sums import SUMS, read_sums
 from tests.helpers.releases import (
     begin_next,
     change_everything,

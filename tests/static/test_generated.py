@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generate.files import FILES, is_fresh
-from generate.parts import fresh
+from sql.generate.files import FILES, is_fresh
+from sql.generate.parts import fresh
 from tests.engines.base import TO_RUN
 from tests.static.each import for_each
 

@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
@@ -16,6 +15,7 @@ from rowq.oracle.script import SCRIPT as ORACLE
 from rowq.oracle.statements import forgiven, units
 from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
+from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.plsql.gate import Script, is_client
 

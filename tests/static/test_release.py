@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from generate import replaced
-from generate.begin import begin
-from generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
-from generate.dist import refuse_what_is_no_release
-from generate.files import stale_files
-from generate.release import (
+from rowq.migrate.frozen import is_released, migration_files, number_of
+from rowq.migrate.release import read_release
+from sql.generate import replaced
+from sql.generate.begin import begin
+from sql.generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
+from sql.generate.dist import refuse_what_is_no_release
+from sql.generate.files import stale_files
+from sql.generate.release import (
     faults_of_build,
     faults_of_released,
     is_claimed,
     release_all,
 )
-from generate.sums import SUMS
-from generate.version import faults_of_version, version_of, write_version
-from rowq.migrate.frozen import is_released, migration_files, number_of
-from rowq.migrate.release import read_release
+from sql.generate.sums import SUMS
+from sql.generate.version import faults_of_version, version_of, write_version
 from tests.helpers.releases import begin_next, change_sources, checkout_without_history, commit, git
 from tests.static.sources import ROOT
 

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.engines.sqlserver import lab, observe
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import files_after
@@ -17,6 +16,7 @@ from rowq.migrate.release import read_release
 from rowq.sqlserver.doctor import CHECKS
 from rowq.sqlserver.script import SCRIPT
 from rowq.sqlserver.statements import BOOKKEEPING, batches
+from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
 from tests.static.sources import migration_scripts

@@ -28,8 +28,10 @@ begin
 
     insert into rowq.lane (part_id, lane)
     values
-        (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4), (p_part_id, -5),
-        (p_part_id, -6), (p_part_id, -7), (p_part_id, -8), (p_part_id, -9), (p_part_id, -10);
+        (p_part_id, -1 /* claim */), (p_part_id, -2 /* delayed */), (p_part_id, -3 /* finished */),
+        (p_part_id, -4 /* deferred */), (p_part_id, -5 /* started */), (p_part_id, -6 /* expiry */),
+        (p_part_id, -7 /* result */), (p_part_id, -8 /* history */),
+        (p_part_id, -9 /* counted claim */), (p_part_id, -20 /* waiters */);
     insert into rowq.delayed (part_id, due_at, message_id, lane)
     values
         (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),

@@ -25,7 +25,7 @@ begin
     select greatest(l.floor - 1, 0) into v_after
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
 
     batches: while p_archived < p_limit do
         -- Find the row without locks, then lock it by its whole key, so that no gap is locked.

@@ -90,7 +90,7 @@ begin
         select greatest(l.floor - 1, 0) into v_after
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
-          and l.lane = -3;
+          and l.lane = -3 /* finished */;
         select f.finish_id into v_ended_id
         from rowq.finished f force index (primary)
         straight_join json_table(f.messages, '$[*]' columns (message_id bigint path '$[0]')) x

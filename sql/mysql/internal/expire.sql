@@ -36,8 +36,8 @@ begin
     select l.floor, l.check_after <= v_now into v_floor, v_is_checked
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -8;
-    call rowq.internal_first_key(p_part_id, -8, if(v_is_checked, 0, v_floor), v_first);
+      and l.lane = -6 /* expiry */;
+    call rowq.internal_first_key(p_part_id, -6 /* expiry */, if(v_is_checked, 0, v_floor), v_first);
     set v_since = v_epoch + interval v_first microsecond,
         v_took = timestampdiff(microsecond, v_now, utc_timestamp(6)),
         v_first = least(v_first, v_latest);
@@ -46,11 +46,11 @@ begin
         update rowq.lane l
         set l.check_after = utc_timestamp(6) + interval v_pause microsecond
         where l.part_id = p_part_id
-          and l.lane = -8;
+          and l.lane = -6 /* expiry */;
     end if;
     if v_first < v_floor
        or v_first > v_floor + if(v_took > c_short_walk, 0, 60000000) then
-        call rowq.internal_move_floor(p_part_id, -8, v_floor, v_first);
+        call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
         set v_floor = v_first;
     end if;
 
@@ -200,10 +200,10 @@ begin
         set e.expires_at = v_now;
     end if;
     if v_seen > 0 then
-        call rowq.internal_first_key(p_part_id, -8, v_floor, v_first);
+        call rowq.internal_first_key(p_part_id, -6 /* expiry */, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then
-            call rowq.internal_move_floor(p_part_id, -8, v_floor, v_first);
+            call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
         end if;
     end if;
 end//

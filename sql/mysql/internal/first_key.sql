@@ -18,7 +18,7 @@ begin
     set p_first = null;
 
     case p_lane
-        when -1 then
+        when -1 /* claim */ then
             select c.claim_id, c.messages is null into p_first, v_attempt
             from rowq.claim c force index (primary)
             where c.part_id = p_part_id
@@ -26,7 +26,7 @@ begin
               and c.claim_id >= p_from
             order by c.part_id, c.claim_id
             limit 1;
-        when -2 then
+        when -2 /* delayed */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select d.due_at, d.attempt into v_due_at, v_attempt
             from rowq.delayed d force index (primary)
@@ -35,7 +35,7 @@ begin
             order by d.part_id, d.due_at, d.message_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
-        when -3 then
+        when -3 /* finished */ then
             select f.finish_id, f.messages is null into p_first, v_attempt
             from rowq.finished f force index (primary)
             where f.part_id = p_part_id
@@ -43,7 +43,7 @@ begin
               and f.finish_id >= p_from
             order by f.part_id, f.finish_id
             limit 1;
-        when -5 then
+        when -4 /* deferred */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select r.due_at, r.is_hint into v_due_at, v_attempt
             from rowq.recheck r force index (primary)
@@ -52,7 +52,7 @@ begin
             order by r.part_id, r.due_at, r.recheck_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
-        when -8 then
+        when -6 /* expiry */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select e.expires_at, e.lane into v_due_at, v_attempt
             from rowq.expiry e force index (primary)
@@ -61,7 +61,7 @@ begin
             order by e.part_id, e.expires_at, e.expiry_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
-        when -9 then
+        when -7 /* result */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select r.finished_at, r.state = 'dead' into v_due_at, v_attempt
             from rowq.result r force index (result_finished_ix)
@@ -70,7 +70,7 @@ begin
             order by r.part_id, r.finished_at
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
-        when -10 then
+        when -8 /* history */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select h.ended_at, h.outcome is null into v_due_at, v_attempt
             from rowq.history h force index (primary)
@@ -79,7 +79,7 @@ begin
             order by h.part_id, h.ended_at, h.message_id, h.claim_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
-        when -6 then
+        when -5 /* started */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select s.started_at, s.messages into v_due_at, v_attempt
             from rowq.started s force index (primary)

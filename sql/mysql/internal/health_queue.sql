@@ -27,17 +27,17 @@ begin
     from rowq.queue q
     where q.part_id = p_part_id;
     -- Begin each look where the first live row may be, beyond the dead ones.
-    select max(if(l.lane = -1, l.floor, 0)),
-           v_epoch + interval max(if(l.lane = -2, l.floor, 0)) microsecond,
-           v_epoch + interval max(if(l.lane = -5, l.floor, 0)) microsecond,
-           v_epoch + interval max(if(l.lane = -8, l.floor, 0)) microsecond,
-           v_epoch + interval max(if(l.lane = -9, l.floor, 0)) microsecond,
-           v_epoch + interval max(if(l.lane = -10, l.floor, 0)) microsecond
+    select max(if(l.lane = -1 /* claim */, l.floor, 0)),
+           v_epoch + interval max(if(l.lane = -2 /* delayed */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -4 /* deferred */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -6 /* expiry */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -7 /* result */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -8 /* history */, l.floor, 0)) microsecond
     into v_claim_from, v_delayed_from, v_recheck_from, v_expiry_from, v_result_from,
          v_history_from
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane between -10 and -1;
+      and l.lane between -8 /* history */ and -1 /* claim */;
 
     call rowq.internal_oldest_ready(p_part_id, v_oldest);
     set p_checks = concat_ws(',', p_checks, json_array(

@@ -41,7 +41,7 @@ begin
                     from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
                     straight_join rowq.lane l force index (primary)
                         on l.part_id = j.part_id
-                       and l.lane = -1
+                       and l.lane = -1 /* claim */
                     for update /*!80000 of l */ skip locked
                 ) h;
                 select json_arrayagg(json_array(j.part_id, f.part_id is not null)) into p_idle

@@ -120,7 +120,7 @@ begin
     from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
     left join rowq.lane l force index (primary)
         on l.part_id = p.part_id
-       and l.lane = -1
+       and l.lane = -1 /* claim */
     left join rowq.queue q force index (primary) on q.part_id = p.part_id;
 
     -- Where the server makes sysdate a constant, only the time of the whole look is known.

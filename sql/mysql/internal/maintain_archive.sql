@@ -53,7 +53,7 @@ begin
             select q.archive_days into v_archive_days
             from rowq.queue q
             where q.part_id = p_part_id;
-            call rowq.internal_first_key(p_part_id, -3, 0, v_finished);
+            call rowq.internal_first_key(p_part_id, -3 /* finished */, 0, v_finished);
             if v_archive_days = 0 then
                 -- A queue without an archive may have rows from a time when it had one, so look for
                 -- them.
@@ -74,7 +74,7 @@ begin
                 select l.lane into v_lane
                 from rowq.lane l force index (primary)
                 where l.part_id = p_part_id
-                  and l.lane = -3
+                  and l.lane = -3 /* finished */
                 for update skip locked;
                 if v_lane is not null then
                     call rowq.internal_archive(

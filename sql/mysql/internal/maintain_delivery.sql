@@ -56,7 +56,7 @@ begin
             select l.lane into v_lane
             from rowq.lane l force index (primary)
             where l.part_id = p_part_id
-              and l.lane = -1
+              and l.lane = -1 /* claim */
             for update skip locked;
             set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0,
                 p_expired = 0;

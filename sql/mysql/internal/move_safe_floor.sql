@@ -43,8 +43,8 @@ begin
                 select l.floor into v_floor
                 from rowq.lane l force index (primary)
                 where l.part_id = p_part_id
-                  and l.lane = -7;
-                call rowq.internal_first_key(p_part_id, -1, v_floor, v_first);
+                  and l.lane = -9 /* counted claim */;
+                call rowq.internal_first_key(p_part_id, -1 /* claim */, v_floor, v_first);
                 -- Never pass the last claim that was counted: internal_note_start compares new ones
                 -- with that.
                 set v_first = least(coalesce(v_first, v_last + 1), v_last + 1);
@@ -53,7 +53,9 @@ begin
                         p_part_id, v_floor, v_first, v_has_late
                     );
                     if not v_has_late then
-                        call rowq.internal_move_floor(p_part_id, -7, v_floor, v_first);
+                        call rowq.internal_move_floor(
+                            p_part_id, -9 /* counted claim */, v_floor, v_first
+                        );
                     end if;
                 end if;
             end if;

@@ -10,11 +10,11 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_next_number
--- purpose   Take the next number of the claims (lane -1) or of the finished batches (lane -3).
+-- purpose   Take the next number of the claims or of the finished batches.
 -- promise   P13
 -- locks     for finished batches a new row, which is gone before anybody sees it
 -- differs   elsewhere a sequence gives it
-    if p_lane = -1 then
+    if p_lane = -1 /* claim */ then
         set p_number = uuid_short() & 9007199254740991;
     else
         insert into rowq.finished (part_id, finished_at, state, messages)

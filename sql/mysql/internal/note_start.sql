@@ -23,7 +23,7 @@ begin
     if p_claim_id < p_last_claim_id then
         -- The numbers of claims begin again lower, as they may on another server. Count from the
         -- first one on until maintain has found where the claims begin now.
-        call rowq.internal_move_floor(p_part_id, -7, 0, 0);
+        call rowq.internal_move_floor(p_part_id, -9 /* counted claim */, 0, 0);
     end if;
 
     if p_rate_limit > 0 then

@@ -18,7 +18,7 @@ begin
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
     select json_arrayagg(h.finished_on) into v_days
     from (
         select distinct date(f.finished_at) as finished_on

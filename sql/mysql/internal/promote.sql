@@ -25,7 +25,7 @@ begin
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -2;
+      and l.lane = -2 /* delayed */;
     set v_since = v_epoch + interval v_floor microsecond, v_now = utc_timestamp(6);
 
     select d.attempt into v_probe
@@ -64,13 +64,13 @@ begin
         set p_promoted = p_promoted + json_length(v_messages);
 
         if p_owns_transaction and rand() < 0.08 * p_promoted then
-            call rowq.internal_first_key(p_part_id, -2, v_floor, v_seen);
+            call rowq.internal_first_key(p_part_id, -2 /* delayed */, v_floor, v_seen);
             set v_to = least(
                     v_first, coalesce(v_seen, v_first),
                     timestampdiff(microsecond, '1970-01-01', v_now) - 500000
                 );
             if v_to > v_floor then
-                call rowq.internal_move_floor(p_part_id, -2, v_floor, v_to);
+                call rowq.internal_move_floor(p_part_id, -2 /* delayed */, v_floor, v_to);
             end if;
         end if;
     end if;

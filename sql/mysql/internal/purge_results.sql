@@ -31,7 +31,7 @@ begin
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -9
+      and l.lane = -7 /* result */
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
 
@@ -69,10 +69,10 @@ begin
             on r.part_id = p_part_id
            and r.message_id = j.message_id;
         set p_purged = row_count();
-        call rowq.internal_first_key(p_part_id, -9, v_floor, v_first);
+        call rowq.internal_first_key(p_part_id, -7 /* result */, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then
-            call rowq.internal_move_floor(p_part_id, -9, v_floor, v_first);
+            call rowq.internal_move_floor(p_part_id, -7 /* result */, v_floor, v_first);
         end if;
     end if;
 end//

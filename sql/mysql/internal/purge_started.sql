@@ -20,7 +20,7 @@ begin
     select v_epoch + interval l.floor microsecond into v_since
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -6;
+      and l.lane = -5 /* started */;
     -- Find rows without locks, then delete them by their whole keys, so that no gap is locked.
     select json_arrayagg(
                json_array(h.claim_id, timestampdiff(microsecond, '1970-01-01', h.started_at))

@@ -30,7 +30,7 @@ begin
     select greatest(l.floor - 1, 0) into v_after
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -1;
+      and l.lane = -1 /* claim */;
 
     claims: while p_reaped + p_died + v_ended < p_limit do
         if v_at >= coalesce(json_length(v_expired), 0) then

@@ -45,7 +45,7 @@ begin
     select v_epoch + interval l.floor microsecond into v_since
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane = -5;
+      and l.lane = -4 /* deferred */;
     -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
     select json_arrayagg(
                json_array(h.recheck_id, timestampdiff(microsecond, '1970-01-01', h.due_at))

@@ -22,12 +22,7 @@ begin
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
-    declare v_lane smallint default case
-        when p_has_history then -11
-        when p_has_results then -10
-        when p_has_started then -7
-        else -6
-    end;
+    declare v_lane smallint default -9;
     declare v_next smallint;
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
@@ -48,9 +43,10 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
           and l.lane > v_lane
-          and l.lane not in (-4, -7, -8)
-          and (p_has_started or l.lane <> -6)
-          and (p_has_results or l.lane <> -9)
+          and l.lane <> -6 /* expiry */
+          and (p_has_started or l.lane <> -5 /* started */)
+          and (p_has_results or l.lane <> -7 /* result */)
+          and (p_has_history or l.lane <> -8 /* history */)
           and l.check_after <= utc_timestamp(6)
         order by l.part_id, l.lane
         limit 1;
@@ -78,7 +74,7 @@ begin
                 iterate lanes;
             end if;
         end if;
-        if v_lane in (-1, -3) then
+        if v_lane in (-1 /* claim */, -3 /* finished */) then
             if v_first is null and v_took > c_short_walk then
                 -- Where there is no row, take the next number for the first, because all later rows
                 -- are above it.
@@ -145,19 +141,19 @@ begin
     select l.lane into v_next
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and (l.lane > -7 or l.lane in (-8, -9, -10))
+      and l.lane >= -8 /* history */
       and l.check_after > utc_timestamp(6)
     limit 1;
     if v_is_hidden or v_next is not null then
         set v_sweep_at = '1970-01-01';
     end if;
-    -- This session is the one that is elected and holds the row of lane -1 already, so the update
-    -- waits for nobody.
+    -- This session is the one that is elected and holds the row of the claims' lane already, so the
+    -- update waits for nobody.
     update rowq.lane l
     set l.is_open = v_is_hidden,
         l.sweep_at = v_sweep_at
     where l.part_id = p_part_id
-      and l.lane = -1
+      and l.lane = -1 /* claim */
       and (
           l.is_open <> v_is_hidden
           or l.sweep_at not between utc_timestamp(6) and v_sweep_at

@@ -33,7 +33,7 @@ begin
             on c.part_id = l.part_id
            and c.claim_id >= l.floor
         where l.part_id = p_part_id
-          and l.lane = -7
+          and l.lane = -9 /* counted claim */
           and c.claim_id > 0;
     end if;
     if p_rate_limit > 0 and p_room > 0 then

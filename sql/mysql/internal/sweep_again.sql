@@ -30,13 +30,13 @@ begin
             select l.lane into v_lane
             from rowq.lane l force index (primary)
             where l.part_id = p_part_id
-              and l.lane = -1
+              and l.lane = -1 /* claim */
             for update skip locked;
             if v_lane is not null then
                 update rowq.lane l
                 set l.sweep_at = '1970-01-01'
                 where l.part_id = p_part_id
-                  and l.lane = -1;
+                  and l.lane = -1 /* claim */;
             end if;
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

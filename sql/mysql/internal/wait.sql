@@ -19,7 +19,7 @@ begin
     declare v_left double;
     declare v_slept, v_interrupted int;
 
-    -- One waiter of a queue looks at it ten times a second: the one that found the row of lane -4
+    -- One waiter of a queue looks at it ten times a second: the one that found the row of lane -20
     -- free and holds it while it sleeps. The others try that row four times a second, and look at
     -- the queue once a second.
     naps: while v_slept is null and utc_timestamp(6) < v_look_at do
@@ -31,7 +31,7 @@ begin
             select l.lane
             from rowq.lane l force index (primary)
             where l.part_id = p_part_id
-              and l.lane = -4
+              and l.lane = -20 /* waiters */
             limit 1
             for update skip locked
         ) h;

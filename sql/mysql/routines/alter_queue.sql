@@ -99,7 +99,7 @@ begin
                 update rowq.lane l
                 set l.floor = 0
                 where l.part_id = v_part_id
-                  and l.lane = -7;
+                  and l.lane = -9 /* counted claim */;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -52,7 +52,7 @@ begin
         select greatest(l.floor - 1, coalesce(p_after_claim_id, 0), 0) into v_after
         from rowq.lane l force index (primary)
         where l.part_id = v_part_id
-          and l.lane = -1;
+          and l.lane = -1 /* claim */;
         select json_arrayagg(json_array(v_part_id, h.claim_id)) into v_more
         from (
             select c.claim_id, c.lease_until

@@ -40,7 +40,7 @@ begin
     select timestamp'1970-01-01 00:00:00' + interval l.floor microsecond into v_from
     from rowq.lane l force index (primary)
     where l.part_id = v_part_id
-      and l.lane = -2;
+      and l.lane = -2 /* delayed */;
     if p_after_due_at >= v_from then
         set v_from = p_after_due_at;
     else

@@ -4,14 +4,15 @@
 -- behind what it took, but never nearer than half a second to now. maintain looks from 0
 -- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
 -- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
--- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -5 recheck
--- (due_at, too), -6 started (started_at, too), -7 the claims once more, for those who count them:
--- its floor never passes a claim that may yet be committed, -8 expiry (expires_at, too), and -9
--- result (finished_at, too). A lock on one of these rows elects one session: on -1 for maintain,
--- on -3 for its archive part, and on -4, which stands for no table, for the waiter of dequeue_wait
--- that looks for all. Dequeue does not look into a closed lane, and where only one is open, it
--- takes a short way. The tail of the default priority (11) is always open; another lane is opened
--- by the first message that is put there, and maintain closes an empty front lane again, not
+-- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 deferred
+-- (due_at, too), -5 started (started_at, too), -6 expiry (expires_at, too), -7 result (finished_at,
+-- too), -8 history (ended_at, too), and -9 the claims once more, for those who count them: its
+-- floor never passes a claim that may yet be committed. A lock on one of these rows elects one
+-- session: on -1 for maintain, on -3 for its archive part, and on -20, which stands for no table,
+-- for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed lane,
+-- and where only one is open, it takes a short way. The tail of the default priority (11) is
+-- always open; another lane is opened by the first message that is put there, and maintain closes
+-- an empty front lane again, not
 -- before its sweep_at. While an open transaction holds the row of a closed lane, so that others
 -- cannot open it, is_open of a lane below 0 has dequeue look into closed lanes too: maintain sets
 -- it of lane -1, others leave a mark, a row of a random lane that is below -1000, which maintain

@@ -15,7 +15,7 @@ is
         finished_at rowq_finished.finished_at%type
     );
     type t_finished_list is table of t_finished index by pls_integer;
-    v_floor rowq_lane.floor_seq%type := internal_read_floor(p_part_id, -3);
+    v_floor rowq_lane.floor_seq%type := internal_read_floor(p_part_id, -3 /* finished */);
     v_found   t_finished_list;
     v_some    t_finished_list;
     v_ids     rowq_ids := rowq_ids();

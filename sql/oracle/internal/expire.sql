@@ -11,7 +11,8 @@ is
     c_long_walk constant number := 20000;
     v_started constant timestamp(6) := sys_extract_utc(systimestamp);
     v_now   timestamp(6) := v_started;
-    v_since timestamp(6) := internal_from_microseconds(internal_read_floor(p_queue.part_id, -6));
+    v_since timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_queue.part_id, -6 /* expiry */));
     v_found    t_expiring_list;
     v_due      t_expiring_list;
     v_later    t_expiring_list;

@@ -6,7 +6,7 @@ is
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
         internal_from_microseconds(
-            case when p_lane in (-2, -4, -5, -6, -7, -8) then p_from else 0 end
+            case when p_lane in (-1 /* claim */, -3 /* finished */) then 0 else p_from end
         );
     v_first  number;
     v_moment timestamp(6);
@@ -68,40 +68,40 @@ is
         order by r.part_id, r.lane, r.seq, r.message_id;
 begin
     case p_lane
-        when -1 then
+        when -1 /* claim */ then
             open claims;
             fetch claims into v_first;
             close claims;
-        when -2 then
+        when -2 /* delayed */ then
             open delayed_rows;
             fetch delayed_rows into v_moment;
             close delayed_rows;
             v_first := internal_microseconds(v_moment);
-        when -3 then
+        when -3 /* finished */ then
             open finished_rows;
             fetch finished_rows into v_first;
             close finished_rows;
-        when -4 then
+        when -4 /* deferred */ then
             open recheck_rows;
             fetch recheck_rows into v_moment;
             close recheck_rows;
             v_first := internal_microseconds(v_moment);
-        when -5 then
+        when -5 /* started */ then
             open started_rows;
             fetch started_rows into v_moment;
             close started_rows;
             v_first := internal_microseconds(v_moment);
-        when -6 then
+        when -6 /* expiry */ then
             open expiry_rows;
             fetch expiry_rows into v_moment;
             close expiry_rows;
             v_first := internal_microseconds(v_moment);
-        when -7 then
+        when -7 /* result */ then
             open result_rows;
             fetch result_rows into v_moment;
             close result_rows;
             v_first := internal_microseconds(v_moment);
-        when -8 then
+        when -8 /* history */ then
             open history_rows;
             fetch history_rows into v_moment;
             close history_rows;

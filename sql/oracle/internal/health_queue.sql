@@ -18,7 +18,7 @@ is
     v_finished_at timestamp(6);
     v_ended_at    timestamp(6);
     v_history_from constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_part_id, -8));
+        internal_from_microseconds(internal_read_floor(p_part_id, -8 /* history */));
 
     procedure note(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,

@@ -34,7 +34,7 @@ begin
         open kept;
         fetch kept into v_kept;
         close kept;
-        if v_kept is null and internal_first_key(p_queue.part_id, -3, 0) is null then
+        if v_kept is null and internal_first_key(p_queue.part_id, -3 /* finished */, 0) is null then
             internal_note_fault(p_queue.part_id, null);
             return;
         end if;

@@ -25,7 +25,7 @@ is
         select l.lane
         from rowq_lane l
         where l.part_id = p_queue.part_id
-          and l.lane = -1
+          and l.lane = -1 /* claim */
         for update skip locked;
 begin
     p_kept := rowq_kept(p_queue_name, 0, 0, 0, 0, 0, 0, 0, 0);

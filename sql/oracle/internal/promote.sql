@@ -6,7 +6,8 @@ is
 -- promise   P11 P21
 -- locks     delayed rows, passing over locked ones; new ready rows; as internal_promote_grouped
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_since constant timestamp(6) := internal_from_microseconds(internal_read_floor(p_part_id, -2));
+    v_since constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_part_id, -2 /* delayed */));
     v_probe    rowq_delayed.message_id%type;
     v_locked   t_locked_rows;
     v_messages t_messages;

@@ -8,7 +8,7 @@ is
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(p_queue.result_seconds, 'second');
     v_since   constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -7));
+        internal_from_microseconds(internal_read_floor(p_queue.part_id, -7 /* result */));
     v_probe   rowq_result.finished_at%type;
     v_row_ids t_row_ids;
     v_purged  number := 0;

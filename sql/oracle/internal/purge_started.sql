@@ -15,7 +15,7 @@ is
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(v_seconds, 'second');
     v_since   constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -5));
+        internal_from_microseconds(internal_read_floor(p_queue.part_id, -5 /* started */));
     v_old     t_starts;
     cursor old_rows is
         select /*+ index_rs_asc(s rowq_started_pk) no_batch_table_access_by_rowid(s) */

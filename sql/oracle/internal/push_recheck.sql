@@ -8,10 +8,10 @@ is
 -- routine   internal_push_recheck
 -- purpose   Have maintain, and each dequeue that finds nothing, look at a group in p_seconds.
 -- promise   P24
--- locks     the new recheck row; the first time the row of lane -4, passed over when locked
+-- locks     the new recheck row; the first time its lane, passed over when locked
 -- differs   no such helper elsewhere: part of leave_groups and hint_groups
 begin
-    internal_open_lanes(p_part_id, -4);
+    internal_open_lanes(p_part_id, -4 /* deferred */);
     insert into rowq_recheck (part_id, due_at, recheck_id, group_key, is_hint)
     values (
         p_part_id, sys_extract_utc(systimestamp) + numtodsinterval(p_seconds, 'second'),

@@ -19,7 +19,7 @@ is
               select l.floor_seq
               from rowq_lane l
               where l.part_id = p_part_id
-                and l.lane = -3
+                and l.lane = -3 /* finished */
           )
           and f.message_id = p_message_id;
 begin

@@ -11,7 +11,7 @@ is
 -- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead;
 --           for cancelled messages as internal_finish; new history rows
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_floor constant number := internal_read_floor(p_queue.part_id, -1);
+    v_floor constant number := internal_read_floor(p_queue.part_id, -1 /* claim */);
     v_row_id      rowid;
     v_claim       t_claim;
     v_messages    t_messages;

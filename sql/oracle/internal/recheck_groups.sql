@@ -16,7 +16,8 @@ is
     );
     type t_notes is table of t_note index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_since constant timestamp(6) := internal_from_microseconds(internal_read_floor(p_part_id, -4));
+    v_since constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_part_id, -4 /* deferred */));
     v_notes     t_notes;
     v_due_at    rowq_recheck.due_at%type;
     v_id        rowq_recheck.recheck_id%type;

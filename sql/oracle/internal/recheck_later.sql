@@ -8,10 +8,10 @@ is
 -- routine   internal_recheck_later
 -- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
 -- promise   P26
--- locks     new recheck rows; the first time the row of lane -4, passed over when locked
+-- locks     new recheck rows; the first time its lane, passed over when locked
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
-    internal_open_lanes(p_part_id, -4);
+    internal_open_lanes(p_part_id, -4 /* deferred */);
     if p_message_ids is not null and p_predecessor_ids is not null then
         forall i in 1 .. p_message_ids.count
             insert into rowq_recheck (part_id, due_at, recheck_id, message_id, predecessor_id)

@@ -41,7 +41,7 @@ begin
     p_queue.rate_limit := v_found(1).rate_limit;
     p_queue.paused_at := v_found(1).paused_at;
     for i in 1 .. v_found.count loop
-        if v_found(i).lane = -4 then
+        if v_found(i).lane = -4 /* deferred */ then
             p_has_recheck := true;
         else
             v_next := p_lanes.count + 1;

@@ -43,26 +43,30 @@ begin
     bulk collect into v_lanes
     from rowq_lane l
     where l.part_id = p_part_id
-      and (l.check_after <= v_now or l.lane in (-4, -6, -7, -8))
+      and (
+          l.check_after <= v_now
+          or l.lane between -8 /* history */ and -4 /* deferred */
+              and l.lane <> -5 /* started */
+      )
       -- Only a queue that has left a token, or a hint, has rows there.
       and (
-          l.lane <> -4
+          l.lane <> -4 /* deferred */
           or l.is_open = 1
           or exists (select null from rowq_recheck r where r.part_id = p_part_id)
       )
       -- Only a queue that has a rate_limit, or had one, has rows there.
       and (
-          l.lane <> -5
+          l.lane <> -5 /* started */
           or exists (select null from rowq_started s where s.part_id = p_part_id)
       )
       -- Only a queue that has messages which expire, or had some, has rows there.
       and (
-          l.lane <> -6
+          l.lane <> -6 /* expiry */
           or exists (select null from rowq_expiry e where e.part_id = p_part_id)
       )
       -- Only a queue that has result_seconds, or had some, has rows there.
       and (
-          l.lane <> -7
+          l.lane <> -7 /* result */
           or l.check_after > v_now
           or exists (
               select /*+ index(r rowq_result_finished_ix) */ null
@@ -72,7 +76,7 @@ begin
       )
       -- Only a queue that has history_days, or had some, has rows there.
       and (
-          l.lane <> -8
+          l.lane <> -8 /* history */
           or l.check_after > v_now
           or exists (
               select /*+ index(h rowq_history_pk) */ null
@@ -88,13 +92,14 @@ begin
     p_has_results := false;
     p_has_history := false;
     for i in 1 .. v_lanes.count loop
-        p_has_recheck := p_has_recheck or v_lanes(i).lane = -4;
-        p_has_started := p_has_started or v_lanes(i).lane = -5;
-        p_has_expiry := p_has_expiry or v_lanes(i).lane = -6;
-        p_has_results := p_has_results or v_lanes(i).lane = -7;
-        p_has_history := p_has_history or v_lanes(i).lane = -8;
+        p_has_recheck := p_has_recheck or v_lanes(i).lane = -4 /* deferred */;
+        p_has_started := p_has_started or v_lanes(i).lane = -5 /* started */;
+        p_has_expiry := p_has_expiry or v_lanes(i).lane = -6 /* expiry */;
+        p_has_results := p_has_results or v_lanes(i).lane = -7 /* result */;
+        p_has_history := p_has_history or v_lanes(i).lane = -8 /* history */;
         -- What is purged or expires goes on from its floor also while nobody moves that.
-        continue when v_lanes(i).lane in (-6, -7, -8) and v_lanes(i).is_resting = 1;
+        continue when v_lanes(i).lane between -8 /* history */ and -6 /* expiry */
+            and v_lanes(i).is_resting = 1;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then
@@ -127,7 +132,7 @@ begin
                 - internal_microseconds(v_started);
         end if;
 
-        if (v_lanes(i).lane >= 0 or v_lanes(i).lane = -4)
+        if (v_lanes(i).lane >= 0 or v_lanes(i).lane = -4 /* deferred */)
            and v_first is not null
            and v_lanes(i).is_open = 0
         then
@@ -135,7 +140,7 @@ begin
             -- back, or is still open.
             internal_open_lanes(p_part_id, v_lanes(i).lane);
         end if;
-        if v_lanes(i).lane in (-1, -3) then
+        if v_lanes(i).lane in (-1 /* claim */, -3 /* finished */) then
             v_first := coalesce(v_first, v_lanes(i).floor_seq);
             v_worth_it := 400;
         elsif v_first is null and v_took <= c_short_walk then
@@ -148,7 +153,10 @@ begin
             -- not be committed yet.
             v_latest := internal_microseconds(v_started) - c_not_yet_committed;
             v_first := least(coalesce(v_first, v_latest), v_latest);
-            v_worth_it := case when v_lanes(i).lane in (-6, -7, -8) then 60000000 else 1000000 end;
+            v_worth_it := case
+                when v_lanes(i).lane between -8 /* history */ and -6 /* expiry */ then 60000000
+                else 1000000
+            end;
         end if;
         if v_took > c_short_walk then
             v_worth_it := 0;

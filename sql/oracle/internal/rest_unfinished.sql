@@ -23,7 +23,7 @@ begin
               select l.floor_seq
               from rowq_lane l
               where l.part_id = p_part_id
-                and l.lane = -3
+                and l.lane = -3 /* finished */
           )
     )
     order by a.column_value desc;

@@ -41,7 +41,7 @@ begin
             from rowq_queue q
             join rowq_lane f
               on f.part_id = q.part_id
-             and f.lane = -1
+             and f.lane = -1 /* claim */
             cross apply (
                 select /*+ index_rs_asc(k rowq_claim_pk) */
                        k.claim_id, k.worker_name, k.lease_until

@@ -25,7 +25,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     -- Begin no sooner than where the first live row may be, beyond the emptied index blocks.
-    v_from := internal_from_microseconds(internal_read_floor(v_queue.part_id, -2));
+    v_from := internal_from_microseconds(internal_read_floor(v_queue.part_id, -2 /* delayed */));
     if p_after_due_at >= v_from then
         v_from := p_after_due_at;
     else

@@ -3,7 +3,7 @@
 -- index blocks below it. Only maintain moves it (internal_rescan_floors), never nearer than half a
 -- second to now. It looks from 0, so a wrong floor delays a message and never loses one. Lanes
 -- below 0 stand for the other tables that are read from their low end: -1 claim (claim_id), -2
--- delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 recheck (due_at,
+-- delayed (due_at in microseconds since 1970), -3 finished (finish_id), -4 deferred (due_at,
 -- likewise), -5 started (started_at, likewise), -6 expiry (expires_at, likewise), -7 result
 -- (finished_at, likewise), -8 history (ended_at, likewise). The session that is elected to run
 -- maintain for the part holds the row of lane -1. A lane that was never used is closed, and dequeue

@@ -9,7 +9,7 @@ as $$
 -- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
 --           a second; as internal_free_successors
 declare
-    v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
+    v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
     v_batch     record;
     v_archived  integer := 0;
     v_count     integer;

@@ -93,7 +93,7 @@ begin
             where d.part_id = p_part_id
               and d.message_id = o_predecessor_id
         );
-        v_from := rowq.internal_read_floor(p_part_id, -3::smallint);
+        v_from := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
         if v_is_dead and p_on_dead = 'continue' or exists (
             select
             from rowq.finished f

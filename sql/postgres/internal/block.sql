@@ -51,7 +51,7 @@ begin
         );
     else
         -- The archive looks for messages that wait only where this lane is.
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
+        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
     end if;
     return true;
 end;

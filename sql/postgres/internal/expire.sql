@@ -35,7 +35,7 @@ begin
     end if;
 
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -7::smallint)
+        rowq.internal_read_floor(p_part_id, -6::smallint /* expiry */)
     );
     for v_step in 1 .. c_steps loop
         exit when v_expired >= p_limit;
@@ -177,7 +177,7 @@ begin
     -- The rows were deleted just now, and safe follows only with a row of the ledger.
     if v_seen > 0 then
         perform rowq.internal_move_floor(
-            p_part_id, -7::smallint, true, true, p_frontier, p_writers
+            p_part_id, -6::smallint /* expiry */, true, true, p_frontier, p_writers
         );
     end if;
     return v_expired;

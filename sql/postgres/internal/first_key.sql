@@ -21,49 +21,49 @@ begin
           and r.seq >= p_from
         order by r.part_id, r.lane, r.seq
         limit 1;
-    elsif p_lane = -1 then
+    elsif p_lane = -1 /* claim */ then
         select c.claim_id into v_key
         from rowq.claim c
         where c.part_id = p_part_id
           and c.claim_id >= p_from
         order by c.part_id, c.claim_id
         limit 1;
-    elsif p_lane = -2 then
+    elsif p_lane = -2 /* delayed */ then
         select extract(epoch from d.due_at) * 1000000 into v_key
         from rowq.delayed d
         where d.part_id = p_part_id
           and d.due_at >= rowq.internal_from_microseconds(p_from)
         order by d.part_id, d.due_at, d.message_id
         limit 1;
-    elsif p_lane = -6 then
+    elsif p_lane = -5 /* started */ then
         select extract(epoch from s.started_at) * 1000000 into v_key
         from rowq.started s
         where s.part_id = p_part_id
           and s.started_at >= rowq.internal_from_microseconds(p_from)
         order by s.part_id, s.started_at, s.claim_id
         limit 1;
-    elsif p_lane = -7 then
+    elsif p_lane = -6 /* expiry */ then
         select extract(epoch from e.expires_at) * 1000000 into v_key
         from rowq.expiry e
         where e.part_id = p_part_id
           and e.expires_at >= rowq.internal_from_microseconds(p_from)
         order by e.part_id, e.expires_at, e.expiry_id
         limit 1;
-    elsif p_lane = -5 then
+    elsif p_lane = -7 /* result */ then
         select extract(epoch from r.finished_at) * 1000000 into v_key
         from rowq.result r
         where r.part_id = p_part_id
           and r.finished_at >= rowq.internal_from_microseconds(p_from)
         order by r.part_id, r.finished_at
         limit 1;
-    elsif p_lane = -8 then
+    elsif p_lane = -8 /* history */ then
         select extract(epoch from h.ended_at) * 1000000 into v_key
         from rowq.history h
         where h.part_id = p_part_id
           and h.ended_at >= rowq.internal_from_microseconds(p_from)
         order by h.part_id, h.ended_at, h.message_id, h.claim_id
         limit 1;
-    elsif p_lane = -3 then
+    elsif p_lane = -3 /* finished */ then
         select f.finish_id into v_key
         from rowq.finished f
         where f.part_id = p_part_id

@@ -10,7 +10,7 @@ as $$
 -- purpose   Say whether one of these predecessors has not ended, as far as a plain look shows.
 -- promise   P25
 declare
-    v_from constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint);
+    v_from constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
 begin
     -- "offset 0" keeps this a lookup by key for one message after the other.
     return exists (

@@ -34,16 +34,16 @@ begin
 
         -- The safe floors are read before what they are for, as internal_read_safe_floor does, but
         -- in one statement.
-        select max(f.safe) filter (where l.lane = -1) as claims,
-               max(f.safe) filter (where l.lane = -2) as delayed,
-               max(f.safe) filter (where l.lane = -3) as finished,
-               max(f.safe) filter (where l.lane = -4) as tied,
-               max(f.safe) filter (where l.lane = -5) as results,
-               max(f.safe) filter (where l.lane = -7) as expiring,
-               max(f.safe) filter (where l.lane = -8) as history,
-               max(f.seq - 1) filter (where l.lane in (-1, -3)) as given
+        select max(f.safe) filter (where l.lane = -1 /* claim */) as claims,
+               max(f.safe) filter (where l.lane = -2 /* delayed */) as delayed,
+               max(f.safe) filter (where l.lane = -3 /* finished */) as finished,
+               max(f.safe) filter (where l.lane = -4 /* deferred */) as tied,
+               max(f.safe) filter (where l.lane = -7 /* result */) as results,
+               max(f.safe) filter (where l.lane = -6 /* expiry */) as expiring,
+               max(f.safe) filter (where l.lane = -8 /* history */) as history,
+               max(f.seq - 1) filter (where l.lane in (-1 /* claim */, -3 /* finished */)) as given
         into v_from
-        from unnest('{-1,-2,-3,-4,-5,-7,-8}'::smallint[]) l (lane)
+        from unnest('{-1,-2,-3,-4,-6,-7,-8}'::smallint[]) l (lane)
         cross join lateral (
             select x.safe, x.seq
             from rowq.floor x

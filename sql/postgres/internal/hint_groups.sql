@@ -32,7 +32,7 @@ begin
     select p_part_id, true, clock_timestamp(), w.group_key
     from waiting w;
     if found then
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
+        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
     end if;
 end;
 $$;

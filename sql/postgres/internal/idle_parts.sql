@@ -13,8 +13,8 @@ declare
     v_now        constant timestamp with time zone := clock_timestamp();
     v_newest     constant bigint[] := array[
         rowq.internal_newest_number(0::smallint),
-        rowq.internal_newest_number(-1::smallint),
-        rowq.internal_newest_number(-2::smallint)
+        rowq.internal_newest_number(-1::smallint /* claim */),
+        rowq.internal_newest_number(-2::smallint /* delayed */)
     ];
     v_parts      integer[];
 begin
@@ -45,9 +45,12 @@ begin
         select l.part_id
         from lane l
         group by l.part_id
-        having count(*) filter (where l.lane between -3 and -1) = 3
+        having count(*) filter (where l.lane between -3 /* finished */ and -1 /* claim */) = 3
            and bool_and(
-               (l.lane in (-8, -6, -5) or l.sweep_at between v_now and v_now + interval '2 hours')
+               (
+                   l.lane in (-5 /* started */, -7 /* result */, -8 /* history */)
+                   or l.sweep_at between v_now and v_now + interval '2 hours'
+               )
                and l.rescan_at <= v_now
                and l.writers < pg_snapshot_xmax(pg_current_snapshot())
                and case
@@ -60,7 +63,7 @@ begin
                              and r.lane = l.lane
                              and r.seq >= l.safe
                        )
-                   when l.lane = -1 then
+                   when l.lane = -1 /* claim */ then
                        v_newest[2] >= greatest(l.frontier, l.seq - 1)
                        and not exists (
                            select
@@ -68,7 +71,7 @@ begin
                            where c.part_id = l.part_id
                              and c.claim_id >= l.safe
                        )
-                   when l.lane = -6 then
+                   when l.lane = -5 /* started */ then
                        not exists (
                            select
                            from rowq.started s
@@ -76,7 +79,7 @@ begin
                              and s.started_at >= timestamp with time zone 'epoch'
                                  + l.safe * interval '1 microsecond'
                        )
-                   when l.lane = -5 then
+                   when l.lane = -7 /* result */ then
                        not exists (
                            select
                            from rowq.result r
@@ -89,7 +92,7 @@ begin
                                  where q.part_id = l.part_id
                              )
                        )
-                   when l.lane = -8 then
+                   when l.lane = -8 /* history */ then
                        not exists (
                            select
                            from rowq.history h
@@ -102,7 +105,7 @@ begin
                                  where q.part_id = l.part_id
                              )
                        )
-                   when l.lane = -3 then
+                   when l.lane = -3 /* finished */ then
                        v_newest[2] >= greatest(l.frontier, l.seq - 1)
                        and not exists (
                            select
@@ -110,7 +113,7 @@ begin
                            where f.part_id = l.part_id
                              and f.finish_id >= l.safe
                        )
-                   when l.lane = -4 then
+                   when l.lane = -4 /* deferred */ then
                        v_newest[3] >= greatest(l.frontier, l.seq - 1)
                        and not exists (
                            select
@@ -120,7 +123,7 @@ begin
                                  + l.safe * interval '1 microsecond'
                              and r.due_at <= v_now
                        )
-                   when l.lane = -7 then
+                   when l.lane = -6 /* expiry */ then
                        v_newest[3] >= greatest(l.frontier, l.seq - 1)
                        and not exists (
                            select

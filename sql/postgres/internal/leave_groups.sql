@@ -34,7 +34,7 @@ begin
         select q.group_pause_seconds into v_pause
         from rowq.queue q
         where q.part_id = p_part_id;
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
+        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
         insert into rowq.recheck (part_id, due_at, group_key)
         select p_part_id, clock_timestamp() + make_interval(secs => v_pause), u.group_key
         from unnest(v_left) u (group_key);

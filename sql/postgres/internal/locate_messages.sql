@@ -76,7 +76,7 @@ begin
         end if;
     end if;
 
-    v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint);
+    v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint /* claim */);
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
            c.lease_until, c.errors[p.place], c.progress, c.leased_at
     into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
@@ -89,7 +89,7 @@ begin
         return;
     end if;
 
-    v_from := rowq.internal_read_safe_floor(p_part_id, -3::smallint);
+    v_from := rowq.internal_read_safe_floor(p_part_id, -3::smallint /* finished */);
     select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
     into state, lane, attempt, finished_at
     from rowq.finished f

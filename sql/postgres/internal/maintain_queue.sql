@@ -53,28 +53,34 @@ begin
     end if;
 
     -- After a long walk over dead claims, rest for fifty times as long as it took, as for floors.
-    v_may_reap := rowq.internal_is_rescan_due(p_queue.part_id, -1::smallint, 'rescan');
-    v_may_sweep := rowq.internal_is_rescan_due(p_queue.part_id, -3::smallint, 'sweep');
+    v_may_reap := rowq.internal_is_rescan_due(
+        p_queue.part_id, -1::smallint /* claim */, 'rescan'
+    );
+    v_may_sweep := rowq.internal_is_rescan_due(
+        p_queue.part_id, -3::smallint /* finished */, 'sweep'
+    );
 
     -- Put the floors right first, so that the steps below find what was committed late.
     if p_frontiers is not null then
         v_writers := pg_current_xact_id();
     end if;
     perform rowq.internal_move_floor(
-        p_queue.part_id, -1::smallint, false, true, p_frontiers[2], v_writers
+        p_queue.part_id, -1::smallint /* claim */, false, true, p_frontiers[2], v_writers
     );
     perform rowq.internal_move_floor(
-        p_queue.part_id, -2::smallint, false, true, p_frontiers[3], v_writers
+        p_queue.part_id, -2::smallint /* delayed */, false, true, p_frontiers[3], v_writers
     );
     perform rowq.internal_move_floor(
-        p_queue.part_id, -3::smallint, false, true, p_frontiers[2], v_writers
+        p_queue.part_id, -3::smallint /* finished */, false, true, p_frontiers[2], v_writers
     );
 
     -- Only a queue that has had messages that expire has this lane. They go before anything that
     -- might make them ready.
-    if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -7) then
+    if exists (
+        select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -6 /* expiry */
+    ) then
         perform rowq.internal_move_floor(
-            p_queue.part_id, -7::smallint, false, true, p_frontiers[3], v_writers
+            p_queue.part_id, -6::smallint /* expiry */, false, true, p_frontiers[3], v_writers
         );
         o_expired := rowq.internal_expire(
             p_queue.part_id, p_queue.archive_days, p_batch_size, p_frontiers[3], v_writers
@@ -86,9 +92,11 @@ begin
 
     -- Only a queue that has left something to look at again, or in which messages have waited for
     -- others, has this lane.
-    if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4) then
+    if exists (
+        select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4 /* deferred */
+    ) then
         perform rowq.internal_move_floor(
-            p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
+            p_queue.part_id, -4::smallint /* deferred */, false, true, p_frontiers[3], v_writers
         );
         v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size, true);
         -- From now on a dequeue that finds nothing looks at what was left, too.
@@ -121,7 +129,7 @@ begin
         if o_reaped + o_died < p_batch_size
            and clock_timestamp() - v_started > interval '20 milliseconds' then
             perform rowq.internal_move_floor(
-                p_queue.part_id, -1::smallint, true, true, p_started => v_started
+                p_queue.part_id, -1::smallint /* claim */, true, true, p_started => v_started
             );
         end if;
     end if;
@@ -168,7 +176,12 @@ begin
     -- error is a warning, as in the archive.
     if 'result' <> all (p_locked) and (
         p_queue.result_seconds > 0 or v_may_sweep
-        or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -5)
+        or exists (
+            select 1
+            from rowq.floor f
+            where f.part_id = p_queue.part_id
+              and f.lane = -7 /* result */
+        )
     ) then
         begin
             v_started := clock_timestamp();
@@ -187,7 +200,12 @@ begin
     end if;
     if 'history' <> all (p_locked) and (
         p_queue.history_days > 0 or v_may_sweep
-        or exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -8)
+        or exists (
+            select 1
+            from rowq.floor f
+            where f.part_id = p_queue.part_id
+              and f.lane = -8 /* history */
+        )
     ) then
         begin
             o_purged := o_purged + rowq.internal_purge_history(
@@ -205,7 +223,7 @@ begin
     end if;
 
     if o_promoted > 0 then
-        perform rowq.internal_move_floor(p_queue.part_id, -2::smallint, true);
+        perform rowq.internal_move_floor(p_queue.part_id, -2::smallint /* delayed */, true);
     end if;
     loop
         select f.lane into v_lane

@@ -18,11 +18,11 @@ as $$
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
 declare
-    -- A step that is shorter than this is not worth a new row. The unit is numbers, or microseconds
-    -- for delayed, recheck, result, started, expiry and history.
+    -- A step that is shorter than this is not worth a new row. The unit is numbers for messages,
+    -- claims and finished messages, and microseconds for the other tables.
     c_worth_a_row constant bigint := case
-        when p_lane in (-2, -4, -5, -6, -7, -8) then 60000000
-        else 400
+        when p_lane >= 0 or p_lane in (-1 /* claim */, -3 /* finished */) then 400
+        else 60000000
     end;
     c_duty        constant integer := 50;
     -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.

@@ -10,11 +10,11 @@ begin
     return coalesce(
         case
             when p_lane >= 0 then pg_sequence_last_value('rowq.message_seq')
+            when p_lane in (-1 /* claim */, -3 /* finished */)
+                then pg_sequence_last_value('rowq.claim_seq')
             -- The clock stands for the number here: a writer reads the clock after it has its
             -- transaction id, and its row has no earlier moment.
-            when p_lane in (-2, -4, -5, -6, -7, -8)
-                then extract(epoch from clock_timestamp()) * 1000000
-            else pg_sequence_last_value('rowq.claim_seq')
+            else extract(epoch from clock_timestamp()) * 1000000
         end,
         0
     );

@@ -8,7 +8,9 @@ as $$
 -- locks     claim rows, passing over locked ones
 declare
     -- Begin at the safe floor, because a claim that was committed late may hold one of them.
-    v_from     constant bigint := rowq.internal_read_safe_floor(p_part_id, -1::smallint);
+    v_from     constant bigint := rowq.internal_read_safe_floor(
+        p_part_id, -1::smallint /* claim */
+    );
     v_claim_id bigint;
     v_ids      bigint[];
     v_noted    bigint[] := '{}'::bigint[];

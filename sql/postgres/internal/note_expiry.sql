@@ -27,7 +27,7 @@ begin
           select
           from rowq.floor f
           where f.part_id = p_part_id
-            and f.lane = -7
+            and f.lane = -6 /* expiry */
       );
 end;
 $$;

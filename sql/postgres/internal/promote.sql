@@ -11,7 +11,7 @@ declare
     -- not stop at the last row that is due.
     v_now         constant timestamp with time zone := clock_timestamp();
     v_from        constant timestamp with time zone := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -2::smallint)
+        rowq.internal_read_floor(p_part_id, -2::smallint /* delayed */)
     );
     v_row         record;
     v_message_ids bigint[];
@@ -75,7 +75,7 @@ begin
     end if;
     if v_promoted > 0 and random() < 0.08 * v_promoted then
         perform rowq.internal_move_floor(
-            p_part_id, -2::smallint, true,
+            p_part_id, -2::smallint /* delayed */, true,
             p_cap => (extract(epoch from v_last_due_at) * 1000000)::bigint + 1
         );
     end if;

@@ -22,7 +22,7 @@ declare
     v_purged integer := 0;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -8::smallint)
+        rowq.internal_read_floor(p_part_id, -8::smallint /* history */)
     );
     -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
     for v_row in
@@ -49,14 +49,14 @@ begin
         perform 1
         from rowq.floor f
         where f.part_id = p_part_id
-          and f.lane = -8
+          and f.lane = -8 /* history */
         limit 1;
         if not found then
             return 0;
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -8::smallint, v_purged > 0, true, p_frontier, p_writers
+        p_part_id, -8::smallint /* history */, v_purged > 0, true, p_frontier, p_writers
     );
     return v_purged;
 end;

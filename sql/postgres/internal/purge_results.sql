@@ -22,7 +22,7 @@ declare
     v_purged integer := 0;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -5::smallint)
+        rowq.internal_read_floor(p_part_id, -7::smallint /* result */)
     );
     -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
     for v_row in
@@ -47,14 +47,14 @@ begin
         perform 1
         from rowq.floor f
         where f.part_id = p_part_id
-          and f.lane = -5
+          and f.lane = -7 /* result */
         limit 1;
         if not found then
             return 0;
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -5::smallint, v_purged > 0, true, p_frontier, p_writers
+        p_part_id, -7::smallint /* result */, v_purged > 0, true, p_frontier, p_writers
     );
     return v_purged;
 end;

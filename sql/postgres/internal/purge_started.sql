@@ -19,7 +19,7 @@ declare
     v_last   timestamp with time zone;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -6::smallint)
+        rowq.internal_read_floor(p_part_id, -5::smallint /* started */)
     );
     select max(h.started_at) into v_last
     from (
@@ -41,14 +41,14 @@ begin
         perform 1
         from rowq.floor f
         where f.part_id = p_part_id
-          and f.lane = -6
+          and f.lane = -5 /* started */
         limit 1;
         if not found then
             return;
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -6::smallint, false, true, p_frontier, p_writers
+        p_part_id, -5::smallint /* started */, false, true, p_frontier, p_writers
     );
 end;
 $$;

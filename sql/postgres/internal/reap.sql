@@ -14,7 +14,7 @@ as $$
 -- locks     expired claim rows, passing over locked ones; for cancelled messages as
 --           internal_finish; new history rows
 declare
-    v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint);
+    v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint /* claim */);
     -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
     v_expired cursor for
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,

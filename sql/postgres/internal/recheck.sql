@@ -35,7 +35,7 @@ begin
     select f.seq into v_floor
     from rowq.floor f
     where f.part_id = p_part_id
-      and f.lane = -4
+      and f.lane = -4 /* deferred */
     order by f.part_id, f.lane, f.generation
     limit 1;
     if not found then

@@ -12,7 +12,7 @@ as $$
 -- promise   P26
 -- locks     new recheck rows
 begin
-    perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
+    perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
     insert into rowq.recheck (part_id, is_hint, due_at, message_id, predecessor_id)
     select p_part_id, u.predecessor_id is not null and p_are_dead, clock_timestamp(), u.message_id,
            u.predecessor_id

@@ -21,7 +21,7 @@ declare
 begin
     -- Begin at the safe floor of the claims, because one that was committed late counts, too.
     if p_max_leased > 0 then
-        v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint);
+        v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint /* claim */);
     end if;
     v_room := least(
         p_wanted,

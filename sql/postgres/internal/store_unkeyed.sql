@@ -59,7 +59,7 @@ begin
     into o_message_ids, o_lanes, v_expires
     from given g;
     if v_expires then
-        perform rowq.internal_open_lanes(p_part_id, '{-7}'::smallint[]);
+        perform rowq.internal_open_lanes(p_part_id, '{-6}'::smallint[] /* expiry */);
     end if;
 end;
 $$;

@@ -53,7 +53,7 @@ begin
 
     -- A message without a body is unknown, and so is one that is finished and not yet archived.
     -- Every other one that is left is in a worker's hands.
-    v_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint);
+    v_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint /* finished */);
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)

@@ -78,8 +78,10 @@ begin
     -- Leave out what a worker holds, and what is finished and not yet archived, because it would
     -- be looked for among all ready messages.
     if v_seen.ids is not null then
-        v_claims_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint);
-        v_finished_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint);
+        v_claims_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint /* claim */);
+        v_finished_from := rowq.internal_read_safe_floor(
+            v_queue.part_id, -3::smallint /* finished */
+        );
         v_seen.ids := array(
             select u.message_id
             from unnest(v_seen.ids) u (message_id)

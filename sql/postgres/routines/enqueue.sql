@@ -165,7 +165,7 @@ begin
     end if;
 
     if p_expire_seconds is not null then
-        perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
+        perform rowq.internal_open_lanes(v_part_id, '{-6}'::smallint[] /* expiry */);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
         values (
             v_part_id, v_lane, v_now + make_interval(secs => least(p_expire_seconds, 86400)),

@@ -125,7 +125,7 @@ begin
     perform rowq.internal_require_part(v_part_id, p_queue_name);
 
     if array_remove(v_expires_ats, null) <> '{}' then
-        perform rowq.internal_open_lanes(v_part_id, '{-7}'::smallint[]);
+        perform rowq.internal_open_lanes(v_part_id, '{-6}'::smallint[] /* expiry */);
         insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
         select v_part_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
                m.message_id
@@ -147,7 +147,7 @@ begin
     where m.due_at <= v_now or m.due_at is null;
     if v_ties <> '{}' then
         -- The archive looks for messages that wait only where this lane is.
-        perform rowq.internal_open_lanes(v_part_id, '{-4}'::smallint[]);
+        perform rowq.internal_open_lanes(v_part_id, '{-4}'::smallint[] /* deferred */);
     end if;
     select rowq.internal_join_groups(
                v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)

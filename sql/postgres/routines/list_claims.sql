@@ -47,7 +47,7 @@ begin
         from rowq.claim k
         where k.part_id = q.part_id
           and k.claim_id > coalesce(p_after_claim_id, 0)
-          and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
+          and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint /* claim */)
         order by k.part_id, k.claim_id
         limit p_max_claims
     ) c

@@ -47,7 +47,7 @@ begin
 
     -- Begin no sooner than where the first live row may be, beyond the dead ones.
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_safe_floor(v_queue.part_id, -2::smallint)
+        rowq.internal_read_safe_floor(v_queue.part_id, -2::smallint /* delayed */)
     );
     if p_after_due_at >= v_from then
         v_from := p_after_due_at;

@@ -54,8 +54,8 @@ begin
     if pg_current_xact_id_if_assigned() is null then
         v_frontiers := array[
             rowq.internal_newest_number(0::smallint),
-            rowq.internal_newest_number(-1::smallint),
-            rowq.internal_newest_number(-2::smallint)
+            rowq.internal_newest_number(-1::smallint /* claim */),
+            rowq.internal_newest_number(-2::smallint /* delayed */)
         ];
     end if;
 

@@ -72,7 +72,7 @@ begin
         order by q.queue_name collate "C"
     loop
         v_ready := rowq.internal_count_ready(v_queue.part_id, p_max_count);
-        v_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint);
+        v_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint /* claim */);
         return query
         select v_queue.queue_name, v_queue.paused_at is not null, v_ready.ready,
                (

@@ -3,11 +3,11 @@
 -- are added and deleted and never updated. generation counts down, so that the newest row of a lane
 -- is the first in the key and is found in one step. Lanes below 0 stand for the other tables that
 -- are read from their low end: -1 claim (by claim_id), -2 delayed (by due_at, in microseconds), -3
--- finished (by finish_id), -4 recheck (by due_at, in microseconds), which only queues with groups
--- have, -5 result (by finished_at, in microseconds), which only those have that have purged
--- results, -6 started (by started_at, in microseconds), which only those with a rate_limit have,
--- -7 expiry (by expires_at, in microseconds), which only those with messages that expire have, and
--- -8 history (by ended_at, in microseconds), which only those have that have purged history. A lane
+-- finished (by finish_id), -4 deferred (by due_at, in microseconds), which only queues with groups
+-- have, -5 started (by started_at, in microseconds), which only those with a rate_limit have, -6
+-- expiry (by expires_at, in microseconds), which only those with messages that expire have, -7
+-- result (by finished_at, in microseconds), which only those have that have purged results, and -8
+-- history (by ended_at, in microseconds), which only those have that have purged history. A lane
 -- that has never been maintained has rows with positive generations, which producers have written.
 create table if not exists rowq.floor (
     part_id    integer not null,

@@ -18,9 +18,10 @@ begin
     insert into rowq.lane with (rowlock) (part_id, lane, is_open)
     select @part_id, v.lane, iif(v.lane in (10, 11), 1, 0)
     from (
-        values (-10), (-9), (-8), (-7), (-6), (-5), (-4), (-3), (-2), (-1), (0), (1), (2), (3),
-               (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18),
-               (19)
+        values (-22 /* callers */), (-21 /* election */), (-8 /* history */), (-7 /* result */),
+               (-6 /* expiry */), (-5 /* started */), (-4 /* deferred */), (-3 /* finished */),
+               (-2 /* delayed */), (-1 /* claim */), (0), (1), (2), (3), (4), (5), (6), (7), (8),
+               (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19)
     ) v (lane);
 end
 go

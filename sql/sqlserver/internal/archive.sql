@@ -10,8 +10,8 @@ begin
 -- routine   InternalArchive
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
 -- promise   P19 P26
--- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new archive
---           rows; as InternalFreeSuccessors
+-- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new
+--           archive rows; as InternalFreeSuccessors
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -32,7 +32,7 @@ begin
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
     -- A guest's call that is broken off between these statements leaves a row of finished, and the
@@ -81,24 +81,24 @@ begin
             return;
     end;
 
-    -- Lane -3 is open while the queue may have archived messages, and this lock keeps maintain from
+    -- This lane is open while the queue may have archived messages, and this lock keeps maintain from
     -- closing it before this transaction ends.
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
     -- Of two sessions that hold the row shared neither could open the lane, so whoever may have to
     -- open it takes the row for itself at once.
     if @is_open = 1
         select @is_open = l.is_open
         from rowq.lane l with (rowlock, repeatableread, forceseek)
         where l.part_id = @part_id
-          and l.lane = -3;
+          and l.lane = -3 /* finished */;
     if @is_open = 0
         update rowq.lane with (rowlock)
         set is_open = 1
         where part_id = @part_id
-          and lane = -3;
+          and lane = -3 /* finished */;
 
     insert into rowq.archived with (rowlock) (
         part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,

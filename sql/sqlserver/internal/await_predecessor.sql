@@ -31,7 +31,7 @@ begin
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
     -- A row that another session has locked is error 1222 (nowait): it must not look like one that

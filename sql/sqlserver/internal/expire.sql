@@ -54,7 +54,7 @@ begin
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -8;
+      and l.lane = -6 /* expiry */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     while @seen < @most_seen and @expired < @limit
     begin

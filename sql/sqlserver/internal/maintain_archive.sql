@@ -56,7 +56,7 @@ begin
             select @is_open = l.is_open
             from rowq.lane l with (readuncommitted, forceseek)
             where l.part_id = @part_id
-              and l.lane = -3;
+              and l.lane = -3 /* finished */;
             if @archive_days = 0
                 and @is_open = 0
                 and not exists (
@@ -73,7 +73,7 @@ begin
                 set check_after = dateadd(minute, 1, sysutcdatetime())
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 where l.part_id = @part_id
-                  and l.lane = -5
+                  and l.lane = -21 /* election */
                   and l.check_after <= sysutcdatetime();
                 if @@rowcount = 1
                 begin
@@ -120,13 +120,13 @@ begin
                 set check_after = '19700101'
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 where l.part_id = @part_id
-                  and l.lane = -5;
+                  and l.lane = -21 /* election */;
             if @archive_days = 0 and @purged < @limit
                 update l
                 set is_open = 0
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 where l.part_id = @part_id
-                  and l.lane = -3
+                  and l.lane = -3 /* finished */
                   and l.is_open = 1
                   and not exists (
                       select 1

@@ -88,7 +88,7 @@ begin
                            select 1
                            from rowq.lane l with (readuncommitted, forceseek)
                            where l.part_id = @part_id
-                             and l.lane = -8
+                             and l.lane = -6 /* expiry */
                              and l.is_open = 1
                        ) then 1
                        when exists (
@@ -123,7 +123,7 @@ begin
             select @turn = l.lane
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where l.part_id = @part_id
-              and l.lane = -5;
+              and l.lane = -21 /* election */;
             set @elected = iif(@turn is null, 0, 1);
             if @elected = 0
             begin
@@ -142,7 +142,7 @@ begin
                 set is_open = 1
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 where l.part_id = @part_id
-                  and l.lane = -8
+                  and l.lane = -6 /* expiry */
                   and l.is_open = 0;
             -- Put the floors right first, so that the steps below find what was committed late.
             exec rowq.InternalRescanFloors @part_id;
@@ -157,7 +157,7 @@ begin
             select @turn = l.lane
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where l.part_id = @part_id
-              and l.lane = -5;
+              and l.lane = -21 /* election */;
             if @turn is not null
             begin
                 if @has_notes = 1
@@ -173,7 +173,7 @@ begin
                         select 1
                         from rowq.lane l with (readuncommitted, forceseek)
                         where l.part_id = @part_id
-                          and l.lane = -8
+                          and l.lane = -6 /* expiry */
                           and l.is_open = 1
                     )
                     exec rowq.InternalExpire @part_id, @archive_days, @limit, @expired output;
@@ -191,7 +191,7 @@ begin
                     set is_open = 1
                     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                     where l.part_id = @part_id
-                      and l.lane = -6;
+                      and l.lane = -4 /* deferred */;
                     update q
                     set has_recheck = 1
                     from rowq.queue q

@@ -17,12 +17,12 @@ begin
     declare @callers_lane smallint;
 
     -- A guest may have taken rows that a rollback would put back below the new floor. So a floor
-    -- moves up only if no guest holds lane -4; otherwise @callers_lane stays null.
+    -- moves up only if no guest holds lane -22; otherwise @callers_lane stays null.
     if @to > @from
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.part_id = @part_id
-          and l.lane = -4;
+          and l.lane = -22 /* callers */;
 
     -- Skip a locked row: its session is already moving the floor or opening the lane.
     update l

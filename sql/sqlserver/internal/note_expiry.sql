@@ -15,7 +15,7 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
     declare @has_expiry bit = 0;
 
-    -- maintain opens lane -8 before it forgets the first note of a queue. So a queue has no message
+    -- maintain opens lane -6 before it forgets the first note of a queue. So a queue has no message
     -- that expires where there is no note, and after that look the lane is still closed.
     select @has_expiry = case
                when l.is_open = 1 then 1
@@ -31,9 +31,9 @@ begin
     ) e
     inner join rowq.lane a with (readuncommitted, forceseek)
         on a.part_id = @part_id
-       and a.lane = -8
+       and a.lane = -6 /* expiry */
     where l.part_id = @part_id
-      and l.lane = -8
+      and l.lane = -6 /* expiry */
     option (loop join, force order, maxdop 1, keepfixed plan);
     if @has_expiry = 0
         return;

@@ -30,7 +30,7 @@ begin
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -3;
+      and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     while 1 = 1
     begin

@@ -22,13 +22,13 @@ begin
     declare @first bigint;
     declare @recent bigint;
 
-    -- A guest holds lane -4 shared to the end of the caller's transaction, so that no floor moves
+    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
     -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
         where l.part_id = @part_id
-          and l.lane = -4;
+          and l.lane = -22 /* callers */;
 
     while @left > 0
     begin

@@ -36,17 +36,17 @@ begin
         primary key (due_at, message_id)
     );
 
-    -- A guest holds lane -4 shared to the end of the caller's transaction, so that no floor moves
+    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
     -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
         where l.part_id = @part_id
-          and l.lane = -4;
+          and l.lane = -22 /* callers */;
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -2;
+      and l.lane = -2 /* delayed */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
     with head as (
@@ -105,7 +105,7 @@ begin
             set @first = dateadd(millisecond, -500, @now);
         set @to = datediff_big(microsecond, '19700101', @first);
         if @to > @floor
-            exec rowq.InternalMoveFloor @part_id, -2, @floor, @to;
+            exec rowq.InternalMoveFloor @part_id, -2 /* delayed */, @floor, @to;
     end;
 end
 go

@@ -12,7 +12,7 @@ begin
 -- routine   InternalPurgeHistory
 -- purpose   Delete up to @limit attempts, 1000 at most, that ended more than @days ago; @purged is how many there were.
 -- promise   P13 P37
--- locks     history rows, passing over locked ones; lane -10, tried
+-- locks     history rows, passing over locked ones; lane -8, tried
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -22,7 +22,7 @@ begin
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -10;
+      and l.lane = -8 /* history */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     with head as (
         select top (@limit) h.part_id, h.ended_at, h.message_id, h.claim_id
@@ -43,6 +43,6 @@ begin
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.part_id = @part_id
-          and l.lane = -10;
+          and l.lane = -8 /* history */;
 end
 go

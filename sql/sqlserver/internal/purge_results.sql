@@ -12,7 +12,7 @@ begin
 -- routine   InternalPurgeResults
 -- purpose   Delete up to @limit results, 1000 at most, of messages that ended more than @seconds ago; @purged is how many there were.
 -- promise   P13 P32
--- locks     result rows, passing over locked ones; lane -9, tried
+-- locks     result rows, passing over locked ones; lane -7, tried
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -27,7 +27,7 @@ begin
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -9;
+      and l.lane = -7 /* result */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     -- Find rows with locks that do not last, then lock them by the other index, as whoever writes
     -- them does.
@@ -59,6 +59,6 @@ begin
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.part_id = @part_id
-          and l.lane = -9;
+          and l.lane = -7 /* result */;
 end
 go

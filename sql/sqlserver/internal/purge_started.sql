@@ -11,7 +11,7 @@ begin
 -- routine   InternalPurgeStarted
 -- purpose   Delete up to @limit notes of deliveries that began more than @seconds ago.
 -- promise   P13 P29
--- locks     started rows, passing over locked ones; lane -7, tried
+-- locks     started rows, passing over locked ones; lane -5, tried
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -24,7 +24,7 @@ begin
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -7;
+      and l.lane = -5 /* started */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     with head as (
         select top (@limit) s.part_id, s.started_at, s.claim_id
@@ -43,6 +43,6 @@ begin
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.part_id = @part_id
-          and l.lane = -7;
+          and l.lane = -5 /* started */;
 end
 go

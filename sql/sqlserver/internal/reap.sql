@@ -36,7 +36,7 @@ begin
     select @claim_id = l.floor - 1
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -1;
+      and l.lane = -1 /* claim */;
     -- Find expired claims with locks that do not last, so that live claims are left alone, then
     -- lock them one by one.
     insert into @expired (claim_id)

@@ -45,7 +45,7 @@ begin
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
-      and l.lane = -6;
+      and l.lane = -4 /* deferred */;
     exec rowq.InternalFromMicroseconds @floor, @due_at output;
     insert into @notes (due_at, recheck_id, message_id, predecessor_id, group_key, is_hint)
     select top (@limit) r.due_at, r.recheck_id, r.message_id, r.predecessor_id, r.group_key,

@@ -21,7 +21,7 @@ begin
     declare @longest_pause bigint = 3600000000;
     declare @short_look bigint = 35000;
     declare @last smallint = -1;
-    declare @lane smallint = -11;
+    declare @lane smallint = -9;
     declare @next smallint;
     declare @is_open bit;
     declare @floor bigint;
@@ -68,7 +68,7 @@ begin
         from rowq.lane l with (readuncommitted, forceseek)
         where l.part_id = @part_id
           and l.lane between @lane + 1 and @last
-          and (l.lane >= -3 or l.lane <= -6 and l.is_open = 1)
+          and (l.lane >= -3 /* finished */ or l.is_open = 1)
           and l.check_after <= sysutcdatetime()
         order by l.lane
         option (maxdop 1, keepfixed plan);
@@ -84,7 +84,7 @@ begin
             -- The lane has messages but is closed: its row was locked when a producer wanted to
             -- open it, or the session that opened it rolled back.
             exec rowq.InternalOpenLanes @part_id, @lane;
-        if @lane = -1
+        if @lane = -1 /* claim */
         begin
             -- If there is no row, take the next number for the first, because all later rows are
             -- above it.

@@ -178,7 +178,7 @@ begin
                     order by h.ended_at, h.message_id, h.claim_id
                 ) a
                 where l.part_id = q.part_id
-                  and l.lane = -10
+                  and l.lane = -8 /* history */
             ) i
             cross apply (
                 values

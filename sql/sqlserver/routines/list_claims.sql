@@ -53,7 +53,7 @@ begin
         from rowq.queue q
         inner join rowq.lane f with (readuncommitted, forceseek (lane_pk (part_id, lane)))
             on f.part_id = q.part_id
-           and f.lane = -1
+           and f.lane = -1 /* claim */
         -- top keeps this an apply for each queue, which gives a page at most: no more than these
         -- are put in order. It keeps the count above one, too, which else has nothing to seek by; a
         -- claim has no more messages.

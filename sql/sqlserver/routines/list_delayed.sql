@@ -50,7 +50,7 @@ begin
         select @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
         where l.part_id = @part_id
-          and l.lane = -2;
+          and l.lane = -2 /* delayed */;
         exec rowq.InternalFromMicroseconds @floor, @from output;
         if @after_due_at >= @from
             set @from = @after_due_at;

@@ -9,14 +9,14 @@
 -- dequeue does not look into it; lane -3 is closed while the part has nothing in the archive.
 -- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
 -- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
--- -4 is for guests, that is for calls in the caller's transaction: a guest that takes messages
+-- -22 is for guests, that is for calls in the caller's transaction: a guest that takes messages
 -- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
--- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
+-- it, so that it never passes rows that a rollback would put back. The session that locks lane -21
 -- is the one that is elected to run maintain for the part; it looks at the days of the archive when
--- check_after of that row is over. Lane -6 is for recheck (due_at): it is
--- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -7, for
--- started (started_at), lane -9, for result (finished_at), lane -10, for history (ended_at), which
--- is closed until the first purge, and lane -8, for expiry (expires_at): maintain opens that one
+-- check_after of that row is over. Lane -4 is for deferred (due_at): it is
+-- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -5, for
+-- started (started_at), lane -7, for result (finished_at), lane -8, for history (ended_at), which
+-- is closed until the first purge, and lane -6, for expiry (expires_at): maintain opens that one
 -- before it forgets the first row, so a part with neither has no message that expires.
 set quoted_identifier on;
 set ansi_nulls on;

@@ -66,7 +66,7 @@ def cost(connection: Connection, queue: str) -> int:
     part = part_of(connection, queue)
     connection.execute(
         "update rowq.lane set check_after = utc_timestamp(6) + interval 1 hour"
-        " where lane = -8 and part_id = %s",
+        " where lane = -6 and part_id = %s",
         [part],
     )
 

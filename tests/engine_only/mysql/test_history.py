@@ -352,7 +352,7 @@ def test_an_error_in_history_is_a_warning_and_the_rest_goes_on(
     # trigger in a delete from several tables.)
     connection.execute(
         "create trigger rowq.refuses before update on rowq.lane for each row"
-        " if new.lane = -10 and not exists (select 1 from rowq.history h"
+        " if new.lane = -8 and not exists (select 1 from rowq.history h"
         " where h.part_id = new.part_id and h.message_id > 0)"
         " then signal sqlstate '45000' set message_text = 'broken'; end if"
     )

@@ -198,7 +198,7 @@ def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_sn
 
 def safe_floor(connection: Connection, queue: str) -> int:
     """Return the number of the first claim that a dequeue counts."""
-    query = "select floor from rowq.lane where lane = -7 and part_id = %s"
+    query = "select floor from rowq.lane where lane = -9 and part_id = %s"
     ((floor,),) = connection.execute(query, [part_of(connection, queue)]).fetchall()
     return int(floor)
 
@@ -263,7 +263,7 @@ def test_claims_count_whose_numbers_begin_again_lower(connection: Connection, qu
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
     connection.execute("update rowq.gate set last_claim_id = %s where part_id = %s", [high, part])
     connection.execute(
-        "update rowq.lane set floor = %s where lane = -7 and part_id = %s", [high, part]
+        "update rowq.lane set floor = %s where lane = -9 and part_id = %s", [high, part]
     )
     fill(connection, queue, 9)
     assert [len(dequeue(connection, queue, 2)) for _ in range(3)] == [2, 1, 0]
@@ -277,7 +277,7 @@ def test_a_limit_that_is_set_again_counts_from_the_first_claim(
     fill(connection, queue, 9)
     dequeue(connection, queue, 2)
     connection.execute(
-        "update rowq.lane set floor = %s where lane = -7 and part_id = %s", [2**53, part]
+        "update rowq.lane set floor = %s where lane = -9 and part_id = %s", [2**53, part]
     )
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
     assert len(dequeue(connection, queue, 9)) == 1

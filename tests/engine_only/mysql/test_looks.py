@@ -243,7 +243,7 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
     rescan(connection, queue)
     # Only who withdraws messages moves this floor.
     connection.execute(
-        "call rowq.internal_move_floor(%s, -8, 0, timestampdiff(microsecond, '1970-01-01',"
+        "call rowq.internal_move_floor(%s, -6, 0, timestampdiff(microsecond, '1970-01-01',"
         " utc_timestamp(6)))",
         [part],
     )

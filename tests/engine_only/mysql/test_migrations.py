@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import rowq
-from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import migration_files, script_of
@@ -24,6 +23,7 @@ from rowq.mysql import install
 from rowq.mysql.statements import OWNER, statements
 from rowq.mysql.url import connection_parameters
 from rowq.resources import sql_directory
+from sql.generate.release import release
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import set_default_role

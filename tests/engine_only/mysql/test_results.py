@@ -219,7 +219,7 @@ def test_an_error_in_results_is_a_warning_and_the_rest_goes_on(
     # trigger in a delete from several tables.)
     connection.execute(
         "create trigger rowq.refuses before update on rowq.lane for each row"
-        " if new.lane = -9 and not exists (select 1 from rowq.result r"
+        " if new.lane = -7 and not exists (select 1 from rowq.result r"
         " where r.part_id = new.part_id and r.message_id > 0)"
         " then signal sqlstate '45000' set message_text = 'broken'; end if"
     )

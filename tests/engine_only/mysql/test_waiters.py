@@ -50,7 +50,7 @@ def _holder(connection: Connection, queue: str) -> int | None:
     row = connection.execute(
         "select t.processlist_id from rowq.queue q"
         " join performance_schema.data_locks k on k.object_schema = 'rowq'"
-        " and k.object_name = 'lane' and k.lock_data = concat(q.part_id, ', -4')"
+        " and k.object_name = 'lane' and k.lock_data = concat(q.part_id, ', -20')"
         " join performance_schema.threads t on t.thread_id = k.thread_id"
         " where q.queue_name = %s",
         [queue],

@@ -312,7 +312,7 @@ def test_no_guest_waits_for_the_floors_of_maintain(
         maintain.start()
         wait_until_blocked(server, server.session_id(keeper), by=server.session_id(connection))
         query = f"select 1 from rowq.lane with (rowlock, holdlock) where part_id = {part}"
-        assert rows(guest, f"{query} and lane = -4") == [(1,)]
+        assert rows(guest, f"{query} and lane = -22") == [(1,)]
     maintain.join()
 
 

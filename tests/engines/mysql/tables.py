@@ -113,7 +113,7 @@ _SHIFTS = (
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane in (-2, -5, -6, -8, -9, -10)",
+        "lane >= 0 or lane in (-2, -4, -5, -6, -7, -8)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )

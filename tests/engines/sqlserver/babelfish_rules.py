@@ -59,7 +59,7 @@ _DAYS = (
 _REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
 _TURN = (
     r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.part_id = @part_id\s+"
-    r"and l\.lane = -5;"
+    r"and l\.lane = -21 /\* election \*/;"
 )
 _LOCK_OF_SESSION = (
     r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = N'Session',\s+@LockTimeout = @left_ms;"

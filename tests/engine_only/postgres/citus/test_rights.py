@@ -4,10 +4,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from generate.citus import every
 from rowq.postgres.citus.install import install
 from rowq.postgres.citus.nodes import Node
 from rowq.postgres.citus.scripts import carriers
+from sql.generate.citus import every
 from tests.engine_only.postgres.citus.conftest import Open
 from tests.engine_only.postgres.citus.helpers import BY_ITSELF, on_each
 from tests.static.sources import routines_of

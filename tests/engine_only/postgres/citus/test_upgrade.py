@@ -14,9 +14,9 @@ from threading import Event, Thread
 import psycopg
 import pytest
 
-from generate.release import release
 from rowq.postgres.citus.install import install
 from rowq.postgres.citus.nodes import nodes_of
+from sql.generate.release import release
 from tests.engine_only.postgres.citus.helpers import BY_ITSELF, on_each, place_of
 from tests.engines.base import Connection, wait_until
 from tests.engines.postgres.citus import on_node

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A worker of rowq by psql and jq, as examples/README.md describes it: worker.sh QUEUE_NAME
+# A worker of rowq by psql and jq, as docs/examples/README.md describes it: worker.sh QUEUE_NAME
 set -uo pipefail
 queue=${1:?usage: worker.sh QUEUE_NAME}
 

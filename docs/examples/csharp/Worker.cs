@@ -1,4 +1,4 @@
-// A worker of rowq, as examples/README.md describes it: dotnet run worker QUEUE_NAME
+// A worker of rowq, as docs/examples/README.md describes it: dotnet run worker QUEUE_NAME
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;

@@ -1,4 +1,4 @@
-// A worker of rowq, as examples/README.md describes it: go run worker.go calls.go QUEUE_NAME
+// A worker of rowq, as docs/examples/README.md describes it: go run worker.go calls.go QUEUE_NAME
 package main
 
 import (

@@ -1,4 +1,4 @@
-// A worker of rowq, as examples/README.md describes it: node worker.js QUEUE_NAME
+// A worker of rowq, as docs/examples/README.md describes it: node worker.js QUEUE_NAME
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, isRefused } from "./database.js";

@@ -13,12 +13,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
-from generate.compatible import faults_of_next
-from generate.files import stale_files
-from generate.replaced import faults_of_replaced, release_replaced
-from generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
-from generate.version import engines_of, faults_of_version, version_of
 from rowq.engines import part_of
 from rowq.migrate.errors import MigrationError
 from rowq.migrate.frozen import (
@@ -32,6 +26,12 @@ from rowq.migrate.frozen import (
 )
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources, sources_of
+from sql.generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
+from sql.generate.compatible import faults_of_next
+from sql.generate.files import stale_files
+from sql.generate.replaced import faults_of_replaced, release_replaced
+from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
+from sql.generate.version import engines_of, faults_of_version, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""examples/typescript/rowq.ts: the routines of PostgreSQL as types, for the driver pg."""
+"""docs/examples/typescript/rowq.ts: the routines of PostgreSQL as types, for the driver pg."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping

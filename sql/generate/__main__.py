@@ -1,20 +1,20 @@
 """Write what is generated, a release, its files, or the beginning of the next version.
 
-python -m generate [release|dist]
-python -m generate next VERSION [NAME]
+python -m sql.generate [release|dist]
+python -m sql.generate next VERSION [NAME]
 """
 
 import argparse
 
-from generate.begin import begin_all
-from generate.dist import make_dist
-from generate.files import write_all
-from generate.release import release_all
+from sql.generate.begin import begin_all
+from sql.generate.dist import make_dist
+from sql.generate.files import write_all
+from sql.generate.release import release_all
 
 
 def main() -> None:
     """Write all generated files anew, or what the first argument says."""
-    parser = argparse.ArgumentParser(prog="python -m generate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sql.generate", description=__doc__)
     commands = parser.add_subparsers(dest="what")
     commands.add_parser("release", help="date the changelog, freeze the newest migrations")
     commands.add_parser("dist", help="build the files to give away")

@@ -6,8 +6,8 @@ of the newest release, and what differs from it asks for a line in CHANGELOG.md 
 
 from pathlib import Path
 
-from generate.changelog import UNRELEASED, unreleased
-from generate.sums import SUMS, read_sums, sums_of, write_sums
+from sql.generate.changelog import UNRELEASED, unreleased
+from sql.generate.sums import SUMS, read_sums, sums_of, write_sums
 
 FOLDER = "sql/postgres/citus"
 

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import rowq
-from generate.long_description import REPOSITORY, repository_of
-from generate.release import ROOT, faults_of_build, is_claimed
-from generate.sums import SUMS, sums_of, write_sums
-from generate.version import faults_of_version, version_of
 from rowq import migrate
+from sql.generate.long_description import REPOSITORY, repository_of
+from sql.generate.release import ROOT, faults_of_build, is_claimed
+from sql.generate.sums import SUMS, sums_of, write_sums
+from sql.generate.version import faults_of_version, version_of
 
 FOLDER = ROOT / "dist"
 

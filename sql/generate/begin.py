@@ -7,10 +7,10 @@ the database, the file of its migration for every engine, to be filled by who ma
 import re
 from pathlib import Path
 
-from generate.changelog import numbers_of, released_versions
-from generate.files import ROOT, write_all
-from generate.version import VERSION, engines_of, version_of, write_version
 from rowq.migrate.frozen import is_released, migration_files, number_of
+from sql.generate.changelog import numbers_of, released_versions
+from sql.generate.files import ROOT, write_all
+from sql.generate.version import VERSION, engines_of, version_of, write_version
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIGRATION = '''\

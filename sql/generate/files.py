@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import citus, comments, grants, install, readme, typescript
-from generate.contract import contract_md
-from generate.parts import Parts, fresh
-from generate.sync import synchronous
+from sql.generate import citus, comments, grants, install, readme, typescript
+from sql.generate.contract import contract_md
+from sql.generate.parts import Parts, fresh
+from sql.generate.sync import synchronous
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,7 +52,7 @@ _PARTS: dict[str, Parts] = {
 }
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
-    "examples/typescript/rowq.ts": typescript.types,
+    "docs/examples/typescript/rowq.ts": typescript.types,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     "python_client/rowq/striped.py": partial(synchronous, "async_striped.py"),

@@ -1,4 +1,4 @@
-// A worker of rowq, as examples/README.md describes it: java Worker QUEUE_NAME
+// A worker of rowq, as docs/examples/README.md describes it: java Worker QUEUE_NAME
 import java.lang.management.ManagementFactory;
 import java.sql.*;
 import java.util.*;

@@ -8,12 +8,12 @@ them. On Oracle they come in packages.
 from collections.abc import Iterator
 from pathlib import Path
 
-from generate.parts import Parts
 from rowq.contract import load_contract
 from rowq.engines import part_of
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.release import Release, read_release
 from rowq.oracle.packages import packages
+from sql.generate.parts import Parts
 
 _LINES = {"mysql": "-- source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
 """How the client of each engine runs another file."""

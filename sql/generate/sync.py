@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1] / "rowq"
+PACKAGE = Path(__file__).resolve().parents[2] / "python_client" / "rowq"
 
 # Applied in this order, each to the whole text.
 REPLACEMENTS = (

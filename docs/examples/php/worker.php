@@ -1,6 +1,6 @@
 <?php
 
-// A worker of rowq, as examples/README.md describes it: php worker.php QUEUE_NAME
+// A worker of rowq, as docs/examples/README.md describes it: php worker.php QUEUE_NAME
 declare(strict_types=1);
 
 require_once __DIR__ . '/database.php';

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from generate.contract import table
 from rowq.contract import Routine, load_contract
 from rowq.migrate.frozen import migration_files, number_of
 from rowq.resources import migrations_directory, sql_directory
+from sql.generate.contract import table
 
 _ENGINE = "postgres"
 _LONGEST = 100

@@ -1,0 +1,44 @@
+"""A lane below 0 means one table on every engine, and its name is written behind its number."""
+
+import re
+
+from tests.static.sources import SQL, code_files
+
+_NAMES = {
+    int(lane): name
+    for lane, name in re.findall(
+        r"^\| (-\d+) \| (\w[\w ]*\w)", (SQL / "NAMES.md").read_text("utf-8"), re.MULTILINE
+    )
+}
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+_NAMED = re.compile(r"\'?\{?(?<![\w)])(-\d+)\}?\'?(?:::smallint(?:\[\])?)? /\* ([\w ]+) \*/")
+_BARE = re.compile(
+    r"lane (?:=|<>|<=|>=|<|>) -\d+"
+    r"|lane (?:not )?in \([^)]*-\d"
+    r"|lane between -\d"
+    r"|(?:floor|open_lanes|newest_number|first_key|is_rescan_due|next_number"
+    r"|InternalMoveFloor|InternalFirstKey|InternalOpenLanes)\b[^;]*?[ ({]-\d",
+    re.IGNORECASE,
+)
+_NOT_A_TABLE = re.compile(
+    r"lane < -1000"  # A request to open a lane.
+    r"|(?:declare|set|,) *(?:@lane|v_lane) (?:smallint )?(?:default |= )?-\d+"  # Before the first.
+    r"|set v_is_hidden = true, v_lane = -1"
+)
+
+
+def test_a_lane_below_0_is_written_with_its_name() -> None:
+    assert _NAMES[-1] == "claim"
+    wrong = []
+    for _, path in code_files():
+        code = _NOT_A_TABLE.sub("", _COMMENT.sub("", path.read_text("utf-8")))
+        wrong += [
+            f"{path.relative_to(SQL)}: {lane} is {_NAMES.get(int(lane))}, not {name}"
+            for lane, name in _NAMED.findall(code)
+            if _NAMES.get(int(lane)) != name
+        ]
+        wrong += [
+            f"{path.relative_to(SQL)}: name the lane: {found[0]}"
+            for found in _BARE.finditer(_NAMED.sub("", code))
+        ]
+    assert wrong == []
