@@ -145,6 +145,7 @@ MOMENTS = st.integers(0, 17 * 525_600).map(
 )
 
 
+@pytest.mark.slow("hypothesis draws hundreds of expressions", ci="mariadb")
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P31")
 def test_random_expressions_agree_with_another_reader_of_cron(connection: Connection) -> None:
