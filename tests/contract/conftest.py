@@ -25,23 +25,23 @@ def owner(server: Server, empty_database: str) -> Iterator[Connection]:
 
 
 @pytest.fixture(scope="module")
-def sessions_of_file() -> Iterator[list[Connection]]:
-    """Return the session that the tests of a file share, if there is one."""
-    kept: list[Connection] = []
+def sessions_of_file() -> Iterator[dict[str, Connection]]:
+    """Return the session that the tests of a file share on a server, by the server's name."""
+    kept: dict[str, Connection] = {}
     yield kept
-    for session in kept:
+    for session in kept.values():
         session.close()
 
 
 @pytest.fixture
 def connection(
-    server: Server, database_url: str, sessions_of_file: list[Connection]
+    server: Server, database_url: str, sessions_of_file: dict[str, Connection]
 ) -> Iterator[Connection]:
     """Return a session in autocommit: a new one for each file, or for each test."""
-    session = sessions_of_file.pop() if sessions_of_file else server.connect(database_url)
+    session = sessions_of_file.pop(server.name, None) or server.connect(database_url)
     yield session
     if server.engine in SHARING and _is_usable(session):
-        sessions_of_file.append(session)
+        sessions_of_file[server.name] = session
     elif not getattr(session, "closed", False):
         session.close()
 
