@@ -261,6 +261,7 @@ def cost(connection: Connection, queue: str) -> int:
     )
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.usefixtures("old_view")
 def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue: str) -> None:

@@ -432,6 +432,7 @@ def made_dead(connection: Connection, queue: str) -> None:
     connection.execute("delete from rowq.started where part_id = %s and claim_id > 0", [part])
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P28", "P29")
 @pytest.mark.usefixtures("old_view")
 def test_a_limited_dequeue_is_flat_under_an_old_read_view(

@@ -151,6 +151,7 @@ def test_a_guest_that_names_what_has_ended_lets_others_go_on(
     assert call(other, "get_message", queue_name=queue, message_id=named)[0].state == "ready"
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13")
 def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
     connection: Connection, connect: Connect, queue: str

@@ -41,6 +41,7 @@ def cycle(connection: Connection) -> None:
     assert maintain(connection) >= 9
 
 
+@pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
@@ -104,6 +105,7 @@ def cost(watched: Watched) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("leased", [False, True])
 def test_a_held_snapshot_does_not_make_it_dearer_while_messages_expire(

@@ -61,6 +61,7 @@ def fill(connection: Connection) -> None:
     call(connection, "enqueue_batch", queue_name="hot", messages=same)
 
 
+@pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13")
 def test_a_session_that_planned_on_empty_tables_finds_groups_by_indexes(
     owner: Connection, open_owner: Open
@@ -164,6 +165,7 @@ def end_cost(connection: Connection) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_groups_take_turns(
     owner: Connection, open_owner: Open

@@ -258,6 +258,7 @@ def release_cost(connection: Connection) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lanes_move(
     owner: Connection, open_owner: Open

@@ -127,6 +127,7 @@ def test_a_message_that_waits_for_ten_thousand_is_touched_a_few_times_only(
     assert updates <= 40, "about as often as there are new records in a random order: ln 10000"
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
     owner: Connection, open_owner: Open
