@@ -6,6 +6,9 @@ ARGS ?=
 # Everything that tests and tools may need. A step for which this machine lacks something says so once.
 ALL := $(addprefix .venv/.stamp-,dev tsql plsql npm mariadb mysql odbc)
 
+# Without the bytecode of the last run, each worker of pytest compiles all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 # Two of pip at a time would spoil .venv.
 .NOTPARALLEL:
