@@ -30,6 +30,7 @@ test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest Post
 
 test-all: $(ALL) ## Run all tests, and on older versions those whose result may differ there
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --selection all sql/postgres/addons
 
 # The examples in Python are programs of their own, two of them a package shop. Django has no types.
 lint: .venv/.stamp-dev ## Check style and types
@@ -44,9 +45,10 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
-	@$(BIN)/python -m benchmarks.generate
+generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' page among them
+	@$(BIN)/python -m benchmarks.studies.page
 	@$(BIN)/python -m sql.generate
+	@$(BIN)/python -m sql.postgres.addons.citus build
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)

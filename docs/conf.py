@@ -26,7 +26,7 @@ include_patterns = [
     "python_client/*.md",
     "sql/*.md",
     "sql/*/*.md",
-    "sql/*/*/*.md",
+    "sql/*/addons/*/README.md",
     "benchmarks/*.md",
     "migrations/README.md",
     "tests/README.md",

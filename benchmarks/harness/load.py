@@ -31,10 +31,6 @@ class Worker(Protocol):
     def deadlocks(self) -> int:
         """The number of statements tried again after a deadlock or a lock timeout."""
 
-    @property
-    def handled(self) -> Sequence[int]:
-        """Ids of the messages that it completed, in its order; empty where nobody asks."""
-
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
 
@@ -54,8 +50,7 @@ class Task:
 
     open: returns a context with the session's client; it is sent to the session's process.
     batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
-    drain: whether each loop dequeues; without, it only feeds. body: makes what is added one by one.
-    patient: whether it goes on where nothing is found, until the time is over.
+    drain: whether each loop dequeues; without, it only feeds.
     messages: stop when all sessions together passed so many. seconds: stop after this time.
     """
 
@@ -65,8 +60,6 @@ class Task:
     messages: int
     seconds: float
     drain: bool = True
-    body: Callable[[int], bytes] = body
-    patient: bool = False
 
 
 @dataclass(slots=True)
@@ -76,9 +69,6 @@ class Report:
     ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
     deadlocks: statements tried again after a deadlock or a lock timeout.
     loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
-    empty: dequeues that found nothing.
-    handled: ids of all messages that the session completed, those of the warm-up too.
-    drains: whether it took messages; without, it only added them.
     """
 
     messages: int = 0
@@ -88,9 +78,6 @@ class Report:
     deadlocks: int = 0
     loops: list[float] = field(default_factory=list)
     dequeues: list[tuple[int, float]] = field(default_factory=list)
-    empty: int = 0
-    handled: list[int] = field(default_factory=list)
-    drains: bool = True
 
 
 class Crew:
@@ -126,7 +113,7 @@ def _session(number: int, task: Task, passed: Any, gate: Gate) -> Report:
 
 
 def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
-    report = Report(drains=task.drain)
+    report = Report()
     server, own, deadlocks = client.server_cpu, _own_cpu(), client.deadlocks
     end = time.monotonic() + task.seconds
     empty = 0
@@ -134,8 +121,7 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
         started = time.monotonic()
         count, seconds = _loop(client, task, number)
         if count == 0:
-            empty += not task.patient
-            report.empty += 1
+            empty += 1
             continue
         empty = 0
         with passed.get_lock():
@@ -148,14 +134,13 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
     report.server_cpu = client.server_cpu - server
     report.client_cpu = _own_cpu() - own
     report.deadlocks = client.deadlocks - deadlocks
-    report.handled = list(client.handled)
     return report
 
 
 def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
     """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
     if task.feed and task.batch == 1:
-        client.enqueue(task.body(number))
+        client.enqueue(body(number))
     elif task.feed:
         client.fill(task.batch)
     if not task.drain:

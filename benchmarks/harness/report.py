@@ -1,6 +1,6 @@
-"""Writes the parts of all reports: tables, spreads, targets, the machine and the server."""
+"""Writes the parts of the report: tables, spreads, targets, machines and servers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness.measure import Spread
@@ -9,98 +9,96 @@ from benchmarks.harness.targets import Target
 
 _SETTING = {
     "sessions": "sessions",
+    "producers": "producers",
     "rounds": "rounds",
-    "messages": "messages",
+    "messages": "backlog",
     "delayed": "delayed",
     "calm": "seconds before the snapshot",
     "seconds": "seconds at most",
     "preload": "waiting all the time",
     "samples": "samples",
 }
+MISSED = "**not met**"
+_VERDICTS = {True: "met", False: MISSED, None: "not measured"}
 
 
-def generated_from(*sources: str) -> str:
-    """Return the first line of a report, which is not shown."""
-    return f"<!-- Generated from {', '.join(sources)} by make generate. Do not edit. -->"
+def targets_table(page: Mapping[str, Iterable[Target]]) -> str:
+    """Return a row for each target, with what each engine has; first what is missed."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for engine, targets in page.items():
+        for target in targets:
+            bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
+            row = rows.setdefault((target.what, bound), {"pgmq": spread_text(target.peer)})
+            row[engine] = f"{spread_text(target.found)} {_VERDICTS[target.is_met]}".strip()
+    columns = [*page, "pgmq"]
+    missed_first = sorted(rows.items(), key=lambda row: MISSED not in str(row[1]))
+    return table(
+        ["", "target", *columns],
+        ([*key, *(row.get(name, "") for name in columns)] for key, row in missed_first),
+    )
 
 
-def picture(name: str) -> str:
-    """Return what shows a plot."""
-    return f"![{name.replace('_', ' ')}](results/{name}.svg)"
-
-
-def notes(data: dict[str, Any], *more: str) -> list[str]:
-    """Return the sentences at the head of a report, as paragraphs."""
-    return [f"**{note}**" for note in [data["note"], *more] if note]
-
-
-def target_row(target: Target) -> list[str]:
-    """Return what, bound, found, verdict, and what the peer reached."""
-    verdict = {True: "met", False: "**not met**", None: "not measured"}[target.is_met]
-    bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
-    return [target.what, bound, spread_text(target.found), verdict, spread_text(target.peer)]
-
-
-def figures_row(
-    results: Results, scenario: str, system: str, columns: Mapping[str, str]
-) -> list[str]:
-    """Return a system's name and its figures, "" for one that a round of it has not.
-
-    columns: headings by the figures' names.
-    """
-    rounds = results.rounds(scenario, system)
+def settings(results: Results, kinds: Iterable[str]) -> list[str]:
+    """Say what the scenarios of these kinds are, with their numbers."""
     return [
-        system,
-        *(
-            spread_text(results.figure(scenario, system, key))
-            if all(key in figures for figures in rounds)
-            else ""
-            for key in columns
-        ),
+        f"`{name}`: {scenario['title']}; {_setting(scenario)}."
+        for name, scenario in results.scenarios.items()
+        if scenario["kind"] in kinds
     ]
 
 
-def figures_table(results: Results, scenario: str, columns: Mapping[str, str]) -> str:
-    """Return a scenario's figures, with a row for each system."""
-    systems = results.systems(scenario)
+def bullets(lines: Iterable[str]) -> str:
+    """Return a list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def figures_table(results: Results, kinds: Iterable[str], columns: Mapping[str, str]) -> str:
+    """Return the figures of the scenarios of these kinds, with a row for each system."""
+    rows = figures_rows(results, kinds, columns)
+    return table(["scenario", "system", *columns.values()], rows)
+
+
+def figures_rows(
+    results: Results, kinds: Iterable[str], columns: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Yield scenario, system and figures, "" for one that a round of it has not."""
+    for name, scenario in results.scenarios.items():
+        for system in results.systems(name) if scenario["kind"] in kinds else ():
+            rounds = results.rounds(name, system)
+            yield [
+                name,
+                system,
+                *(
+                    spread_text(results.figure(name, system, key))
+                    if all(key in figures for figures in rounds)
+                    else ""
+                    for key in columns
+                ),
+            ]
+
+
+def facts(runs: Sequence[tuple[str, str, dict[str, Any]]]) -> str:
+    """Return the machines and servers as a table; runs: product, client, and results."""
+    columns = [_facts(*run) for run in runs]
     return table(
-        ["", *columns.values()],
-        (figures_row(results, scenario, system, columns) for system in systems),
+        ["", *(product for product, _, _ in runs)],
+        ([name, *(column[name] for column in columns)] for name in columns[0]),
     )
 
 
-def systems_table(data: dict[str, Any]) -> str:
-    """Return the systems that took part, with where they come from."""
-    return table(
-        ["system", "version", "origin"],
-        ([system["name"], system["version"], system["origin"]] for system in data["systems"]),
-    )
-
-
-def setting(scenario: dict[str, Any], words: Mapping[str, str] = _SETTING) -> str:
-    """Say what the numbers of a scenario are; words: their names in the report."""
-    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario.get(key)]
-    return ", ".join(said)
-
-
-def facts(data: dict[str, Any], product: str, client: str) -> str:
-    """Return the machine and the server as a table; client: how the sessions talk to it."""
+def _facts(_product: str, client: str, data: dict[str, Any]) -> dict[str, str]:
     host, server = data["host"], dict(data["server"])
     sync = host["fdatasync_us"]
-    lines = {
-        "made at": data["made_at"],
-        "commit": data["commit"],
+    return {
         "command": f"`{data['command']}`, {data['minutes']} minutes",
-        "processor": f"{host['cpu']}, {host['cores']} cores",
-        "memory": f"{host['memory_gib']} GiB",
-        "kernel": host["kernel"],
+        "commit, time": f"{data['commit']}, {data['made_at']}",
+        "hardware": f"{host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB,"
+        f" {host['kernel']}; load average before {host['load_average']:g}",
         "disk": "not measured" if sync is None else f"8 KiB write and fdatasync {sync:g} µs",
-        "load average before": f"{host['load_average']:g}",
-        "client": f"Python {host['python']}, {client}",
-        product: f"{server.pop('version')}, {server.pop('origin')}",
+        "client": f"Python {host['python']}, {data.get('client', client)}",
+        "server": f"{server.pop('version')}, {server.pop('origin')}",
         "settings": ", ".join(f"{name} {value}" for name, value in server.items()),
     }
-    return table(["", ""], ([name, str(value)] for name, value in lines.items()))
 
 
 def spread_text(values: Spread | None) -> str:
@@ -112,12 +110,18 @@ def spread_text(values: Spread | None) -> str:
     return f"{_number(values.median)} ({_number(values.least)} to {_number(values.greatest)})"
 
 
-def _number(value: float) -> str:
-    digits = 0 if value >= 100 or value == int(value) else 2 if value >= 1 else 3
-    return f"{value:,.{digits}f}"
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _setting(scenario: dict[str, Any]) -> str:
+    """Say what the numbers of a scenario are."""
+    said = [f"{word} {scenario[key]:,}" for key, word in _SETTING.items() if scenario.get(key)]
+    return ", ".join([*said, f"commits {'durable' if scenario['durable'] else 'not durable'}"])
+
+
+def _number(value: float) -> str:
+    digits = 0 if value >= 100 or value == int(value) else 2 if value >= 1 else 3
+    return f"{value:,.{digits}f}"

@@ -136,5 +136,5 @@ def _run_all(
 
 
 def _brief(figures: dict[str, Any]) -> str:
-    shown = [f"{name}={value:g}" for name, value in figures.items() if name != "samples"]
+    shown = [f"{name}={value:g}" for name, value in figures.items()]
     return " ".join(shown[:7])

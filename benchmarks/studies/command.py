@@ -1,4 +1,4 @@
-"""Measures rowq beside other queues, and writes the results, the report and the plots."""
+"""Measures rowq beside other queues, and writes the results and the page."""
 
 import argparse
 import shlex
@@ -10,19 +10,17 @@ from benchmarks.harness.results import write_results
 from benchmarks.harness.runner import Engine, Plan, System, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios
 from benchmarks.studies import before
-from benchmarks.studies.pages import MARIADB, QUEUES, RESULTS, SEEDS, Page
+from benchmarks.studies.page import PAGE, RESULTS, write
 from benchmarks.studies.queues import systems
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
-from benchmarks.studies.seeds import all_seeds
+from benchmarks.studies.seeds import study
 
 _SETS = ("queues", "seeds", "peers")
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues"
 )
-_AT_A_URL = ("sqlserver", "oracle")
-"""Engines that are measured where a URL is given: no private server of theirs can be had."""
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
@@ -64,8 +62,8 @@ def main(words: list[str] | None = None) -> None:
         print(*before.ratios(found), sep="\n")
         return
     write_results(to / RESULTS / f"{engine.name}.json", found)
-    engine.page.write(to)
-    print(f"Wrote {to / engine.page.file}")
+    write(to)
+    print(f"Wrote {to / PAGE}")
 
 
 def _peers_set(asked: argparse.Namespace) -> None:
@@ -81,7 +79,7 @@ def _peers_set(asked: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A choice of what to run: an engine, scenarios, systems besides its own, and the report.
+    """A choice of what to run: an engine, scenarios, and systems besides its own.
 
     name: of the file of results. scenarios: takes whether they are to be quick.
     """
@@ -90,7 +88,6 @@ class _Choice:
     engine: Engine
     scenarios: Callable[[bool], list[Scenario]]
     peers: Callable[[Path | None], list[System]]
-    page: Page
 
 
 def _engine(name: str) -> _Choice:
@@ -100,18 +97,16 @@ def _engine(name: str) -> _Choice:
             mariadb.MARIADB,
             lambda quick: load_scenarios(quick=quick, path=mariadb.SCENARIOS),
             lambda _: [],
-            MARIADB,
         )
-    return _Choice(name, POSTGRES, lambda quick: load_scenarios(quick=quick), _peers, QUEUES)
+    return _Choice(name, POSTGRES, lambda quick: load_scenarios(quick=quick), _peers)
 
 
 def _seeds(name: str) -> _Choice:
     return _Choice(
         f"seeds_{name}",
-        all_seeds.seeds_engine(name),
-        lambda quick: all_seeds.seeds_scenarios(name, quick=quick),
+        study.seeds_engine(name),
+        lambda quick: study.seeds_scenarios(name, quick=quick),
         lambda _: [],
-        SEEDS,
     )
 
 
@@ -122,7 +117,7 @@ def _peers(pgmq_sql: Path | None) -> list[System]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
-    add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
+    add("--engine", choices=["postgres", "mariadb"], default="postgres")
     add("--set", choices=_SETS, default="queues", help=_SET)
     add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
     add("--again", action="store_true", help="of the set peers --only these, into its results")
@@ -144,13 +139,6 @@ def _fault(asked: argparse.Namespace) -> str | None:
         return "--before goes with the set queues"
     if asked.rounds is not None and (asked.rounds < 1 or asked.set not in ("queues", "seeds")):
         return "--rounds takes a number from 1, and goes with the sets queues and seeds"
-    if asked.engine not in _AT_A_URL:
-        return None
-    if asked.set != "seeds":
-        return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
-    if not asked.url:
-        url = f"--url {asked.engine}://... of an administrator"
-        return f"--engine {asked.engine} needs a server of yours: {url}"
     return None
 
 

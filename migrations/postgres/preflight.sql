@@ -34,8 +34,8 @@ begin
             using errcode = 'RQ801';
     end if;
 
-    -- A migration would replace the wrappers, and calls would stay where the queue is not. Somebody
-    -- else's schema of that name means nothing.
+    -- An add-on has put the routines behind wrappers. A migration would replace these, and calls
+    -- would stay where the queue is not. Somebody else's schema of that name means nothing.
     if exists (
         select 1
         from pg_catalog.pg_namespace r
@@ -44,7 +44,8 @@ begin
           and n.nspname = 'rowq_node'
     ) then
         raise exception 'RQ809 routed_database: this is a node of a cluster that carries calls'
-            using errcode = 'RQ809', hint = 'All nodes together: rowq citus upgrade';
+            using errcode = 'RQ809', hint = 'The add-on in sql/postgres/addons/citus upgrades '
+                'all nodes together.';
     end if;
 
     -- The owner of the database can say "alter database ... set role", and what a superuser makes

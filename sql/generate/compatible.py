@@ -1,7 +1,7 @@
 """What a next version may not do to a released one, because somebody still calls what that had.
 
 Sessions work on while rowq is upgraded: a call that is under way goes on with the text of its
-routine as it was, and calls helpers as they are now. On MariaDB and MySQL each file is replaced by
+routine as it was, and calls helpers as they are now. On MariaDB and MySQL each unit is replaced by
 itself, too. A database may come from any release in one go, within a second. So routines and
 helpers keep their parameters and results, and a helper that a release has called stays. All of it
 is seen in the texts; no database is needed.

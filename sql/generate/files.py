@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sql.generate import citus, comments, grants, install, readme, typescript
+from sql.generate import comments, grants, install, readme, typescript
 from sql.generate.contract import contract_md
 from sql.generate.parts import Parts, fresh
 from sql.generate.sync import synchronous
@@ -21,21 +21,6 @@ _GRANTS: dict[str, Parts] = {
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
     "sql/PROMISES.md": {"promises": readme.promises},
-    "sql/postgres/citus/README.md": {"answers": citus.answers},
-    "sql/postgres/citus/aside.sql": {"names": citus.names_of_routines},
-    "sql/postgres/citus/behind.sql": {"moves": citus.moves},
-    "sql/postgres/citus/carry.sql": {"carriers": citus.carriers},
-    "sql/postgres/citus/check.sql": {
-        "names": citus.names_of_routines,
-        "routines": citus.names_of_routines,
-    },
-    "sql/postgres/citus/distribute.sql": {"names": citus.names_of_distributed},
-    "sql/postgres/citus/rights.sql": {
-        "routines": citus.names_of_routines,
-        "carriers": citus.names_of_carriers,
-    },
-    "sql/postgres/citus/route.sql": {"wrappers": citus.wrappers},
-    "sql/postgres/citus/uncarry.sql": {"carriers": citus.names_of_carriers},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
         f"sql/{engine.name}/install.sql": {
@@ -46,13 +31,9 @@ _PARTS: dict[str, Parts] = {
         for engine in _ENGINES
     },
     **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},
-    "sql/oracle/comments.sql": {"comments": comments.on_oracle},
-    "sql/postgres/comments.sql": {"comments": comments.on_postgres},
-    "sql/sqlserver/comments.sql": {"comments": comments.on_sqlserver},
 }
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
-    "docs/examples/typescript/rowq.ts": typescript.types,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     "python_client/rowq/striped.py": partial(synchronous, "async_striped.py"),
@@ -63,6 +44,8 @@ FILES: dict[str, Callable[[], str]] = {
     },
 }
 """Path from the root of the repository, and what returns the text that the file should have."""
+BUILT: dict[str, Callable[[], str]] = {"docs/examples/typescript/rowq.ts": typescript.types}
+"""The same of files that are built where they are needed, and are not in the repository."""
 
 
 def is_fresh(name: str) -> bool:
@@ -77,7 +60,7 @@ def stale_files() -> list[str]:
 
 def write_all() -> None:
     """Write every file that is not as it should be, and print its name."""
-    for name, make in FILES.items():
+    for name, make in {**FILES, **BUILT}.items():
         text = make()
         if _text_now(name) != text:
             (ROOT / name).write_text(text, encoding="utf-8", newline="\n")

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 
 from rowq.contract import Routine, load_contract
+from rowq.migrate.sources import TABLES
 from rowq.oracle.packages import ROLES
 from rowq.resources import sql_directory
 from rowq.sqlserver.calls import procedure_name
@@ -47,11 +48,11 @@ def on_sqlserver() -> str:
 
     A procedure that declares a variable of a table type asks its caller for a right on the type.
     """
-    types = (sql_directory() / "sqlserver" / "tables" / "types.sql").read_text(encoding="utf-8")
+    tables = (sql_directory() / "sqlserver" / TABLES).read_text(encoding="utf-8")
     batches = []
     for role, routines in _may_call("sqlserver"):
         given = [f"rowq.{procedure_name(routine.name)}" for routine in routines]
-        given += [f"type::rowq.{name}" for name in _TABLE_TYPE.findall(types)]
+        given += [f"type::rowq.{name}" for name in _TABLE_TYPE.findall(tables)]
         batches.append("".join(f"grant execute on {name} to rowq_{role};\n" for name in given))
     return "go\n".join(batches)
 

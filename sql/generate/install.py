@@ -1,8 +1,7 @@
 """The generated parts of sql/<engine>/install.sql: helpers and routines, and the bookkeeping.
 
-The order of the tables is written by hand. Helpers and routines find each other when they are
-called, so theirs does not matter: helpers by name, routines as in the contract, overloads behind
-them. On Oracle they come in packages.
+Helpers and routines find each other when they are called, so their order does not matter: helpers
+by family, routines as in the contract, overloads behind them. On Oracle they come in packages.
 """
 
 from collections.abc import Iterator
@@ -14,6 +13,13 @@ from rowq.migrate.client_script import BaseScript
 from rowq.migrate.release import Release, read_release
 from rowq.oracle.packages import packages
 from sql.generate.parts import Parts
+
+FAMILIES = (
+    *("arguments", "text", "transactions", "queues", "store", "topics", "groups", "predecessors"),
+    *("floors", "dequeue", "finish", "cancel", "limits", "schedules", "results", "history"),
+    *("archive", "maintain", "health"),
+)
+"""The files of sql/<engine>/internal, the same on every engine."""
 
 _LINES = {"mysql": "-- source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
 """How the client of each engine runs another file."""
@@ -50,7 +56,7 @@ def _files(engine: Path) -> Iterator[str]:
     if engine.name == "oracle":
         yield from (f"packages/{name}" for name, _ in packages(engine))
     else:
-        yield from (f"internal/{path.name}" for path in sorted((engine / "internal").glob("*.sql")))
+        yield from (f"internal/{family}.sql" for family in FAMILIES)
         routines = load_contract().of(engine.name).values()
         yield from (f"routines/{routine.name}.sql" for routine in routines)
         for routine in routines:

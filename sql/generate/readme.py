@@ -12,10 +12,7 @@ from rowq.contract import load_contract
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 SHOWN = 3
-_DRAIN = "Drain in batches of 50 with complete, synchronous_commit on"
-_ONE_BY_ONE = "Enqueue, dequeue and complete one by one, three durable transactions"
-_SNAPSHOT = "One by one beside an idle REPEATABLE READ snapshot"
-_WAITING = "Dequeue from a small queue, behind delayed messages, and from a large backlog"
+_DRAIN, _ONE_BY_ONE, _SNAPSHOT, _WAITING = "drain_durable", "one_by_one", "snapshot_1", "depth"
 ENGINES = {
     "postgres": "PostgreSQL",
     "mysql": "MariaDB and MySQL",
@@ -87,22 +84,30 @@ FIGURES = (
     ("WAL a message, in batches of 50, bytes", _DRAIN, "WAL bytes / message"),
     ("Messages a second, one by one, 4 sessions, durable commits", _ONE_BY_ONE, "messages/s"),
     ("Pages a dequeue reads, before a snapshot is open", _SNAPSHOT, "buffers / dequeue, start"),
-    ("Pages a dequeue reads, after it was open for up to 30 seconds", _SNAPSHOT, "end"),
-    ("Pages a dequeue reads from 1,000 waiting messages", _WAITING, "buffers, small"),
-    ("Pages a dequeue reads from 1,000,000 waiting messages", _WAITING, "backlog"),
+    (
+        "Pages a dequeue reads, after it was open for up to 30 seconds",
+        _SNAPSHOT,
+        "buffers / dequeue, end",
+    ),
+    ("Pages a dequeue reads from 1,000 waiting messages", _WAITING, "buffers, batch 1, small"),
+    (
+        "Pages a dequeue reads from 1,000,000 waiting messages",
+        _WAITING,
+        "buffers, batch 1, backlog",
+    ),
 )
-"""A choice of figures of benchmarks/RESULTS.md: what is measured, its section, and its column."""
+"""A choice of figures of benchmarks/RESULTS.md: what is measured, the scenario, and the column."""
 
 
 def numbers() -> str:
     """Return the table of a choice of figures of the last benchmark, and how targets were kept."""
     text = RESULTS.read_text(encoding="utf-8")
     lines = ["|  | rowq | pgmq |\n", "| --- | --- | --- |\n"]
-    for title, section, column in FIGURES:
-        found = {system: _figure(text, section, system, column) for system in ("rowq", "pgmq")}
+    for title, scenario, column in FIGURES:
+        found = {system: _figure(text, scenario, system, column) for system in ("rowq", "pgmq")}
         lines.append(f"| {title} | {found['rowq']} | {found['pgmq']} |\n")
     ratios = _section(text, "Ratios and targets")
-    met, missed = ratios.count("| met |"), ratios.count("| **not met** |")
+    met, missed = ratios.count(" met |"), ratios.count("**not met** |")
     link = "benchmarks/RESULTS.md#ratios-and-targets"
     lines.append(f"\nOf {met + missed} [targets for ratios]({link}) {missed} are not met.\n")
     return "".join(lines)
@@ -112,11 +117,16 @@ def _section(text: str, heading: str) -> str:
     return text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
-def _figure(text: str, section: str, system: str, column: str) -> str:
-    """Return the first figure of a system in a table, with its spread if it has one."""
-    rows = [line for line in _section(text, section).splitlines() if line.startswith("|")]
-    head, *cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in rows)
-    return next(row[head.index(column)] for row in cells if row[0] == system)
+def _figure(text: str, scenario: str, system: str, column: str) -> str:
+    """Return the first figure of a system in a scenario, with its spread if it has one."""
+    head: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] == "scenario":
+            head = cells
+        elif cells[:2] == [scenario, system]:
+            return cells[head.index(column)]
+    raise LookupError(f"{scenario}, {system}: {column}")
 
 
 def rights() -> str:

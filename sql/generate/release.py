@@ -29,7 +29,6 @@ from rowq.migrate.sources import sources, sources_of
 from sql.generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
 from sql.generate.compatible import faults_of_next
 from sql.generate.files import stale_files
-from sql.generate.replaced import faults_of_replaced, release_replaced
 from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from sql.generate.version import engines_of, faults_of_version, version_of
 
@@ -135,7 +134,6 @@ def release_all(
         *_faults_of_tree(root),
         *faults_of_version(root),
         *faults_of_changelog(text, version),
-        *faults_of_replaced(root),
         *(f"{name} is not fresh: make generate" for name in stale()),
     ]
     scripts: dict[Path, str | None] = {}
@@ -147,7 +145,6 @@ def release_all(
     for migrations, script in scripts.items():
         written = _write(migrations, script).name if script else "nothing new to release"
         print(f"{migrations.name}: {written}")
-    print(f"{release_replaced(root)}: written")
     day = day or datetime.now(UTC).date()
     dated_text = dated(text, version, day)
     (root / "CHANGELOG.md").write_text(dated_text, encoding="utf-8", newline="\n")
@@ -172,7 +169,7 @@ def faults_of_build(root: Path) -> list[str]:
     """
     version, text = version_of(root), _changelog_of(root)
     tag, head = commit_of(root, f"v{version}"), commit_of(root, "HEAD")
-    faults = [*_faults_of_tree(root), *faults_of_version(root), *faults_of_replaced(root)]
+    faults = [*_faults_of_tree(root), *faults_of_version(root)]
     if not released_versions(text).get(version):
         faults.append(f"CHANGELOG.md has no dated section of {version}")
     faults += faults_of_order(text, version)

@@ -3,34 +3,8 @@
 -- it: run the script of a release, or what "rowq sql --engine oracle" prints.
 prompt Nothing was done: run the script that "rowq sql --engine oracle" prints.
 exit failure
-@@tables/meta.sql
-@@tables/types.sql
-@@tables/queue.sql
-@@tables/lane.sql
-@@tables/message.sql
-@@tables/ready.sql
-@@tables/delayed.sql
-@@tables/claim.sql
-@@tables/leased.sql
-@@tables/dead.sql
-@@tables/dedup.sql
-@@tables/finished.sql
-@@tables/archive.sql
-@@tables/message_group.sql
-@@tables/grouped.sql
-@@tables/recheck.sql
-@@tables/blocked.sql
-@@tables/successor.sql
-@@tables/door.sql
-@@tables/gate.sql
-@@tables/started.sql
-@@tables/expiry.sql
-@@tables/result.sql
-@@tables/history.sql
-@@tables/schedule.sql
-@@tables/topic_binding.sql
-@@tables/worker.sql
-@@tables/statistics.sql
+@@tables.sql
+@@statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql
 @@packages/rowq_wait.sql

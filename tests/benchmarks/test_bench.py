@@ -1,44 +1,48 @@
-"""The benchmarks run, and the committed report is the one that its results give."""
+"""Every scenario of the benchmarks runs in small, and is reported."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.bodies import BODY_BYTES, body
-from benchmarks.harness.drawing import save_plots
 from benchmarks.harness.results import Results
-from benchmarks.harness.scenarios import Scenario, load_scenarios, turned
+from benchmarks.harness.scenarios import Scenario, load_scenarios
 from benchmarks.studies import before, command
+from benchmarks.studies.page import render
 from benchmarks.studies.queues.engine import POSTGRES
-from benchmarks.studies.queues.plots import plots
-from benchmarks.studies.queues.report import render
 from benchmarks.studies.queues.systems import pgmq, rowq
 from benchmarks.studies.queues.targets import check_targets
+from benchmarks.studies.queues_mariadb import targets as mariadb_targets
+from benchmarks.studies.queues_mariadb.engine import MARIADB, SCENARIOS
+from benchmarks.studies.seeds.common import Report
+from benchmarks.studies.seeds.seed_001 import broken_order
+from benchmarks.studies.seeds.study import SEEDS, seeds_engine, seeds_scenarios
 from tests.benchmarks.runs import BENCHMARKS, run
 
-RESULTS = BENCHMARKS / "results" / "postgres.json"
 TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
 
 
 def tiny(scenario: Scenario) -> Scenario:
     """Return a scenario that takes a second or two."""
-    return Scenario(
-        name=scenario.name,
-        kind=scenario.kind,
-        title=scenario.title,
-        systems=scenario.systems,
+    messages = TINY.get(scenario.kind, 40 * scenario.batch) if scenario.messages else 0
+    return replace(
+        scenario,
         rounds=1,
         sessions=min(scenario.sessions, 2),
-        batches=scenario.batches,
-        durable=scenario.durable,
-        messages=TINY[scenario.kind],
-        delayed=100 if scenario.delayed else 0,
-        seconds=1,
-        calm=0.5,
-        preload=60 if scenario.preload else 0,
-        samples=3 if scenario.samples else 0,
+        messages=messages,
+        delayed=min(scenario.delayed, 100),
+        seconds=min(scenario.seconds, 0.3),
+        calm=min(scenario.calm, 0.5),
+        preload=min(scenario.preload, 60),
+        samples=min(scenario.samples, 30),
     )
+
+
+def check(found: Results) -> None:
+    """Check that every scenario has every system, and that the page has a row for it."""
+    for name, scenario in found.scenarios.items():
+        assert sorted(found.systems(name)) == sorted(scenario["systems"])
+    assert all(run["figures"].get("messages", 1) > 0 for run in found.data["runs"])
 
 
 def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> None:
@@ -46,23 +50,55 @@ def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> 
     assert peer is not None, "the extra dev installs the package pgmq"
     found = run(POSTGRES, [tiny(scenario) for scenario in load_scenarios()], home, [peer])
     results = Results(found)
-    for name, scenario in results.scenarios.items():
-        assert sorted(results.systems(name)) == sorted(scenario["systems"])
-    assert all(
-        run["figures"]["messages"] > 0 for run in found["runs"] if run["scenario"] != "depth"
-    )
-    report = render(found)
-    assert all(f"## {scenario['title']}" in report for scenario in results.scenarios.values())
-    save_plots(plots(found), home.parent, "postgres.json")
-    drawn = {path.name for path in home.parent.glob("*.*")}
-    assert drawn == {"rates.svg", "snapshot_1.svg", "snapshot_50.svg"}
+    check(results)
+    assert all(target.is_met is not None for target in check_targets(results))
+    page = render({"postgres": found})
+    assert all(f"| {name} | rowq | " in page for name in results.scenarios)
 
 
-def test_without_a_peer_rowq_is_measured_alone_and_the_report_says_so(home: Path) -> None:
-    found = run(POSTGRES, [tiny(scenario) for scenario in load_scenarios()[:1]], home)
-    assert "pgmq was not at hand" in render(found)
-    assert Results(found).systems("drain_durable") == ["rowq", "bare"]
-    assert all(target.is_met is None for target in check_targets(Results(found)))
+@pytest.mark.usefixtures("mariadb")
+def test_every_scenario_on_mariadb_is_measured_and_reported(tmp_path: Path) -> None:
+    scenarios = [tiny(scenario) for scenario in load_scenarios(path=SCENARIOS)]
+    found = run(MARIADB, scenarios, tmp_path)
+    results = Results(found)
+    check(results)
+    assert all(target.is_met is not None for target in mariadb_targets.check_targets(results))
+    page = render({"mariadb": found})
+    assert all(f"| {name} | rowq | " in page for name in results.scenarios)
+    assert "innodb_flush_log_at_trx_commit 1" in page
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+@pytest.mark.parametrize("number", range(len(SEEDS)))
+def test_the_experiment_of_a_seed_runs_and_is_reported(
+    number: int, engine: str, home: Path, request: pytest.FixtureRequest
+) -> None:
+    kinds = SEEDS[number].kinds
+    known = seeds_scenarios(engine, quick=True)
+    # One scenario of each kind, and of the forms rowq and its nearest, are enough to run the code.
+    firsts = {s.kind: s for s in reversed(known) if s.kind in kinds}
+    scenarios = [replace(s, sessions=2, systems=s.systems[:2]) for s in firsts.values()]
+    if not scenarios:
+        assert SEEDS[number].forms("postgres"), "this one is about PostgreSQL alone"
+        return
+    if engine == "mariadb":
+        request.getfixturevalue("mariadb")
+    results = Results(run(seeds_engine(engine), scenarios, home))
+    check(results)
+    for name in results.scenarios:
+        (own,) = results.rounds(name, "rowq")
+        assert own.get("double_runs", 0) == own.get("broken_order", 0) == 0
+        assert own.get("killed_back", 5) == 5
+        assert own.get("slow_twice", 0) == own.get("cut_off_twice", 0) == 0
+    page = render({f"seeds_{engine}": results.data})
+    assert all(f"| {name} | rowq | " in page for name in results.scenarios)
+
+
+def test_a_message_that_is_begun_before_its_predecessor_is_done_breaks_the_order() -> None:
+    first = Report(done=[(1, 0.0, 1.0), (3, 2.0, 3.0)])
+    second = Report(done=[(2, 0.5, 1.5), (5, 4.0, 5.0)])
+    assert broken_order([first, second], {1: 0, 2: 1, 3: 2, 5: 4}) == 2
 
 
 def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Path) -> None:
@@ -77,30 +113,18 @@ def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Pa
     assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)
 
 
-@pytest.mark.parametrize("words", [["--rounds", "0"], ["--rounds", "3", "--set", "profile"]])
-def test_rounds_that_cannot_be_run_are_refused(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--rounds", "0"], "--rounds takes a number from 1"),
+        (["--rounds", "3", "--set", "peers"], "goes with the sets queues and seeds"),
+        (["--before", "HEAD", "--set", "seeds"], "--before goes with the set queues"),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(words)
     assert ended.value.code == 2
-    assert "--rounds takes a number from 1" in capsys.readouterr().err
-
-
-def test_the_committed_report_is_fresh_and_measured_every_target() -> None:
-    found = json.loads(RESULTS.read_text("utf-8"))
-    assert (BENCHMARKS / "RESULTS.md").read_text("utf-8") == render(found)
-    assert all(target.is_met is not None for target in check_targets(Results(found)))
-    assert not found["command"].count("QUICK")
-
-
-def test_a_body_is_a_json_object_of_the_length_that_the_readme_says() -> None:
-    assert len(body(7)) == BODY_BYTES == 200
-    assert json.loads(body(7))["n"] == "0000000007"
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_scenarios_give_each_system_a_first_turn(quick: bool) -> None:
-    for scenario in load_scenarios(quick=quick):
-        firsts = {turned(scenario.systems, turn)[0] for turn in range(len(scenario.systems))}
-        assert firsts == set(scenario.systems)
+    assert reason in capsys.readouterr().err

@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 
 from rowq.contract import Routine, load_contract
-from rowq.resources import sql_directory
 from tests.chaos import callers as program
 from tests.chaos.broken_call import KEEPS_HOUSE, BrokenCall
 from tests.chaos.callers import Caller, accepts
@@ -24,6 +23,7 @@ from tests.dice import AGAIN
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call
 from tests.helpers.dialects import dialect_of
+from tests.static.sources import sql_units
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
@@ -42,10 +42,10 @@ class Stand:
 
     def tables(self) -> list[str]:
         """Return the names of rowq's tables, as far as they are what files say they are."""
-        folder = sql_directory() / self.killable.server.engine / "tables"
+        files = sql_units(self.killable.server.engine, "tables")
         with closing(self.killable.server.connect(self.url)) as connection:
             there = dialect_of(connection).tables(connection)
-        return sorted(there & {path.stem for path in folder.glob("*.sql")})
+        return sorted(there & {unit.stem for unit in files})
 
     def tables_of_messages(self) -> list[str]:
         """Return those which a call comes to after it has begun."""

@@ -11,7 +11,7 @@ import rowq
 from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split
-from rowq.migrate.sources import read, sources_of
+from rowq.migrate.sources import file_units, has_units, read, sources, sources_of
 from sql.generate.release import release
 from tests.chaos.features import Features
 from tests.chaos.killable import KillableServer
@@ -78,17 +78,21 @@ def _make_anew(script: Path, name: str, text: str) -> None:
     script.write_text(joined(head, parts), encoding="utf-8")
 
 
-def _change_some_routines(sources: Path) -> None:
-    """Give some routines another version in their headers; Oracle's packages hold them all."""
-    there = [
-        path for room in ("internal", "routines") for path in sorted((sources / room).glob("*.sql"))
-    ]
-    drawn = dice("migration").sample(there, min(times(10), len(there)))
-    for path in there:
-        if path in drawn or path.relative_to(sources).as_posix() in _BUSIEST:
-            head = re.compile(r"^(-- routine .*)(\n-- version .*)?$", re.MULTILINE)
-            text = head.sub(r"\1\n-- version   99", path.read_text())
-            path.write_text(text)
+def _change_some_routines(folder: Path) -> None:
+    """Give some routines another purpose in their headers; Oracle's packages hold them all."""
+    there = [name for name in sources(folder) if name.startswith(("internal/", "routines/"))]
+    drawn = set(dice("migration").sample(there, min(times(10), len(there)))) | _BUSIEST
+    for room in ("internal", "routines"):
+        for path in sorted((folder / room).glob("*.sql")):
+            text = path.read_text(encoding="utf-8")
+            relative = path.relative_to(folder).as_posix()
+            made = file_units(relative, text) if has_units(relative) else {relative: text}
+            for name in drawn & made.keys():
+                _, begin, purpose = made[name].partition("-- purpose ")
+                line = f"{begin}{purpose.partition(chr(10))[0]}\n"
+                assert text.count(line) >= 1, name
+                text = text.replace(line, f"{line}--           Changed.\n")
+            path.write_text(text, encoding="utf-8")
 
 
 def work_during(

@@ -17,7 +17,6 @@ from rowq.migrate import (
     plain_script,
     script,
 )
-from rowq.resources import sql_directory
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM
 from tests.engines.base import Server
@@ -217,26 +216,3 @@ def test_sql_takes_one_form_at_a_time(tmp_path: Path, run_without_database: Run)
     assert done.code == ExitCode.USAGE
     assert "choose one of" in done.err
     assert not (tmp_path / "new").exists()
-
-
-def test_a_shim_is_printed_as_it_is_shipped(run_without_database: Run) -> None:
-    printed = run_without_database("sql", "--engine", "postgresql", "--shim", "pgmq")
-    shipped = sql_directory() / "postgres" / "shim" / "pgmq.sql"
-    assert (printed.code, printed.out) == (0, shipped.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--engine", "postgres", "--shim", "sqs"), "for postgres there is pgmq, got 'sqs'"),
-        (("--engine", "postgres", "--shim", "../routines/reap"), "there is pgmq, got"),
-        (("--engine", "mariadb", "--shim", "pgmq"), "for mariadb there is no shim, got 'pgmq'"),
-        (("--engine", "postgres", "--shim", "pgmq", "--plain"), "choose one of"),
-    ],
-    ids=str,
-)
-def test_a_shim_that_there_is_not_is_wrong_usage(
-    run_without_database: Run, arguments: tuple[str, ...], said: str
-) -> None:
-    done = run_without_database("sql", *arguments)
-    assert (done.code, said in " ".join(done.err.split())) == (ExitCode.USAGE, True)

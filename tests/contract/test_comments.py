@@ -4,7 +4,8 @@ import pytest
 
 from rowq import migrate
 from rowq.engines import engine_for_connection
-from sql.generate import comments
+from rowq.migrate import comments
+from rowq.resources import sql_directory
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
@@ -13,10 +14,11 @@ pytestmark = pytest.mark.requires("genuine")
 
 def wanted(engine: str) -> dict[str, str]:
     """Return what the catalog of an engine should say of what."""
-    said = {f"table {name}": text for name, text in comments.tables(engine).items()}
+    sources = sql_directory() / engine
+    said = {f"table {name}": text for name, text in comments.tables(sources).items()}
     if engine != "oracle":
-        said |= {f"routine {name}": text for name, text in comments.routines(engine).items()}
-    of_columns = comments.columns(engine).items()
+        said |= {f"routine {name}": text for name, text in comments.routines(sources).items()}
+    of_columns = comments.columns(sources).items()
     said |= {f"column {table}.{name}": text for (table, name), text in of_columns}
     return said
 

@@ -93,9 +93,7 @@ def test_every_page_of_the_site_with_commands_is_run() -> None:
 
 @pytest.mark.slow("executes a long page", ci=False)
 @pytest.mark.requires("psql")
-@pytest.mark.parametrize(
-    "page", ["python_client/CELERY.md", "python_client/IMPORT.md", "sql/postgres/shim/README.md"]
-)
+@pytest.mark.parametrize("page", ["python_client/CELERY.md", "python_client/IMPORT.md"])
 def test_a_page_on_coming_from_another_queue_prints_what_it_says(
     page: str, server: Server, empty_database: str, tmp_path: Path
 ) -> None:

@@ -26,7 +26,9 @@ from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers
 from tests.engines.sqlserver.babelfish_faults import fault_of
 from tests.run.selection import favoured_by, is_selected, may_select, newest
 
-ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")
+ENGINE_ONLY = re.compile(
+    r"/(?:tests/(?:engine_only|security)|sql)/(postgres|mysql|sqlserver|oracle)/"
+)
 # How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
 # of its migrations: those of MySQL are below engine_only/mysql.
 MIGRATIONS = re.compile(r"/tests/migrations/")

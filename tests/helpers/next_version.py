@@ -124,7 +124,7 @@ def change_engine(root: Path, engine: str, words: Words) -> None:
     made.write_text(text, encoding="utf-8", newline="\n")
     differs = "-- differs   nothing\n"
     edit(folder / "routines" / "version.sql", differs, f"{differs}    -- {REMARK}\n")
-    table = folder / "tables" / "queue.sql"
+    table = folder / "tables.sql"
     (line,) = [
         line
         for line in table.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -1,6 +1,5 @@
 """Releases that tests make up, in a copy of the sources and the migrations."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,9 +8,8 @@ import pytest
 
 from rowq.migrate.frozen import migration_files, number_of, script_of
 from rowq.migrate.release import read_release
-from rowq.migrate.sources import sources_of
+from rowq.migrate.sources import FAMILIES, TABLES, file_units, sources_of
 from rowq.resources import migrations_directory, sql_directory
-from sql.generate import replaced
 from sql.generate.release import release
 from sql.generate.sums import SUMS
 from sql.generate.version import write_version
@@ -93,7 +91,10 @@ _RENAMED = {
                "end version;": "end internal_second;"},
 }  # fmt: skip
 """For each engine, what makes a helper `second` of the routine `version`."""
-_FIRST_ROUTINE = re.compile(r"^((?:\\ir|-- source|:r) )routines/", re.MULTILINE)
+_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
+"""What SQL Server's files of many units have once, and each unit has by itself."""
+SECOND = "internal/second"
+"""The unit that `change_sources` adds."""
 
 
 def copied(folder: Path, engine: str) -> Path:
@@ -121,7 +122,6 @@ def checkout_without_history(folder: Path, engines: list[str]) -> Path:
     """
     for engine in engines:
         copied_without_history(folder, engine)
-    (folder / replaced.FOLDER / SUMS).unlink(missing_ok=True)
     for name in ("pyproject.toml", "python_client/rowq/__init__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(sql_directory().parent / name, folder / name)
@@ -184,7 +184,7 @@ def begin_next(
 
 
 def change_sources(migrations: Path) -> None:
-    """Change the routine `version` in an engine's sources, and add a helper."""
+    """Change the routine `version` in an engine's sources, and add a helper to a family."""
     folder = sources_of(migrations)
     routine = folder / "routines" / "version.sql"
     text = routine.read_text(encoding="utf-8")
@@ -194,11 +194,23 @@ def change_sources(migrations: Path) -> None:
     for old, new in _RENAMED[migrations.name].items():
         assert old in helper
         helper = helper.replace(old, new)
-    (folder / "internal" / "second.sql").write_text(helper, encoding="utf-8")
-    install = folder / "install.sql"
-    order = install.read_text(encoding="utf-8")
-    order = _FIRST_ROUTINE.sub(r"\1internal/second.sql\n\1routines/", order, count=1)
-    install.write_text(order, encoding="utf-8")
+    family = folder / "internal" / "text.sql"
+    there = family.read_text(encoding="utf-8")
+    helper = helper.replace(_SETTINGS, "")
+    family.write_text(f"{there}\n{helper}", encoding="utf-8")
+
+
+def remove_unit(folder: Path, name: str) -> None:
+    """Remove a unit, such as internal/second, from the file of sql/<engine> that has it."""
+    for path in (folder / TABLES, *sorted((folder / FAMILIES).glob("*.sql"))):
+        text = path.read_text(encoding="utf-8")
+        found = file_units(path.relative_to(folder).as_posix(), text)
+        if name in found:
+            unit = found[name].replace(_SETTINGS, "")
+            assert text.count(unit) == 1
+            path.write_text(text.replace(unit, ""), encoding="utf-8")
+            return
+    raise AssertionError(name)
 
 
 def change_everything(migrations: Path, version: str = "0.2.0") -> None:

@@ -13,7 +13,7 @@ from rowq.metrics.worker import WorkerCollector
 from rowq.worker.meter import Measures
 from tests.metrics.dashboard import DASHBOARD, MONITORING, PANELS, expressions
 from tests.metrics.promtool import promtool
-from tests.static.sources import ROOT, SQL
+from tests.static.sources import ROOT, unit_text
 
 ALERTS = MONITORING / "alerts.yml"
 CASES = ROOT / "tests" / "metrics" / "alerts_test.yml"
@@ -96,7 +96,7 @@ def test_an_expression_asks_for_what_is_told(name: str, expression: str) -> None
 
 
 def test_every_label_that_is_asked_for_has_a_value_that_is_told() -> None:
-    health = (SQL / "postgres" / "internal" / "health_queues.sql").read_text(encoding="utf-8")
+    health = unit_text("postgres", "internal/health_queues")
     families = WorkerCollector("orders", Nobody()).collect()
     samples = [sample for family in families for sample in family.samples]
     values = {value for sample in samples for value in sample.labels.values()}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.migrate.sources import sources_of
+from rowq.migrate.sources import TABLES, sources_of
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.postgres.psql import psql_program
 from tests.engines.postgres.server import PostgresServer
@@ -60,12 +60,9 @@ def second_release(releases: Path) -> Path:
     """Add a migration with a new column, a changed routine, a new helper and a new table."""
     change_sources(releases)
     table = "create table if not exists rowq.second (second_id bigint not null);\n"
-    (sources_of(releases) / "tables" / "second.sql").write_text(table, encoding="utf-8")
-    install = sources_of(releases) / "install.sql"
-    order = install.read_text(encoding="utf-8")
-    first = "\\ir tables/floor.sql\n"
-    assert first in order
-    install.write_text(order.replace(first, f"{first}\\ir tables/second.sql\n"), encoding="utf-8")
+    tables = sources_of(releases) / TABLES
+    there = tables.read_text(encoding="utf-8")
+    tables.write_text(f"{there}\n{table}", encoding="utf-8")
     column = (
         "alter table rowq.queue add column if not exists note text",
         "alter table rowq.queue drop column if exists note",

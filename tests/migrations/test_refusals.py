@@ -63,6 +63,28 @@ def test_a_schema_that_lost_its_comment_in_a_dump_is_still_ours(
     assert migrate.rollback(empty_database, to=0).rolled_back == BACK
 
 
+def test_a_node_whose_routines_are_behind_wrappers_is_left_to_its_add_on(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    (owner,) = session.execute("select nspowner::regrole from pg_namespace where nspname = 'rowq'")
+    session.execute("create role rowq_test_other")
+    session.execute("create schema rowq_node authorization rowq_test_other")
+    try:
+        assert migrate.status(empty_database).drift == ()
+        session.execute(f"alter schema rowq_node owner to {owner[0]}")
+    finally:
+        session.execute("drop owned by rowq_test_other; drop role rowq_test_other")
+    before = snapshot(session)
+    for refused in (migrate.migrate, migrate.rollback, migrate.status):
+        with pytest.raises(migrate.RoutedDatabase, match="RQ809 routed_database") as refusal:
+            refused(empty_database)
+        assert "sql/postgres/addons/citus" in str(refusal.value.remedy)
+    done = psql(empty_database, text=migrate.script("postgres"))
+    assert (done.returncode, "RQ809 routed_database" in done.stderr) == (3, True)
+    assert snapshot(session) == before
+
+
 def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
     empty_database: str, session: Connection, tmp_path: Path
 ) -> None:

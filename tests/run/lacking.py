@@ -22,7 +22,6 @@ PACKAGES = (
     "check_jsonschema",
     "django",
     "hatchling",
-    "matplotlib",
     "pgqueuer",
     "playwright",
     "procrastinate",

@@ -33,6 +33,7 @@ SAME_SQL = {"mysql": "mariadb"}
 """By product, another one that runs the same SQL files."""
 
 VERSIONS = (
+    "sql/postgres/addons/",
     "tests/chaos/test_migration_under_load.py",
     "tests/contract/",
     "tests/costs/",

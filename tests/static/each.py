@@ -21,7 +21,9 @@ def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callab
                 try:
                     rule(*arguments)
                 except Exception as error:
-                    error.add_note(f"This is about {' '.join(map(label, arguments))}.")
+                    # Of what has a text the name is enough.
+                    names = [label(each).partition("\n")[0] for each in arguments]
+                    error.add_note(f"This is about {' '.join(names)}.")
                     broken.append(error)
             if broken:
                 raise ExceptionGroup(f"{len(broken)} of {len(given)} break the rule", broken)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
-from tests.static.sources import code_of, object_name, sql_files
+from tests.static.sources import code_of, object_name, sql_units
 
 RULES = {
     "a": "an update or delete calls only functions that are known to be immutable",
@@ -23,7 +23,7 @@ RULES = {
 EVERYWHERE = {"queue", "meta", "topic_binding"}
 """Tables that every server would have: what is asked for without knowing a part_id."""
 
-TABLES = {path.stem for path in sql_files("postgres", "tables")} - {"schema"}
+TABLES = {unit.stem for unit in sql_units("postgres", "tables") if "create table " in unit.text}
 
 IMMUTABLE = {
     "array_position", "array_remove", "cardinality", "coalesce", "greatest", "least", "left",
@@ -174,9 +174,9 @@ def readers() -> frozenset[str]:
     """Return the routines that read tables, or call one that does."""
     reading: set[str] = set()
     calls: dict[str, set[str]] = {}
-    for path in sql_files("postgres", "internal", "routines", "overloads"):
-        name = object_name(path)
-        for statement in statements_of(path.read_text(encoding="utf-8")):
+    for unit in sql_units("postgres", "internal", "routines", "overloads"):
+        name = object_name(unit)
+        for statement in statements_of(unit.text):
             calls.setdefault(name, set()).update(calls_of(statement))
             if tables_of(statement):
                 reading.add(name)

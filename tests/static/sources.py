@@ -3,11 +3,13 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rowq.migrate.sources import TABLES, file_units, has_units
 from rowq.sqlserver.calls import procedure_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -16,7 +18,7 @@ MIGRATIONS = ROOT / "migrations"
 CONTRACT: dict[str, Any] = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))
 
 ENGINES = sorted(path.parent.name for path in SQL.glob("*/install.sql"))
-ROOMS = ("tables", "internal", "routines", "overloads", "waiting")
+ROOMS = ("tables", "internal", "routines", "overloads")
 
 HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
@@ -29,7 +31,8 @@ HEADER_DEFAULTS = {
     "errors": "none",
     "differs": "nothing",
 }
-"""What is true of a helper whose header does not say otherwise."""
+"""What is true of a helper whose header does not say otherwise. Its name and its promises are
+left out: the one is in its first line, the others are its callers'."""
 
 EXAMPLES: dict[str, Any] = {
     "binary": b"\0",
@@ -55,10 +58,53 @@ _RAISED = re.compile(
 _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
 
 
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one `create` makes: a routine, which is a file of its own, a helper or a table.
+
+    Attributes:
+        engine: whose it is.
+        room: tables, internal, routines or overloads.
+        stem: its name in the contract, without `internal_`.
+        text: what creates it.
+    """
+
+    engine: str
+    room: str
+    stem: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.room}/{self.stem}"
+
+
 def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
     """Yield an engine's files in these rooms, all rooms by default, in a fixed order."""
     for room in rooms or ROOMS:
-        yield from sorted((SQL / engine / room).glob("*.sql"))
+        if room == "tables":
+            yield SQL / engine / TABLES
+        else:
+            yield from sorted((SQL / engine / room).glob("*.sql"))
+
+
+def sql_units(engine: str, *rooms: str) -> Iterator[Unit]:
+    """Yield an engine's units in these rooms, all rooms by default, in a fixed order."""
+    for path in sql_files(engine, *rooms):
+        text = path.read_text(encoding="utf-8")
+        relative = path.relative_to(SQL / engine).as_posix()
+        if has_units(relative):
+            for name, part in file_units(relative, text).items():
+                room, stem = name.split("/")
+                yield Unit(engine, room, stem, part)
+        else:
+            yield Unit(engine, path.parent.name, path.stem, text)
+
+
+def unit_text(engine: str, name: str) -> str:
+    """Return the text of a unit by its name, such as internal/admit or routines/enqueue.sql."""
+    room, stem = name.removesuffix(".sql").split("/")
+    (text,) = (unit.text for unit in sql_units(engine, room) if unit.stem == stem)
+    return text
 
 
 def migration_scripts(engine: str) -> list[Path]:
@@ -70,10 +116,9 @@ def migration_scripts(engine: str) -> list[Path]:
     return [path for path in found if not path.with_suffix(".py").exists()]
 
 
-def code_files() -> list[tuple[str, Path]]:
-    """Return engine and path of every file with a routine or a private helper."""
-    paths = [(engine, path) for engine in ENGINES for path in sql_files(engine, *ROOMS[1:])]
-    return [(engine, path) for engine, path in paths if path.name != "types.sql"]
+def code_units() -> list[Unit]:
+    """Return every routine and private helper of every engine."""
+    return [unit for engine in ENGINES for unit in sql_units(engine, *ROOMS[1:])]
 
 
 def label(value: object) -> str:
@@ -114,20 +159,22 @@ def _is_on(engine: str, entry: dict[str, Any]) -> bool:
     return engine in entry.get("engines", entry.get("engines_so_far", [engine]))
 
 
-def object_name(path: Path) -> str:
-    """Return the name that a file's routine or helper has in the database."""
-    return name_on(path.parent.parent.name, entry_name(path))
+def object_name(unit: Unit) -> str:
+    """Return the name that a routine or helper has in the database."""
+    return name_on(unit.engine, entry_name(unit))
 
 
-def entry_name(path: Path) -> str:
-    """Return the name that the contract has for a file's routine; a helper has a like one."""
-    match path.parent.name:
+def entry_name(unit: Unit) -> str:
+    """Return the name that the contract has for a routine; a helper has a like one."""
+    match unit.room:
         case "internal":
-            return f"internal_{path.stem}"
+            # On Oracle a helper that is called from another package has no prefix.
+            name = f"internal_{unit.stem}"
+            return name if name_on(unit.engine, name) in unit.text else unit.stem
         case "overloads":
-            return path.stem.rpartition("_")[0]
+            return unit.stem.rpartition("_")[0]
         case _:
-            return path.stem
+            return unit.stem
 
 
 def name_on(engine: str, name: str) -> str:
@@ -138,9 +185,8 @@ def name_on(engine: str, name: str) -> str:
 def header(text: str) -> dict[str, str]:
     """Return the fields of a routine's header, continuation lines joined, in their order."""
     fields: dict[str, str] = {}
-    lines = iter(text.partition("\n-- routine ")[2].splitlines())
-    fields["routine"] = next(lines, "").strip()
-    for line in lines:
+    _, _, rest = re.split(r"\n(?=-- (routine|purpose) )", text, maxsplit=1)
+    for line in rest.splitlines():
         match = _FIELD.match(line)
         if match:
             fields[match.group(1)] = match.group(2)
@@ -156,9 +202,9 @@ def code_of(text: str) -> str:
     return _NO_CODE.sub(lambda found: "" if found.group().startswith("--") else "''", text)
 
 
-def code(path: Path) -> str:
-    """Return a file without comments and literals, in one line."""
-    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
+def code(unit: Unit) -> str:
+    """Return a unit without comments and literals, in one line."""
+    return " ".join(code_of(unit.text).split())
 
 
 def raised(text: str) -> set[str]:
@@ -184,9 +230,9 @@ def errors_of(engine: str, name: str) -> set[str]:
 def _errors_and_calls_of(engine: str) -> dict[str, tuple[set[str], list[str]]]:
     """Return what each routine and helper of an engine raises by itself, and whom it calls."""
     texts: dict[str, str] = {}
-    for path in sql_files(engine):
-        name = object_name(path)
-        texts[name] = texts.get(name, "") + path.read_text(encoding="utf-8")
+    for unit in sql_units(engine):
+        name = object_name(unit)
+        texts[name] = texts.get(name, "") + unit.text
     return {
         name: (
             raised(text),

@@ -2,29 +2,25 @@
 
 import pytest
 
+from rowq.migrate import comments
 from rowq.oracle.packages import packages
-from sql.generate import comments
-from tests.static.sources import CONTRACT, ENGINES, SQL
+from tests.static.sources import CONTRACT, ENGINES, SQL, sql_units
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_table_and_column_has_a_description(engine: str) -> None:
-    made = {
-        path.stem
-        for path in (SQL / engine / "tables").glob("*.sql")
-        if "\ncreate table " in path.read_text(encoding="utf-8")
-    }
-    assert comments.tables(engine).keys() == made
-    described = comments.columns(engine)
+    made = {unit.stem for unit in sql_units(engine, "tables") if "\ncreate table " in unit.text}
+    assert comments.tables(SQL / engine).keys() == made
+    described = comments.columns(SQL / engine)
     assert {table for table, _ in described} == made
     assert ("ready", "lane") in described
     assert all(described.values())
 
 
 def test_the_contract_describes_no_table_or_column_that_is_nowhere() -> None:
-    tables = {table for engine in ENGINES for table in comments.tables(engine)}
+    tables = {table for engine in ENGINES for table in comments.tables(SQL / engine)}
     assert tables == CONTRACT["tables"].keys()
-    places = [place for engine in ENGINES for place in comments.columns(engine)]
+    places = [place for engine in ENGINES for place in comments.columns(SQL / engine)]
     known = {column for _, column in places} | {".".join(place) for place in places}
     assert set(CONTRACT["table_columns"]) <= known
 

@@ -14,9 +14,18 @@ from tests.helpers.releases import (
     change_everything,
     change_sources,
     copied_without_history,
+    remove_unit,
 )
 from tests.static.each import for_each
-from tests.static.sources import ENGINES, MIGRATIONS, SQL, code_files, object_name
+from tests.static.sources import (
+    ENGINES,
+    MIGRATIONS,
+    SQL,
+    Unit,
+    code_units,
+    name_on,
+    object_name,
+)
 
 OTHER_PARAMETERS = {
     "postgres": ("p_include_dead boolean default false", "p_include_dead boolean default true"),
@@ -27,10 +36,10 @@ OTHER_PARAMETERS = {
 """By engine, a parameter of purge_queue and what must not become of it."""
 
 
-OF_FILES = [engine for engine in ENGINES if engine != "oracle"]
-"""The engines whose routines and helpers are files of a release; Oracle's are in packages, which
+OF_UNITS = [engine for engine in ENGINES if engine != "oracle"]
+"""The engines whose routines and helpers are units of a release; Oracle's are in packages, which
 are made anew as a whole when no call is in them."""
-FILES = [(engine, path) for engine, path in code_files() if engine in OF_FILES]
+UNITS = [unit for unit in code_units() if unit.engine in OF_UNITS]
 
 
 @pytest.fixture(params=ENGINES)
@@ -50,8 +59,11 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def remove(migrations: Path, name: str) -> None:
-    """Remove a source, and its line in install.sql."""
+    """Remove a unit from its file, or a file of its own and its line in install.sql."""
     folder = sources_of(migrations)
+    if not name.endswith(".sql"):
+        remove_unit(folder, name)
+        return
     (folder / name).unlink()
     install = folder / "install.sql"
     lines = install.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -65,9 +77,9 @@ def test_the_next_version_does_nothing_that_it_may_not(engine: str) -> None:
     assert faults_of_next(MIGRATIONS / engine) == []
 
 
-@for_each(FILES)
-def test_every_routine_has_a_signature(engine: str, path: Path) -> None:
-    assert object_name(path) in signatures(engine, path.read_text(encoding="utf-8"))
+@for_each(UNITS)
+def test_every_routine_has_a_signature(unit: Unit) -> None:
+    assert object_name(unit) in signatures(unit.engine, unit.text)
 
 
 def test_the_signatures_of_oracle_are_those_of_its_packages() -> None:
@@ -97,7 +109,7 @@ def test_parameters_that_are_not_as_released_are_found(migrations: Path) -> None
         assert "leave it, and let a new " in fault
 
 
-@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+@pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
 def test_a_routine_that_is_gone_is_found(migrations: Path) -> None:
     remove(migrations, "routines/peek.sql")
     (fault,) = faults_of_next(migrations)
@@ -105,23 +117,23 @@ def test_a_routine_that_is_gone_is_found(migrations: Path) -> None:
     assert fault.endswith("is gone: callers need it, so a routine never goes")
 
 
-@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+@pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
 def test_a_helper_that_the_version_before_calls_is_missed(migrations: Path) -> None:
-    remove(migrations, "internal/push_delayed.sql")
+    remove(migrations, "internal/push_delayed")
     (fault,) = faults_of_next(migrations)
-    assert fault.startswith("internal/push_delayed.sql is gone, but ")
+    assert fault.startswith("internal/push_delayed is gone, but ")
     assert fault.endswith("where a database comes from that release: leave it")
 
 
-@pytest.mark.parametrize("migrations", OF_FILES, indirect=True)
+@pytest.mark.parametrize("migrations", OF_UNITS, indirect=True)
 def test_a_helper_that_an_earlier_version_called_is_missed_for_ever(migrations: Path) -> None:
     """A database of the first release gets both upgrades within a second, with calls under way."""
     change_sources(migrations)
-    helper = sources_of(migrations) / "internal" / "second.sql"
+    helper = name_on(migrations.name, "internal_second")
     routine = sources_of(migrations) / "routines" / "peek.sql"
     without = routine.read_text(encoding="utf-8")
     # A name is taken for a call, wherever it stands.
-    routine.write_text(f"-- {object_name(helper)}\n{without}", encoding="utf-8")
+    routine.write_text(f"-- {helper}\n{without}", encoding="utf-8")
     calling = release(migrations)
     assert calling is not None
     begin_next(migrations, "calls-no-more")
@@ -129,18 +141,18 @@ def test_a_helper_that_an_earlier_version_called_is_missed_for_ever(migrations: 
     assert faults_of_next(migrations) == []
     release(migrations)
     begin_next(migrations, "drops")
-    remove(migrations, "internal/second.sql")
+    remove(migrations, "internal/second")
     (fault,) = faults_of_next(migrations)
-    assert fault.startswith(f"internal/second.sql is gone, but routines/peek.sql of {calling.stem}")
+    assert fault.startswith(f"internal/second is gone, but routines/peek.sql of {calling.stem}")
 
 
 def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
-    table = sources_of(migrations) / "tables" / "queue.sql"
+    table = sources_of(migrations) / "tables.sql"
     edit(table, "-- ", "-- (more to say) ")
     assert faults_of_next(migrations) == []
-    edit(table, "created_at", "made_at")
+    edit(table, "created_at", "enqueued_at")
     (fault,) = faults_of_next(migrations)
-    assert fault.startswith("tables/queue.sql is not as it was, and ")
+    assert fault.startswith("tables/queue is not as it was, and ")
     assert "has no statement about" in fault
     migration_files(migrations)[-1].unlink()
     begin_next(migrations, "more", statement=COLUMN[migrations.name])
@@ -148,6 +160,6 @@ def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
 
 
 def test_a_table_that_is_gone_needs_a_statement(migrations: Path) -> None:
-    remove(migrations, "tables/gate.sql")
+    remove(migrations, "tables/gate")
     (fault,) = faults_of_next(migrations)
-    assert fault.startswith("tables/gate.sql is not as it was")
+    assert fault.startswith("tables/gate is not as it was")

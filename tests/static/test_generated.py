@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sql.generate.files import FILES, is_fresh
+from sql.generate.files import BUILT, FILES, is_fresh
 from sql.generate.parts import fresh
 from tests.engines.base import TO_RUN
 from tests.static.each import for_each
@@ -58,6 +58,20 @@ def test_every_file_that_is_marked_as_generated_says_so() -> None:
     assert {"sql/CONTRACT.md", "python_client/rowq/queue.py", "benchmarks/RESULTS.md"} <= marked()
     able = {name for name in marked() if not CANNOT_SAY_SO.fullmatch(name)}
     assert [name for name in sorted(able) if not says_so(name)] == []
+
+
+@pytest.mark.parametrize("name", [*BUILT, "build/citus/carry.sql"])
+def test_a_file_that_is_built_where_it_is_needed_is_in_no_commit(name: str) -> None:
+    assert name not in files()
+    assert not files("--", name)
+    ignored = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=ROOT, check=False)
+    assert ignored.returncode == 0
+
+
+def test_every_whole_file_that_make_generate_writes_is_marked() -> None:
+    whole = {name for name, make in FILES.items() if SAYS_SO.search(make().partition("\n")[0])}
+    assert "sql/CONTRACT.md" in whole
+    assert whole <= marked()
 
 
 def test_every_file_that_says_it_is_generated_is_marked() -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.static.sources import SQL, code_files
+from tests.static.sources import SQL, code_units
 
 _NAMES = {
     int(lane): name
@@ -30,15 +30,15 @@ _NOT_A_TABLE = re.compile(
 def test_a_lane_below_0_is_written_with_its_name() -> None:
     assert _NAMES[-1] == "claim"
     wrong = []
-    for _, path in code_files():
-        code = _NOT_A_TABLE.sub("", _COMMENT.sub("", path.read_text("utf-8")))
+    for unit in code_units():
+        code = _NOT_A_TABLE.sub("", _COMMENT.sub("", unit.text))
         wrong += [
-            f"{path.relative_to(SQL)}: {lane} is {_NAMES.get(int(lane))}, not {name}"
+            f"{unit.engine}/{unit}: {lane} is {_NAMES.get(int(lane))}, not {name}"
             for lane, name in _NAMED.findall(code)
             if _NAMES.get(int(lane)) != name
         ]
         wrong += [
-            f"{path.relative_to(SQL)}: name the lane: {found[0]}"
+            f"{unit.engine}/{unit}: name the lane: {found[0]}"
             for found in _BARE.finditer(_NAMED.sub("", code))
         ]
     assert wrong == []

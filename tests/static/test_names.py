@@ -11,18 +11,20 @@ from tests.static.sources import (
     CONTRACT,
     ENGINES,
     SQL,
-    code_files,
+    Unit,
     code_of,
+    code_units,
     migration_scripts,
     object_name,
     sql_files,
+    sql_units,
 )
 
 EVERY = [(engine, path) for engine in ENGINES for path in sorted((SQL / engine).rglob("*.sql"))]
 EVERY += [(engine, path) for engine in ENGINES for path in migration_scripts(engine)]
-POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
-SQLSERVER = [path for engine, path in code_files() if engine == "sqlserver"]
-POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name != "internal"]
+POSTGRES = [unit for unit in code_units() if unit.engine == "postgres"]
+SQLSERVER = [unit for unit in code_units() if unit.engine == "sqlserver"]
+POSTGRES_ROUTINES = [unit for unit in POSTGRES if unit.room != "internal"]
 
 CALLERS_RIGHTS = {"dequeue_wait", "wait_for_result"}
 """A procedure that commits may neither be security definer nor set its search path."""
@@ -105,9 +107,9 @@ def test_a_path_is_lower_case_words(engine: str, path: Path) -> None:
 
 
 @for_each(POSTGRES_ROUTINES)
-def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(path: Path) -> None:
-    clauses = code_of(text_of(path)).partition("as $$")[0]
-    if path.stem in CALLERS_RIGHTS:
+def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(unit: Unit) -> None:
+    clauses = code_of(unit.text).partition("as $$")[0]
+    if unit.stem in CALLERS_RIGHTS:
         assert "security definer" not in clauses
         assert "search_path" not in clauses
     else:
@@ -115,99 +117,95 @@ def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(path: P
 
 
 @for_each(POSTGRES)
-def test_postgres_code_builds_no_statement_from_text(path: Path) -> None:
-    found = re.search(r"\bexecute\b", code_of(text_of(path)))
-    assert not found or path.stem in DYNAMIC
+def test_postgres_code_builds_no_statement_from_text(unit: Unit) -> None:
+    found = re.search(r"\bexecute\b", code_of(unit.text))
+    assert not found or unit.stem in DYNAMIC
 
 
 @for_each(POSTGRES)
-def test_postgres_parameters_and_variables_say_what_they_are(path: Path) -> None:
-    code = code_of(text_of(path))
+def test_postgres_parameters_and_variables_say_what_they_are(unit: Unit) -> None:
+    code = code_of(unit.text)
     declared = re.search(r"\ndeclare\n(.*?)\nbegin\n", code, re.DOTALL)
     names = re.findall(r"^    (\w+)\s", declared.group(1), re.MULTILINE) if declared else []
     assert all(name.startswith(("v_", "c_")) for name in names), names
 
 
 @for_each(POSTGRES)
-def test_postgres_tables_and_routines_are_always_named_with_their_schema(path: Path) -> None:
-    tables = "|".join(sorted(table.stem for table in sql_files("postgres", "tables")))
-    assert not re.search(
-        rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(text_of(path))
-    )
-    assert not re.search(r"(?<!rowq\.)\binternal_\w+\(", code_of(text_of(path)))
+def test_postgres_tables_and_routines_are_always_named_with_their_schema(unit: Unit) -> None:
+    tables = "|".join(sorted(table.stem for table in sql_units("postgres", "tables")))
+    assert not re.search(rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(unit.text))
+    assert not re.search(r"(?<!rowq\.)\binternal_\w+\(", code_of(unit.text))
 
 
 @for_each(POSTGRES)
-def test_postgres_files_create_one_thing_and_may_run_again(path: Path) -> None:
-    created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
+def test_postgres_files_create_one_thing_and_may_run_again(unit: Unit) -> None:
+    created = re.findall(r"^create .*", unit.text, re.MULTILINE)
     assert len(created) == 1
     assert created[0].startswith("create or replace ")
 
 
-@for_each(sorted((SQL / "postgres" / "tables").glob("*.sql")))
-def test_postgres_tables_may_be_created_again(path: Path) -> None:
-    created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
+@for_each(unit for unit in sql_units("postgres", "tables") if unit.stem != "schema")
+def test_postgres_tables_may_be_created_again(unit: Unit) -> None:
+    created = re.findall(r"^create .*", unit.text, re.MULTILINE)
     assert created
     assert all(" if not exists " in line for line in created)
 
 
 @for_each(POSTGRES)
-def test_postgres_moments_are_not_frozen_at_the_start_of_the_transaction(path: Path) -> None:
-    assert not re.search(r"\b(now\(\)|current_timestamp|localtimestamp)", code_of(text_of(path)))
+def test_postgres_moments_are_not_frozen_at_the_start_of_the_transaction(unit: Unit) -> None:
+    assert not re.search(r"\b(now\(\)|current_timestamp|localtimestamp)", code_of(unit.text))
 
 
 @for_each(SQLSERVER)
-def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path: Path) -> None:
-    text = text_of(path)
+def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(unit: Unit) -> None:
+    text = unit.text
     created = re.findall(r"^create .*", text, re.MULTILINE)
     assert len(created) == 1
     assert re.match(
-        rf"create or alter (procedure|function) rowq\.{object_name(path)}\b", created[0]
+        rf"create or alter (procedure|function) rowq\.{object_name(unit)}\b", created[0]
     )
     assert text.endswith("\nend\ngo\n")
 
 
-@for_each(sql_files("sqlserver"))
-def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(path: Path) -> None:
-    code = code_of(text_of(path))
+@for_each(sql_units("sqlserver"))
+def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(unit: Unit) -> None:
+    code = code_of(unit.text)
     created = re.search(r"^\s*create ", code, re.MULTILINE)
     assert not created or SETTINGS in code[: created.start()]
 
 
 @for_each(SQLSERVER)
-def test_sqlserver_code_builds_no_statement_from_text(path: Path) -> None:
-    found = re.search(r"\bexec(ute)?\s*\(|\bsp_executesql\b", code_of(text_of(path)))
-    assert not found or path.stem in MADE_BY_TEXT
+def test_sqlserver_code_builds_no_statement_from_text(unit: Unit) -> None:
+    found = re.search(r"\bexec(ute)?\s*\(|\bsp_executesql\b", code_of(unit.text))
+    assert not found or unit.stem in MADE_BY_TEXT
 
 
 @pytest.mark.pitfall("sqlserver 12", "sqlserver 13")
 @for_each(SQLSERVER)
-def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Path) -> None:
-    code = code_of(text_of(path))
+def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(unit: Unit) -> None:
+    code = code_of(unit.text)
     assert not re.search(r"\b(nolock|merge (?!range)|tablockx?|@@identity)\b", code)
     assert not re.search(r"\b(getdate|sysdatetime|current_timestamp|getutcdate)\b", code)
 
 
 @pytest.mark.pitfall("sqlserver 9")
 @for_each(SQLSERVER)
-def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
-    tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)
+def test_sqlserver_code_takes_no_bodies_into_table_variables(unit: Unit) -> None:
+    tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(unit.text), re.DOTALL)
     assert not [table for table in tables if "(max)" in table]
 
 
 @for_each(SQLSERVER)
-def test_sqlserver_tables_are_always_named_with_their_schema(path: Path) -> None:
-    tables = "|".join(sorted(table.stem for table in sql_files("sqlserver", "tables")))
-    assert not re.search(
-        rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(text_of(path))
-    )
+def test_sqlserver_tables_are_always_named_with_their_schema(unit: Unit) -> None:
+    tables = "|".join(sorted(table.stem for table in sql_units("sqlserver", "tables")))
+    assert not re.search(rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(unit.text))
 
 
 @for_each(SQLSERVER)
 def test_sqlserver_files_hold_nothing_that_sqlcmd_or_odbc_would_take_for_its_own(
-    path: Path,
+    unit: Unit,
 ) -> None:
-    text = text_of(path)
+    text = unit.text
     assert "$(" not in text
     assert not re.search(r"^(:|!!)", text, re.MULTILINE)
     assert not re.search(r"[{}]", code_of(text))

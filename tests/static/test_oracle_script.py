@@ -10,13 +10,13 @@ from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
 from rowq.migrate.release import read_release
-from rowq.migrate.sources import read, sources_of
+from rowq.migrate.sources import file_units, read, sources_of
 from rowq.oracle.script import SCRIPT as ORACLE
 from rowq.oracle.statements import forgiven, units
 from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
 from sql.generate.release import release
-from tests.helpers.releases import change_everything, copied_without_history
+from tests.helpers.releases import SECOND, change_everything, copied_without_history
 from tests.static.plsql.gate import Script, is_client
 
 SCRIPT = migrate.script("oracle")
@@ -135,7 +135,12 @@ def scripts_of_releases() -> list[Script]:
         change_everything(migrations)
         release(migrations)
         texts = read_release(migrations)
-        changed = ("routines/version.sql", "internal/second.sql")
+        sources = sources_of(migrations)
+        family = "internal/text.sql"
+        changed = {
+            "routines/version.sql": read(sources / "routines" / "version.sql"),
+            SECOND: file_units(family, read(sources / family))[SECOND],
+        }
         return [
             *(
                 Script(f"release {number}, {place}", f"{unit}\n/\n")
@@ -143,7 +148,7 @@ def scripts_of_releases() -> list[Script]:
                 for place, unit in enumerate(plain(texts.script(number)))
                 if not unit.startswith("create or replace package")
             ),
-            *(Script(name, read(sources_of(migrations) / name)) for name in changed),
+            *(Script(name, text) for name, text in changed.items()),
         ]
 
 

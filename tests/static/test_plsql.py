@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from rowq.migrate.sources import file_units, has_units
 from rowq.oracle.packages import packages
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
@@ -14,6 +15,7 @@ from tests.static.plsql.source import Source, source
 from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
+TYPES = "internal/types.sql"
 OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
 BY_TEXT = re.compile(
@@ -37,12 +39,12 @@ SPECIFICATIONS = ("rowq", "rowq_wait", "rowq_produce", "rowq_consume", "rowq_loo
 SYNTAX = (
     ("routines/complete.sql", "begin\n", "begin begin\n"),
     ("routines/complete.sql", "open p_rows for", "open p_rows"),
-    ("internal/pop_ready.sql", "bulk collect into", "bulk collect in"),
-    ("internal/pop_ready.sql", "for update skip locked", "for update skip lock"),
-    ("internal/store.sql", "forall i in indices of v_ready", "forall i in indices v_ready"),
-    ("internal/reap.sql", "exit when expired%notfound;", "exit when expired%notfound"),
-    ("tables/ready.sql", "initrans 64 pctfree 20", "initrans 64 pctfree"),
-    ("tables/leased.sql", "organization index", "organisation index"),
+    ("internal/pop_ready", "bulk collect into", "bulk collect in"),
+    ("internal/pop_ready", "for update skip locked", "for update skip lock"),
+    ("internal/store", "forall i in indices of v_ready", "forall i in indices v_ready"),
+    ("internal/reap", "exit when expired%notfound;", "exit when expired%notfound"),
+    ("tables/ready", "initrans 64 pctfree 20", "initrans 64 pctfree"),
+    ("tables/leased", "organization index", "organisation index"),
     ("doorbell.sql", "end ring;", "end ring"),
     ("maintain_job.sql", "c_seconds constant", "c_seconds := constant"),
 )
@@ -50,68 +52,68 @@ SYNTAX = (
 
 FORMS = (
     (
-        "internal/pop_ready.sql",
+        "internal/pop_ready",
         "          and r.seq >= p_floor\n        order by",
         "          and r.seq >= p_floor\n          and rownum <= 10\n        order by",
     ),
-    ("internal/pop_ready.sql", "for update skip locked", "fetch first 10 rows only for update"),
-    ("internal/pop_ready.sql", " skip locked", ""),
-    ("internal/pop_ready.sql", "index_rs_asc(r rowq_ready_pk) no_batch", "no_batch"),
-    ("internal/pop_ready.sql", " no_batch_table_access_by_rowid(r)", ""),
-    ("internal/purge_archive.sql", " no_batch_table_access_by_rowid(a)", ""),
-    ("internal/purge_waiting.sql", "index_rs_asc(d rowq_dead_pk) ", ""),
-    ("internal/pop_ready.sql", " into v_locked limit v_left;", " into v_locked;"),
-    ("internal/pop_ready.sql", "close lane_rows;", "null;"),
-    ("internal/delete_ready.sql", "sql%bulk_rowcount(i) = 1", "true"),
-    ("internal/purge_grouped.sql", "sql%bulk_rowcount(i) = 1", "true"),
-    ("internal/pop_grouped.sql", "continue when sql%rowcount = 0;", "null;"),
-    ("internal/reap.sql", "        continue when sql%rowcount = 0;\n", ""),
-    ("internal/recheck.sql", "if sql%rowcount = 0 then", "if false then"),
-    ("internal/lock_tokens.sql", " no_batch_table_access_by_rowid(t)", ""),
+    ("internal/pop_ready", "for update skip locked", "fetch first 10 rows only for update"),
+    ("internal/pop_ready", " skip locked", ""),
+    ("internal/pop_ready", "index_rs_asc(r rowq_ready_pk) no_batch", "no_batch"),
+    ("internal/pop_ready", " no_batch_table_access_by_rowid(r)", ""),
+    ("internal/purge_archive", " no_batch_table_access_by_rowid(a)", ""),
+    ("internal/purge_waiting", "index_rs_asc(d rowq_dead_pk) ", ""),
+    ("internal/pop_ready", " into v_locked limit v_left;", " into v_locked;"),
+    ("internal/pop_ready", "close lane_rows;", "null;"),
+    ("internal/delete_ready", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/purge_grouped", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/pop_grouped", "continue when sql%rowcount = 0;", "null;"),
+    ("internal/reap", "        continue when sql%rowcount = 0;\n", ""),
+    ("internal/recheck", "if sql%rowcount = 0 then", "if false then"),
+    ("internal/lock_tokens", " no_batch_table_access_by_rowid(t)", ""),
     (
-        "internal/reap.sql",
+        "internal/reap",
         "while p_reaped + p_died + v_ended < p_limit loop",
         "for e in expired loop",
     ),
-    ("internal/store.sql", "exception\n", "    commit;\nexception\n"),
-    ("internal/delete_messages.sql", "is\n", "is\n    pragma autonomous_transaction;\n"),
-    ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
-    ("internal/refuse_queue.sql", "end internal_refuse_queue", "end refuse_queue"),
+    ("internal/store", "exception\n", "    commit;\nexception\n"),
+    ("internal/delete_messages", "is\n", "is\n    pragma autonomous_transaction;\n"),
+    ("internal/refuse_queue", "'RQ701 ", "'RQ702 "),
+    ("internal/refuse_queue", "end internal_refuse_queue", "end refuse_queue"),
     (
-        "internal/note_value.sql",
+        "internal/note_value",
         "changed_at = sys_extract_utc(systimestamp)",
         "changed_at = sysdate",
     ),
-    ("internal/iso_text.sql", "to_char(p_moment, 'yyyy", "to_char(p_moment) || ('yyyy"),
-    ("internal/push_dead.sql", "insert into rowq_dead (", "insert into rowq_dead values ("),
+    ("internal/iso_text", "to_char(p_moment, 'yyyy", "to_char(p_moment) || ('yyyy"),
+    ("internal/push_dead", "insert into rowq_dead (", "insert into rowq_dead values ("),
     ("internal/types.sql", "type t_numbers", "v_calls number := 0;\ntype t_numbers"),
-    ("internal/require_queue.sql", "q.queue_key = v_key", "q.queue_name = utl_raw.concat(v_key)"),
-    ("internal/check_claim.sql", "p_claim_id is null", "p_claim_id = ''"),
+    ("internal/require_queue", "q.queue_key = v_key", "q.queue_name = utl_raw.concat(v_key)"),
+    ("internal/check_claim", "p_claim_id is null", "p_claim_id = ''"),
     ("routines/complete.sql", "        raise;\n", "        null;\n"),
     ("routines/complete.sql", "    internal_begin_work(v_has_savepoint);\n", ""),
-    ("internal/maintain_archive.sql", "    savepoint rowq_archive_part;\n", ""),
+    ("internal/maintain_archive", "    savepoint rowq_archive_part;\n", ""),
     ("routines/pause_queue.sql", "\n        from dual;", ";"),
     ("routines/enqueue.sql", "v_fault         varchar2(32767)", "v_fault varchar2(100)"),
-    ("internal/lock_dead.sql", "v_limit := 10000;", "execute immediate 'x';"),
-    ("internal/note_listener.sql", " skip locked", ""),
-    ("internal/maintain_archive.sql", "    when e_cancelled then\n        raise;\n", ""),
+    ("internal/lock_dead", "v_limit := 10000;", "execute immediate 'x';"),
+    ("internal/note_listener", " skip locked", ""),
+    ("internal/maintain_archive", "    when e_cancelled then\n        raise;\n", ""),
     ("routines/maintain.sql", "            when e_cancelled then\n                raise;\n", ""),
     ("routines/maintain.sql", "        savepoint rowq_queue_part;\n", ""),
-    ("internal/ring_doorbell.sql", "    when e_cancelled then\n        raise;\n", ""),
-    ("internal/waiters_lock_number.sql", "return 0;", "execute immediate 'x';"),
-    ("internal/random_fraction.sql", "dbms_utility.get_hash_value", "dbms_random.value"),
+    ("internal/ring_doorbell", "    when e_cancelled then\n        raise;\n", ""),
+    ("internal/waiters_lock_number", "return 0;", "execute immediate 'x';"),
+    ("internal/random_fraction", "dbms_utility.get_hash_value", "dbms_random.value"),
     (
-        "internal/from_microseconds.sql",
+        "internal/from_microseconds",
         "mod(p_microseconds, 86400000000) / 1000000",
         "p_microseconds / 1000000",
     ),
-    ("internal/pop_waiting.sql", " unnest cardinality(a 10) */ a", " */ a"),
+    ("internal/pop_waiting", " unnest cardinality(a 10) */ a", " */ a"),
     (
         "routines/dequeue_wait.sql",
         "    open p_rows for c_messages",
         "    open p_rows for select v_text from dual;\n    v_text clob := 'x",
     ),
-    ("internal/health_server.sql", ", -41900", ", -41901"),
+    ("internal/health_server", ", -41900", ", -41901"),
     ("doorbell.sql", "when e_silence then", "when others then"),
     ("doorbell.sql", "to_char(p_part_id, 'fm9999999999')", "to_char(p_part_id)"),
     ("maintain_job.sql", "exit when sys_extract_utc(systimestamp)", "exit when sysdate"),
@@ -120,69 +122,69 @@ FORMS = (
 
 NAMES = (
     (
-        "internal/pop_claimed.sql",
+        "internal/pop_claimed",
         "p_messages(p_messages.count + 1)",
         "p_taken(p_messages.count + 1)",
     ),
     (
-        "internal/pop_claimed.sql",
+        "internal/pop_claimed",
         "internal_claimed_messages(p_part_id, p_claim_id)",
         "internal_claimed_messages(p_part_id)",
     ),
     (
-        "internal/pop_claimed.sql",
+        "internal/pop_claimed",
         "internal_refuse_claim(p_claim_id)",
         "internal_refuse_claims(p_claim_id)",
     ),
-    ("internal/pop_claimed.sql", "p_messages(i).seq", "p_messages(i).place"),
+    ("internal/pop_claimed", "p_messages(i).seq", "p_messages(i).place"),
     (
-        "internal/pop_claimed.sql",
+        "internal/pop_claimed",
         "    v_wanted t_places;",
         "    v_wanted t_places;\n    v_other number;",
     ),
-    ("internal/split_by_attempts.sql", "p_queue.max_attempts", "p_queue.max_tries"),
-    ("internal/push_dead.sql", "lane, attempt, died_at)", "lane, attempt, dead_at)"),
-    ("internal/push_dead.sql", "p_messages(i).attempt, v_now", "p_messages(i).attempt"),
-    ("internal/claimed_messages.sql", "l.attempt, l.place,", "l.attempt, l.seq,"),
-    ("internal/claimed_messages.sql", "from rowq_leased l", "from rowq_lease l"),
-    ("internal/split_by_attempts.sql", "v_own    t_places", "v_own    t_place"),
+    ("internal/split_by_attempts", "p_queue.max_attempts", "p_queue.max_tries"),
+    ("internal/push_dead", "lane, attempt, died_at)", "lane, attempt, dead_at)"),
+    ("internal/push_dead", "p_messages(i).attempt, v_now", "p_messages(i).attempt"),
+    ("internal/claimed_messages", "l.attempt, l.place,", "l.attempt, l.seq,"),
+    ("internal/claimed_messages", "from rowq_leased l", "from rowq_lease l"),
+    ("internal/split_by_attempts", "v_own    t_places", "v_own    t_place"),
     ("routines/release.sql", "internal_as_front(v_rest, 1);", "internal_as_front(v_rest);"),
     ("routines/promote.sql", "v_promoted := internal_promote(", "internal_promote("),
-    ("internal/wait_for_ring.sql", "internal_note_listener(p_part_id, ", "internal_note_listener("),
-    ("internal/note_listener.sql", "set q.listened_until", "set q.listens_until"),
+    ("internal/wait_for_ring", "internal_note_listener(p_part_id, ", "internal_note_listener("),
+    ("internal/note_listener", "set q.listened_until", "set q.listens_until"),
 )
 """Names that stand for nothing, and calls that do not fit."""
 
 NUMBERS = (
     (
-        "internal/peek_ready.sql",
+        "internal/peek_ready",
         "is_tokenless,\n               null as is_cancelled",
         "is_tokenless",
     ),
-    ("internal/claimed_messages.sql", "is_tokenless,\n           l.is_cancelled", "is_tokenless"),
+    ("internal/claimed_messages", "is_tokenless,\n           l.is_cancelled", "is_tokenless"),
     (
-        "internal/first_lane.sql",
+        "internal/first_lane",
         "fetch ready_rows into p_lane, p_seq",
         "fetch ready_rows into p_lane",
     ),
-    ("internal/pop_ready.sql", "fetch lane_head into v_probe", "fetch lane_heads into v_probe"),
-    ("internal/try_unblock.sql", "into p_lane, v_predecessor_id,", "into p_lane,"),
-    ("internal/pop_claimed.sql", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
+    ("internal/pop_ready", "fetch lane_head into v_probe", "fetch lane_heads into v_probe"),
+    ("internal/try_unblock", "into p_lane, v_predecessor_id,", "into p_lane,"),
+    ("internal/pop_claimed", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
     (
-        "internal/await_predecessor.sql",
+        "internal/await_predecessor",
         "select p_part_id, p_predecessor_id, p_message_id\n        from dual",
         "select p_part_id, p_message_id\n        from dual",
     ),
-    ("internal/note_value.sql", "values (n.name, p_value, sys", "values (n.name, sys"),
-    ("internal/refuse_not_empty.sql", "select a.message_id", "select a.part_id, a.message_id"),
-    ("internal/add_part.sql", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
+    ("internal/note_value", "values (n.name, p_value, sys", "values (n.name, sys"),
+    ("internal/refuse_not_empty", "select a.message_id", "select a.part_id, a.message_id"),
+    ("internal/add_part", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
     (
         "routines/version.sql",
         "max(e.engine) as engine",
         "(select max(p.product) from product_component_version p) as engine",
     ),
     (
-        "internal/can_send.sql",
+        "internal/can_send",
         "select max(d.message_id) into",
         "select max(d.message_id) + d.part_id into",
     ),
@@ -191,43 +193,47 @@ NUMBERS = (
 
 KINDS = (
     (
-        "internal/dequeue.sql",
+        "internal/dequeue",
         "v_lanes, v_batch_size, v_messages",
         "v_batch_size, v_lanes, v_messages",
     ),
     (
-        "internal/dequeue.sql",
+        "internal/dequeue",
         "v_batch_size, v_messages);",
         "v_batch_size, internal_claimed_messages(1, 1));",
     ),
-    ("internal/let_go.sql", "p_again, v_failed);", "p_again, p_message_ids);"),
-    ("internal/free_successors.sql", "v_again, null, 0)", "v_again, null, 'x')"),
+    ("internal/let_go", "p_again, v_failed);", "p_again, p_message_ids);"),
+    ("internal/free_successors", "v_again, null, 0)", "v_again, null, 'x')"),
     (
-        "internal/free_successors.sql",
+        "internal/free_successors",
         "p_part_id, v_ids, p_predecessor_id",
         "p_part_id, v_ids(1), p_predecessor_id",
     ),
     ("routines/complete.sql", "internal_begin_work(v_has_savepoint)", "internal_begin_work(true)"),
     (
-        "internal/can_send.sql",
+        "internal/can_send",
         "v_is_free := internal_lock_door",
         "v_dedup_key := internal_lock_door",
     ),
-    ("internal/first_lane.sql", "p_lane := p_to + 1", "p_to := p_to + 1"),
-    ("internal/can_send.sql", "into p_owner_id", "into p_part_id"),
-    ("internal/try_unblock.sql", "p_state := 'free'", "p_state := v_ids"),
+    ("internal/first_lane", "p_lane := p_to + 1", "p_to := p_to + 1"),
+    ("internal/can_send", "into p_owner_id", "into p_part_id"),
+    ("internal/try_unblock", "p_state := 'free'", "p_state := v_ids"),
 )
 """Arguments and values of another type, and what may not be written."""
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """All files of sql/oracle but the packages, by their paths in it."""
-    scripts = [script for script in gate.product() if "/packages/" not in script.name]
-    return {
-        script.name.removeprefix("sql/oracle/"): source(script.name, script.text)
-        for script in scripts
-    }
+    """All of sql/oracle but the packages: files by their paths in it, units by their names."""
+    found: dict[str, Source] = {}
+    for script in gate.product():
+        relative = script.name.removeprefix("sql/oracle/")
+        if has_units(relative) and relative != TYPES:
+            for name, text in file_units(relative, script.text).items():
+                found[name] = source(f"sql/oracle/{name}", text)
+        elif not relative.startswith("packages/"):
+            found[relative] = source(script.name, script.text)
+    return found
 
 
 @cache
@@ -245,7 +251,7 @@ def known() -> names.Names:
 
 def findings(file: Source) -> list[tuple[int, str]]:
     """Return what lint and names say of a file."""
-    rooms = ("internal", "helpers", "waiting", "routines")
+    rooms = ("internal", "helpers", "routines")
     is_code = file.room in rooms or file.stem in OPTIONAL
     found = [*(lint.problems(file) if is_code else ()), *known().problems(file)]
     for inner in by_text(file) if file.stem in OPTIONAL else ():
@@ -323,7 +329,7 @@ def test_a_table_has_its_segment_from_the_start(name: str) -> None:
 
 @for_each(sorted(SESSIONS_IN_A_BLOCK))
 def test_what_many_sessions_change_has_room_for_their_locks(stem: str) -> None:
-    code = sources()[f"tables/{stem}.sql"].code
+    code = sources()[f"tables/{stem}"].code
     segments = re.findall(
         r"segment creation immediate|(?:create (?:unique )?|organization )index", code
     )
@@ -346,9 +352,7 @@ def test_every_private_subprogram_and_type_is_used() -> None:
 def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
     texts = dict(packages(gate.SOURCES))
     files = [
-        file
-        for file in sources().values()
-        if file.room in ("internal", "helpers", "waiting", "routines")
+        file for file in sources().values() if file.room in ("internal", "helpers", "routines")
     ]
     assert len(files) > 100
     bodies = texts["rowq_body.sql"] + texts["rowq_wait_body.sql"]
@@ -385,7 +389,7 @@ def test_every_package_of_sys_that_is_called_is_asked_for_before_anything_is_ins
 @pytest.mark.pitfall("oracle 19")
 def test_every_table_with_statistics_of_its_own_has_an_index_of_that_name() -> None:
     """And statistics for each index: one without has those of the empty table it was made on."""
-    text = sources()["tables/statistics.sql"].text
+    text = sources()["statistics.sql"].text
     pinned = re.findall(r"    pin\('(\w+)'", text)
     keys = {
         key for file in sources().values() for key in re.findall(r"constraint (\w+_pk)", file.text)

@@ -1,34 +1,31 @@
 """Words that the sources for PostgreSQL must not have."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.static.each import for_each
-from tests.static.sources import code_of, sql_files
+from tests.static.sources import Unit, code_of, sql_units
 
 CALLED_BY_USERS = [
-    path
-    for path in sql_files("postgres", "internal", "routines", "overloads")
-    if path.parent.name != "internal" or path.stem == "require_autocommit"
+    unit
+    for unit in sql_units("postgres", "internal", "routines", "overloads")
+    if unit.room != "internal" or unit.stem == "require_autocommit"
 ]
 IN_THE_CALLERS_PATH = [
-    path
-    for path in CALLED_BY_USERS
-    if "set search_path" not in code_of(path.read_text(encoding="utf-8"))
+    unit for unit in CALLED_BY_USERS if "set search_path" not in code_of(unit.text)
 ]
 
 
 def test_only_what_commits_runs_in_the_callers_path() -> None:
-    names = {path.stem for path in IN_THE_CALLERS_PATH}
+    names = {unit.stem for unit in IN_THE_CALLERS_PATH}
     assert names == {"dequeue_wait", "require_autocommit", "wait_for_result"}
 
 
 @pytest.mark.promise("P16")
 @for_each(IN_THE_CALLERS_PATH)
-def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(path: Path) -> None:
-    text = code_of(path.read_text(encoding="utf-8"))
+def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(unit: Unit) -> None:
+    text = code_of(unit.text)
     body = text.partition("as $$")[2].replace(":=", "").replace("errcode =", "")
     assert not re.findall(r"[-+*/<>=~!@#%^&|`?]|\b(?:like|between|in|any|similar)\b", body)
     called = re.findall(r"([\w.]+)\s*\(", body)
@@ -36,12 +33,12 @@ def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(path: Path) ->
 
 
 @for_each(CALLED_BY_USERS)
-def test_no_row_of_a_table_is_made_by_the_places_of_its_columns(path: Path) -> None:
+def test_no_row_of_a_table_is_made_by_the_places_of_its_columns(unit: Unit) -> None:
     """Its type has another column once an upgrade adds one, which a call under way does not know.
 
     What names the columns of such rows by their places would find another one there, too.
     """
-    text = code_of(path.read_text(encoding="utf-8"))
+    text = code_of(unit.text)
     assert not re.findall(r"::rowq\.\w+(?!\w|\[|\()", text)
     rows = re.findall(r"\b(\w+) +rowq\.\w+\[\]", text)
     named = re.findall(r"\bunnest\(([^()]*)\)(?: with ordinality)? \w+ \(", text)

@@ -1,7 +1,6 @@
 """Each statement of the sources for PostgreSQL is about the rows of one queue."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,9 @@ from tests.static.postgres_statements import (
     readers,
     statements_of,
 )
-from tests.static.sources import sql_files
+from tests.static.sources import Unit, sql_units
 
-FILES = list(sql_files("postgres", "internal", "routines", "overloads"))
+UNITS = list(sql_units("postgres", "internal", "routines", "overloads"))
 
 _ONE_FOR_ALL = (
     "maintain finds idle queues by one statement for all of them: one for each queue takes 15 to 40"
@@ -53,7 +52,7 @@ EXCEPTIONS = {
     ("push_ready", "d"): _MADE_READY,
     ("store_unkeyed", "d"): _WRITES_ALL,
 }
-"""By file and rule: why a statement breaks it, and what it would cost to keep it.
+"""By routine and rule: why a statement breaks it, and what it would cost to keep it.
 
 Old and new took turns on one PostgreSQL 18 on a busy machine: CPU of the session's server process,
 the median of 3 to 5 rounds.
@@ -65,28 +64,25 @@ def written(statements: str) -> str:
     return f"create function rowq.f(p_part_id integer)\nas $$\nbegin\n{statements}\nend;\n$$;\n"
 
 
-@for_each(FILES)
-def test_a_statement_is_about_the_rows_of_one_queue(path: Path) -> None:
+@for_each(UNITS)
+def test_a_statement_is_about_the_rows_of_one_queue(unit: Unit) -> None:
     found = {
-        (rule, what)
-        for rule, what in broken(path.read_text(encoding="utf-8"))
-        if (path.stem, rule) not in EXCEPTIONS
+        (rule, what) for rule, what in broken(unit.text) if (unit.stem, rule) not in EXCEPTIONS
     }
     assert not found, "\n".join(f"({rule}) {RULES[rule]}: {what}" for rule, what in sorted(found))
 
 
 @for_each(sorted(EXCEPTIONS))
 def test_an_exception_is_needed_and_has_a_figure(stem: str, rule: str) -> None:
-    [path] = [path for path in FILES if path.stem == stem]
-    assert rule in {rule for rule, _ in broken(path.read_text(encoding="utf-8"))}
+    [unit] = [unit for unit in UNITS if unit.stem == stem]
+    assert rule in {rule for rule, _ in broken(unit.text)}
     assert re.search(r"\d", EXCEPTIONS[stem, rule])
 
 
-@for_each(sql_files("postgres", "tables"))
-def test_every_key_begins_with_part_id(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.stem not in EVERYWHERE | {"schema"}:
-        keys = re.findall(r"primary key \((\w+)|create index .* \((\w+)", text)
+@for_each(unit for unit in sql_units("postgres", "tables") if "create table " in unit.text)
+def test_every_key_begins_with_part_id(unit: Unit) -> None:
+    if unit.stem not in EVERYWHERE:
+        keys = re.findall(r"primary key \((\w+)|create index .* \((\w+)", unit.text)
         assert {name or other for name, other in keys} == {"part_id"}
 
 

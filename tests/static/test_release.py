@@ -8,7 +8,6 @@ import pytest
 
 from rowq.migrate.frozen import is_released, migration_files, number_of
 from rowq.migrate.release import read_release
-from sql.generate import replaced
 from sql.generate.begin import begin
 from sql.generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
 from sql.generate.dist import refuse_what_is_no_release
@@ -171,36 +170,6 @@ def test_nothing_is_built_whose_version_is_not_the_same_everywhere(checkout: Pat
     assert reasons_against_building(checkout) == [
         f"python_client/rowq/__init__.py says 7.0.0, and pyproject.toml {version}"
     ]
-
-
-def test_scripts_that_each_version_replaces_do_not_change_without_a_word(checkout: Path) -> None:
-    script = checkout / replaced.FOLDER / "carry.sql"
-    script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
-    assert replaced.faults_of_replaced(checkout) == []
-    commit(checkout)
-    release_of(checkout)
-    commit(checkout)
-    assert replaced.faults_of_replaced(checkout) == []
-
-    begin(checkout, "7.0.0")
-    script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
-    script.with_name("more.sql").write_text("select 1;\n", encoding="utf-8")
-    (reason,) = replaced.faults_of_replaced(checkout)
-    assert reason.startswith(f"{replaced.FOLDER}: carry.sql, more.sql not as released, and")
-    changelog = checkout / "CHANGELOG.md"
-    text = changelog.read_text(encoding="utf-8")
-    for line, faults in (("A fix.", [reason]), ("Citus: a fix.", [])):
-        told = text.replace("## [Unreleased]\n", f"## [Unreleased]\n\n- {line}\n", 1)
-        changelog.write_text(told, encoding="utf-8")
-        assert replaced.faults_of_replaced(checkout) == faults
-    commit(checkout)
-    release_of(checkout)
-    commit(checkout)
-    assert faults_of_build(checkout) == []
-
-
-def test_scripts_that_this_version_replaces_have_not_changed_without_a_word() -> None:
-    assert replaced.faults_of_replaced(ROOT) == []
 
 
 def test_the_next_version_begins_where_the_one_before_is_released(checkout: Path) -> None:

@@ -1,25 +1,16 @@
-"""The files of results are small, and the reports and plots are the ones that they give."""
+"""The files of results are small, and the page is the one that they give."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks.harness.results import read_results, write_results
-from benchmarks.studies.pages import PAGES, Page
+from benchmarks.studies.page import PAGE, ROOT, write
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-RESULTS = BENCHMARKS / "results"
+RESULTS = ROOT / "results"
 STORED = sorted(RESULTS.glob("*.json"))
-PLOTS = sorted(RESULTS.glob("*.svg"))
-ROOM_OF_A_PLOT = 80_000
-
-
-def shown(page: Page) -> list[str]:
-    """Return the pictures that the committed report shows."""
-    text = (BENCHMARKS / page.file).read_text("utf-8")
-    return re.findall(r"!\[[^\]]+\]\(results/([^)]+)\)", text)
+ROOM_OF_A_PAGE = 300
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
@@ -58,33 +49,22 @@ def test_results_are_written_a_record_a_line_and_read_as_they_were(tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.file)
-def test_writing_a_report_and_its_plots_again_changes_nothing(page: Page, tmp_path: Path) -> None:
+def test_writing_the_page_again_changes_nothing_and_it_is_short(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     for path in STORED:
         (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
-    page.write(tmp_path)
-    assert (tmp_path / page.file).read_bytes() == (BENCHMARKS / page.file).read_bytes()
-    drawn = sorted((tmp_path / "results").glob("*.svg"))
-    assert sorted(shown(page)) == [path.name for path in drawn]
-    for path in drawn:
-        assert path.read_bytes() == (RESULTS / path.name).read_bytes(), "run: make generate"
+    write(tmp_path)
+    page = (tmp_path / PAGE).read_text("utf-8")
+    assert page == (ROOT / PAGE).read_text("utf-8"), "run: make generate"
+    assert len(page.splitlines()) <= ROOM_OF_A_PAGE
 
 
-def test_there_are_results_and_the_plots_that_a_report_shows_and_nothing_else() -> None:
-    pictures = sorted(name for page in PAGES for name in shown(page))
-    assert pictures == [path.name for path in PLOTS]
-    assert sorted(RESULTS.iterdir()) == sorted([*STORED, *PLOTS])
-    assert {path.stem for path in STORED} <= {name for page in PAGES for name in page.sources}
-
-
-@pytest.mark.parametrize("path", PLOTS, ids=lambda path: path.stem)
-def test_a_plot_is_small_and_its_words_are_text(path: Path) -> None:
-    assert path.stat().st_size < ROOM_OF_A_PLOT
-    text = path.read_text("utf-8")
-    (stored,) = re.findall(r"<!-- Generated from (\S+) by make generate", text)
-    systems = {system["name"] for system in read_results(RESULTS / stored)["systems"]}
-    words = re.findall(r">([^<>]+)</text>", text)
-    assert "rowq" in systems & set(words)
-    assert len(words) > 10
-    assert "<image" not in text
+def test_every_stored_run_is_on_the_page_and_whole() -> None:
+    page = (ROOT / PAGE).read_text("utf-8")
+    for path in STORED:
+        found = read_results(path)
+        assert f"`{found['command']}`" in page, path.name
+        assert "QUICK" not in found["command"]
+        assert "--only" not in found["command"]
+    assert "not measured" not in page
+    assert sorted(RESULTS.iterdir()) == STORED

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from tests.static.each import for_each
 from tests.static.shapes import (
@@ -23,14 +22,25 @@ from tests.static.shapes import (
     split,
     ungrouped,
 )
-from tests.static.sources import SQL, migration_scripts
+from tests.static.sources import SQL, migration_scripts, sql_files, sql_units, unit_text
 
 ENGINES = ("mysql", "postgres")
-FILES = [
-    (engine, path)
-    for engine in ENGINES
-    for path in [*sorted((SQL / engine).rglob("*.sql")), *migration_scripts(engine)]
-]
+
+
+def texts(engine: str) -> dict[str, str]:
+    """Return name and text of all SQL of an engine: units, and the files that are none."""
+    of_units = {*sql_files(engine)}
+    beside = [
+        path
+        for path in [*sorted((SQL / engine).rglob("*.sql")), *migration_scripts(engine)]
+        if path not in of_units
+    ]
+    return {str(unit): unit.text for unit in sql_units(engine)} | {
+        path.relative_to(SQL.parent).as_posix(): path.read_text("utf-8") for path in beside
+    }
+
+
+TEXTS = [(engine, name, text) for engine in ENGINES for name, text in texts(engine).items()]
 _TABLE = re.compile(r"\bcreate table (?:if not exists )?(rowq\.\w+) (\()")
 _NO_COLUMN = {"check", "constraint", "foreign", "key", "primary", "unique"}
 _ROUTINE = re.compile(r"\bcreate (?:or replace )?(?:function|procedure) rowq\.(\w+)\s*(\()")
@@ -46,7 +56,7 @@ _VARIABLE = re.compile(r"(?:@|[vp]_)\w+")
 @cache
 def tables(engine: str) -> dict[str, list[str]]:
     """Return the columns of an engine's tables by their names."""
-    codes = (blanked(path.read_text("utf-8")) for known, path in FILES if known == engine)
+    codes = (blanked(text) for known, _, text in TEXTS if known == engine)
     return {
         match[1]: [
             part.split()[0]
@@ -62,7 +72,7 @@ def tables(engine: str) -> dict[str, list[str]]:
 def signatures(engine: str) -> dict[str, list[Signature]]:
     """Return what calls of each routine may look like; a function returns what is `out`."""
     found: dict[str, list[Signature]] = {}
-    for code in (blanked(path.read_text("utf-8")) for known, path in FILES if known == engine):
+    for code in (blanked(text) for known, _, text in TEXTS if known == engine):
         for match in _ROUTINE.finditer(code):
             given = parameters(inside(code, match.start(2)))
             if engine == "postgres":
@@ -106,32 +116,34 @@ def misdirected(entry: Signature, given: list[str]) -> Iterator[str]:
             yield f"{parameter.name} of {entry.name} needs a variable, not {value}"
 
 
-@for_each(FILES)
-def test_columns_targets_values_and_arguments_agree_in_number(engine: str, path: Path) -> None:
-    text = path.read_text("utf-8")
+@for_each(TEXTS)
+def test_columns_targets_values_and_arguments_agree_in_number(
+    engine: str, name: str, text: str
+) -> None:
     found = [
-        f"line {text.count(chr(10), 0, at) + 1}: {words}" for at, words in faults(engine, text)
+        f"{name}, line {text.count(chr(10), 0, at) + 1}: {words}"
+        for at, words in faults(engine, text)
     ]
     assert not found
 
 
 PLANTED = {
     "mysql": (
-        ("internal/pass_group.sql", "select max(q.group_limit), max", "select max"),
-        ("internal/pass_group.sql", "select max(q.group_limit)", "select q.group_limit"),
+        ("internal/pass_group", "select max(q.group_limit), max", "select max"),
+        ("internal/pass_group", "select max(q.group_limit)", "select q.group_limit"),
         ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
         ("routines/dequeue_fast.sql", "into v_seq, v_message_id,", "into v_seq,"),
         ("routines/dequeue_fast.sql", "fetch each_ready into", "fetch each_message into"),
         ("routines/enqueue.sql", "values (v_part_id, v_now, p_body)", "values (v_part_id, p_body)"),
         ("routines/enqueue.sql", "(part_id, enqueued_at, body)", "(part_id, enqueued, body)"),
-        ("internal/store.sql", "(p_part_id, v_lane);", "(p_part_id);"),
-        ("internal/store.sql", "(p_part_id, v_lane);", "(p_part_id, v_lane, 1);"),
-        ("internal/store.sql", "call rowq.internal_open_lane(", "call rowq.internal_open_one("),
+        ("internal/store", "(p_part_id, v_lane);", "(p_part_id);"),
+        ("internal/store", "(p_part_id, v_lane);", "(p_part_id, v_lane, 1);"),
+        ("internal/store", "call rowq.internal_open_lane(", "call rowq.internal_open_one("),
         ("routines/complete.sql", "begin_work(v_owns_transaction)", "begin_work(true)"),
     ),
     "postgres": (
         ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
-        ("internal/pop_claimed.sql", "o_cancel_ids, o_worker_name, o_leased_at;", "o_cancel_ids;"),
+        ("internal/pop_claimed", "o_cancel_ids, o_worker_name, o_leased_at;", "o_cancel_ids;"),
         (
             "routines/enqueue.sql",
             "select max(d.message_id) into",
@@ -159,9 +171,9 @@ PLANTED = {
         ),
         ("routines/reap.sql", "v_queue.history_days, p_batch_size", "v_queue.history_days"),
         ("routines/reap.sql", "internal_require_queue(", "internal_require_a_queue("),
-        ("internal/health_server.sql", "format('prepared", "1, format('prepared"),
+        ("internal/health_server", "format('prepared", "1, format('prepared"),
         (
-            "internal/push_dead.sql",
+            "internal/push_dead",
             "p_part_id, null, p_message_ids, true)",
             "p_part_id, null, p_message_ids, true, 1)",
         ),
@@ -172,6 +184,6 @@ PLANTED = {
 
 @for_each([(engine, *planted) for engine in ENGINES for planted in PLANTED[engine]])
 def test_a_planted_fault_is_found(engine: str, relative: str, right: str, wrong: str) -> None:
-    text = (SQL / engine / relative).read_text("utf-8")
+    text = unit_text(engine, relative)
     assert right in text, "nothing to plant the fault in"
     assert list(faults(engine, text.replace(right, wrong, 1)))

@@ -9,15 +9,11 @@ from zoneinfo import available_timezones
 import pytest
 
 from tests.static.each import for_each
-from tests.static.sources import code, sql_files
+from tests.static.sources import Unit, code, sql_units
 
-CODE = list(sql_files("sqlserver", "internal", "routines"))
-ROUTINES = list(sql_files("sqlserver", "routines"))
-TABLES = [
-    path
-    for path in sql_files("sqlserver", "tables")
-    if "create table" in path.read_text(encoding="utf-8")
-]
+CODE = list(sql_units("sqlserver", "internal", "routines"))
+ROUTINES = list(sql_units("sqlserver", "routines"))
+TABLES = [unit for unit in sql_units("sqlserver", "tables") if "create table" in unit.text]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
     "grouped", "recheck", "gate", "started", "blocked", "successor", "expiry",
@@ -27,7 +23,7 @@ BY_KEY = HOT | {"message", "dead"}
 BUILT_IN = {"openjson"}
 """Functions of the engine that are asked like tables."""
 LEVEL = "set transaction isolation level read committed;"
-FRAMES = [path for path in CODE if LEVEL in code(path)]
+FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
 """Files that have a transaction of their own, or are in the caller's."""
 BEGINNING = "select @begun = p.part_id from rowq.part p where p.part_id = 0;"
 SAVING = {"drop_queue", "maintain_archive", "maintain_kept"}
@@ -57,17 +53,17 @@ def hints(text: str) -> Iterator[set[str]]:
 @pytest.mark.pitfall("sqlserver 2")
 @each_file
 def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row_versions(
-    path: Path,
+    unit: Unit,
 ) -> None:
-    for words in hints(code(path)):
+    for words in hints(code(unit)):
         if "readpast" in words:
             assert {"rowlock", "readcommittedlock"} <= words, words
 
 
 @pytest.mark.pitfall("sqlserver 21")
 @each_file
-def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> None:
-    text = code(path)
+def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> None:
+    text = code(unit)
     read = re.findall(r"\browq\.(\w+) \w+ with \(readuncommitted", text)
     allowed = {
         "maintain_archive": {"lane", "finished"},
@@ -75,13 +71,13 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> 
         "try_enter_group": {"message_group"},
         "unknown_of": {"message"},
     }
-    assert set(read) <= allowed.get(path.stem, {"lane"})
+    assert set(read) <= allowed.get(unit.stem, {"lane"})
 
 
 @pytest.mark.pitfall("sqlserver 1")
 @for_each(ROUTINES + FRAMES)
-def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path) -> None:
-    text = code(path).replace(BEGINNING, "")
+def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit) -> None:
+    text = code(unit).replace(BEGINNING, "")
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
     level = text.find("set transaction isolation level read committed;")
     assert not first or 0 <= level < first.start()
@@ -118,22 +114,22 @@ def hasty(text: str) -> list[str]:
 
 
 @for_each(ROUTINES)
-def test_a_routine_makes_null_of_what_is_added_to_null(path: Path) -> None:
-    assert not nulls(code(path))
+def test_a_routine_makes_null_of_what_is_added_to_null(unit: Unit) -> None:
+    assert not nulls(code(unit))
 
 
 @each_file
-def test_no_statement_is_compiled_again_for_fresh_statistics(path: Path) -> None:
-    assert not recompiled(code(path))
+def test_no_statement_is_compiled_again_for_fresh_statistics(unit: Unit) -> None:
+    assert not recompiled(code(unit))
 
 
 @for_each(FRAMES)
-def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(path: Path) -> None:
-    assert not hasty(code(path))
+def test_a_victim_of_a_deadlock_pauses_before_it_begins_again(unit: Unit) -> None:
+    assert not hasty(code(unit))
 
 
 def test_planted_faults_of_these_rules_are_found() -> None:
-    text = code(next(path for path in ROUTINES if path.stem == "retry_later"))
+    text = code(next(unit for unit in ROUTINES if unit.stem == "retry_later"))
     assert not nulls(text) + recompiled(text) + hasty(text)
     assert nulls(text.replace("set concat_null_yields_null on;", ""))
     assert recompiled(text.replace(", keepfixed plan)", ")", 1))
@@ -143,8 +139,8 @@ def test_planted_faults_of_these_rules_are_found() -> None:
 
 @pytest.mark.pitfall("sqlserver 3")
 @each_file
-def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) -> None:
-    text = code(path)
+def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(unit: Unit) -> None:
+    text = code(unit)
     assert not re.search(r"\b(delete|update) top\b", text)
     heads = re.findall(r"\bwith head as \((.*?)\) delete from head\b", text)
     assert len(heads) == text.count("delete from head")
@@ -155,16 +151,16 @@ def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) ->
 
 @pytest.mark.pitfall("sqlserver 4")
 @each_file
-def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(path: Path) -> None:
-    for statement in code(path).split(";"):
+def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(unit: Unit) -> None:
+    for statement in code(unit).split(";"):
         if re.search(r"\boutput (deleted|inserted)\.", statement):
             assert re.search(r"\boutput .* into (@|rowq\.leased )", statement), statement
 
 
 @pytest.mark.pitfall("sqlserver 11")
 @each_file
-def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: Path) -> None:
-    text = code(path)
+def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(unit: Unit) -> None:
+    text = code(unit)
     for word in ("begin", "commit"):
         count = len(re.findall(rf"\b{word} tran", text))
         assert count == text.count(f"if @owns_transaction = 1 {word} transaction;"), word
@@ -172,7 +168,7 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
     own = text.count("if @owns_transaction = 1 and @@trancount > 0 rollback transaction;")
     back = text.count("if @is_saved = 1 and xact_state() = 1 rollback transaction rowq_call;")
     assert count == own + back
-    assert back == (own if path.stem in SAVING else 0)
+    assert back == (own if unit.stem in SAVING else 0)
     assert text.count("save transaction rowq_call; set @is_saved = 1;") == back
     if own:
         assert "if @owns_transaction = 0 set xact_abort off;" in text
@@ -180,81 +176,81 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
 
 @pytest.mark.pitfall("sqlserver 11")
 @for_each(FRAMES)
-def test_a_call_refuses_before_xact_abort_and_writes_after_it(path: Path) -> None:
+def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> None:
     """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
-    text = code(path)
-    if path.stem in SAVING or "@owns_transaction" not in text:
+    text = code(unit)
+    if unit.stem in SAVING or "@owns_transaction" not in text:
         return
     off = text.index("if @owns_transaction = 0 set xact_abort off;")
     before, _, after = text[off:].partition(" set xact_abort on;")
     assert after
     # A delete of a claim refuses only where there is no guest. A guest has locked the part already.
     refusals = set(REFUSING.findall(after))
-    assert refusals <= ({"LockPartShared"} if path.stem == "maintain_delivery" else set())
+    assert refusals <= ({"LockPartShared"} if unit.stem == "maintain_delivery" else set())
     assert not WRITING.search(before)
 
 
 @pytest.mark.pitfall("sqlserver 14")
 @each_file
-def test_no_commit_may_be_lost_in_a_crash(path: Path) -> None:
-    assert "delayed_durability" not in code(path)
+def test_no_commit_may_be_lost_in_a_crash(unit: Unit) -> None:
+    assert "delayed_durability" not in code(unit)
 
 
 @pytest.mark.pitfall("sqlserver 13")
 @each_file
-def test_moments_are_utc_and_of_the_clock(path: Path) -> None:
-    text = code(path)
+def test_moments_are_utc_and_of_the_clock(unit: Unit) -> None:
+    text = code(unit)
     assert not re.search(r"\b(datetime|smalldatetime|datetimeoffset)\b", text)
     # One routine compares times that the engine itself says in the time zone of the machine.
-    if path.stem != "health_server":
+    if unit.stem != "health_server":
         assert not re.search(r"\bsysdatetimeoffset\b", text)
 
 
 @pytest.mark.pitfall("sqlserver 45")
 @each_file
-def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(unit: Unit) -> None:
+    text = unit.text
     for name in re.findall(r"@lock \w*.*?N'([^']+)'", text):
         assert name.startswith("rowq."), name
     if "sp_getapplock" not in text:
         return
     # Only waiting sessions may wait for this lock, because everybody in the database can hold it.
-    assert path.stem == "dequeue_wait"
+    assert unit.stem == "dequeue_wait"
     release = "if @turn >= 0 exec sys.sp_releaseapplock @Resource = @lock"
-    assert code(path).count(release) == 2
-    assert f"begin catch {release}" in code(path)
+    assert code(unit).count(release) == 2
+    assert f"begin catch {release}" in code(unit)
 
 
 @pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
 @each_table
-def test_a_table_has_a_clustered_key_and_lies_on_disk(path: Path) -> None:
-    text = code(path)
+def test_a_table_has_a_clustered_key_and_lies_on_disk(unit: Unit) -> None:
+    text = code(unit)
     assert re.search(r"\bconstraint \w+ (primary key|unique) clustered \(", text)
     assert "memory_optimized" not in text
 
 
 @pytest.mark.pitfall("sqlserver 13")
 @each_table
-def test_moments_in_a_table_are_microseconds_without_a_time_zone(path: Path) -> None:
-    for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(path)):
+def test_moments_in_a_table_are_microseconds_without_a_time_zone(unit: Unit) -> None:
+    for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(unit)):
         assert moment == "datetime2(6)"
 
 
 @pytest.mark.pitfall("sqlserver 2")
 @each_table
-def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(path: Path) -> None:
-    text = code(path)
-    if path.stem in HOT:
+def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(unit: Unit) -> None:
+    text = code(unit)
+    if unit.stem in HOT:
         assert "allow_page_locks = off" in text
-    if path.stem in BY_KEY:
+    if unit.stem in BY_KEY:
         assert "statistics_norecompute = on" in text
-        assert f"alter table rowq.{path.stem} set (lock_escalation = disable);" in text
+        assert f"alter table rowq.{unit.stem} set (lock_escalation = disable);" in text
 
 
 @each_table
-def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(path: Path) -> None:
-    text = code(path)
-    if path.stem in BY_KEY:
+def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(unit: Unit) -> None:
+    text = code(unit)
+    if unit.stem in BY_KEY:
         assert text.count(" clustered (") == 1
         for word in ("create index", "nonclustered", "unique", "trigger", "references", " check "):
             assert word not in text, word
@@ -262,10 +258,10 @@ def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(path: P
 
 @pytest.mark.pitfall("sqlserver 20")
 @each_table
-def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
+def test_a_duplicate_is_only_ignored_by_a_clustered_key(unit: Unit) -> None:
     # The option must not stand on a second index: there the engine locks ranges for it, and
     # neighbours wait for each other.
-    text = code(path)
+    text = code(unit)
     for option in re.finditer(r"ignore_dup_key = on", text):
         assert text.rindex(" clustered (", 0, option.start()) > text.rfind(
             "nonclustered", 0, option.start()
@@ -274,22 +270,22 @@ def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
 
 @pytest.mark.pitfall("sqlserver 42")
 @each_table
-def test_no_call_that_writes_messages_changes_its_caller_s_identity(path: Path) -> None:
+def test_no_call_that_writes_messages_changes_its_caller_s_identity(unit: Unit) -> None:
     """Only create_queue, which nobody calls in the middle of something else, may do so."""
-    assert ("identity" in code(path)) == (path.stem == "queue")
+    assert ("identity" in code(unit)) == (unit.stem == "queue")
 
 
 def test_preflight_knows_the_names_of_all_tables() -> None:
     text = (MIGRATIONS / "preflight.sql").read_text(encoding="utf-8")
     found = re.search(r"o\.name in \(([^)]*)\)", text)
     assert found
-    tables = {path.stem for path in TABLES if "create table rowq." in path.read_text("utf-8")}
+    tables = {unit.stem for unit in TABLES if "create table rowq." in unit.text}
     named = set(re.findall(r"N'(\w+)'", found[1]))
     assert named == tables | {"migration", "migration_log"}
 
 
 def test_an_iana_name_is_there_once_and_is_one() -> None:
-    text = next(path for path in TABLES if path.stem == "time_zone").read_text(encoding="utf-8")
+    text = next(unit.text for unit in TABLES if unit.stem == "time_zone")
     lists = re.findall(r"\(N'[^']+', N'([^']+)'\)", text)
     found = Counter(name for names in lists for name in names.split())
     assert set(found.values()) == {1}
@@ -298,9 +294,9 @@ def test_an_iana_name_is_there_once_and_is_one() -> None:
 
 
 @each_file
-def test_columns_of_a_table_variable_say_whether_they_may_be_null(path: Path) -> None:
+def test_columns_of_a_table_variable_say_whether_they_may_be_null(unit: Unit) -> None:
     """A session's settings (ansi_null_dflt_on, ansi_null_dflt_off) would decide it otherwise."""
-    text = path.read_text(encoding="utf-8")
+    text = unit.text
     for columns in re.findall(r"declare @\w+ table \(\n([^;]*?)\n    \);", text):
         for column in columns.splitlines():
             words = column.strip()
@@ -308,15 +304,15 @@ def test_columns_of_a_table_variable_say_whether_they_may_be_null(path: Path) ->
 
 
 @each_file
-def test_objects_are_named_with_their_schema(path: Path) -> None:
+def test_objects_are_named_with_their_schema(unit: Unit) -> None:
     """Otherwise the caller's own schema is asked first."""
     after = re.findall(
-        r"(?<!@)\b(?:from|join|into|update|exec(?: @\w+ =)?) ([\w@][\w@.]*)", code(path)
+        r"(?<!@)\b(?:from|join|into|update|exec(?: @\w+ =)?) ([\w@][\w@.]*)", code(unit)
     )
-    aliases = set(re.findall(r"\b(?:rowq|sys)\.\w+ (\w+)\b", code(path))) | {"head"}
-    aliases |= set(re.findall(r"(?:from|join) @\w+ (\w+)\b", code(path)))
+    aliases = set(re.findall(r"\b(?:rowq|sys)\.\w+ (\w+)\b", code(unit))) | {"head"}
+    aliases |= set(re.findall(r"(?:from|join) @\w+ (\w+)\b", code(unit)))
     # A common table expression hides any object of its name.
-    aliases |= set(re.findall(r"\bwith (\w+) \([\w, ]+\) as \(", code(path)))
+    aliases |= set(re.findall(r"\bwith (\w+) \([\w, ]+\) as \(", code(unit)))
     for name in after:
         is_known = name.startswith(("rowq.", "sys.", "@")) or name in aliases | BUILT_IN
         assert is_known, name

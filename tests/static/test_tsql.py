@@ -1,21 +1,17 @@
 """Microsoft's own parser and model accept our T-SQL, and find faults that are planted in a text."""
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.engines.sqlserver import lab, observe
-from benchmarks.studies.seeds.sections import read_sections
-from benchmarks.studies.seeds.seed_003 import scene
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import files_after
 from rowq.migrate.release import read_release
 from rowq.sqlserver.doctor import CHECKS
 from rowq.sqlserver.script import SCRIPT
-from rowq.sqlserver.statements import BOOKKEEPING, batches
+from rowq.sqlserver.statements import BOOKKEEPING
 from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
@@ -33,11 +29,6 @@ PLANTED = [
     *faults.HINTS_AND_NUMBERS,
 ]
 REQUIRED = "ROWQ_REQUIRE_TSQL"
-
-SEEDS = gate.ROOT / "benchmarks" / "studies" / "seeds"
-FORMS = [*sorted(SEEDS.glob("*/sqlserver/*.sql")), SEEDS / "rowq" / "sqlserver.sql"]
-_VALUE = re.compile(r"(?<![:\w]):([a-z]\w*)")
-_VALUE_TYPES = dict.fromkeys(["body", "messages", "who", "instance"], "nvarchar(max)")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,13 +83,6 @@ def there_and_back() -> list[gate.Script]:
     return [gate.Script("up", migrate.script("sqlserver")), gate.Script("down", undone)]
 
 
-def asked_by_benchmarks() -> list[gate.Script]:
-    """Return what observes a server in benchmarks."""
-    scenes = [texts["sqlserver"] for texts in (scene._SESSIONS, scene._CUT)]
-    texts = [*observe.QUERIES, *lab.QUERIES, *scenes]
-    return named("benchmark", (_VALUE.sub("0", text) for text in texts))
-
-
 def asked_by_doctor() -> list[gate.Script]:
     """Return what the doctor asks."""
     texts = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
@@ -124,7 +108,6 @@ def named(who: str, texts: Iterable[str]) -> list[gate.Script]:
 DATABASES = (
     product_and_migrations,
     there_and_back,
-    asked_by_benchmarks,
     asked_by_doctor,
     run_by_a_worker,
 )
@@ -168,41 +151,3 @@ def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     ]
     found = gate.check_each([[first], [*there, second]], [first.name, second.name])
     assert found == [[], []]
-
-
-def label(path: Path) -> str:
-    """Return the name of a form in reports."""
-    return f"{path.parents[1].name}/{path.stem}"
-
-
-def asked_of(path: Path) -> gate.Script:
-    """Return what a form installs and asks, with a variable for each value."""
-    sections = read_sections(path)
-    parts = [sections.pop("install", "")]
-    for text in sections.values():
-        names = sorted(set(_VALUE.findall(text)))
-        values = [f"@{name} {_VALUE_TYPES.get(name, 'int')}" for name in names]
-        declared = f"declare {', '.join(values)};\n" if values else ""
-        parts.append(declared + _VALUE.sub(r"@\1", text))
-    return gate.Script(
-        label(path), "\ngo\n".join(batch for part in parts for batch in batches(part))
-    )
-
-
-@pytest.fixture(scope="module")
-def found_in_forms() -> dict[Path, list[gate.Problem]]:
-    """Return what the gate finds in each form; one program checks them all, each by itself."""
-    asked = [asked_of(path) for path in FORMS]
-    product = gate.product()
-    databases = [[*(product if "rowq." in form.text else ()), form] for form in asked]
-    found = gate.check_each(databases, [form.name for form in asked])
-    return dict(zip(FORMS, found, strict=True))
-
-
-@pytest.mark.slow("Microsoft's model reads all files once more", ci=False)
-@pytest.mark.parametrize("path", FORMS, ids=label)
-def test_the_forms_of_a_benchmark_pass(
-    path: Path, found_in_forms: dict[Path, list[gate.Problem]]
-) -> None:
-    problems = found_in_forms[path]
-    assert not problems, "\n".join(map(str, problems))

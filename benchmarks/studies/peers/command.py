@@ -1,12 +1,11 @@
-"""`make bench ARGS="--set peers"`: runs the set, and writes the results, the report, the plots."""
+"""`make bench ARGS="--set peers"`: runs the set, and writes the results, the page."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.results import read_results, write_results
-from benchmarks.studies.pages import PEERS as PAGE
-from benchmarks.studies.pages import RESULTS
+from benchmarks.studies.page import PAGE, RESULTS, write
 from benchmarks.studies.peers.process import ROOT
 from benchmarks.studies.peers.registry import PEERS
 from benchmarks.studies.peers.run import PeerPlan, run_peers
@@ -17,7 +16,7 @@ def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command:
     """Run what was asked for.
 
     asked: the command line's words. size: of the scenarios. to: where the report goes, with the
-    results and the plots in a directory below. home: of a private server. command: for the report.
+    results in a directory below. home: of a private server. command: for the report.
     """
     results = to / RESULTS / "peers.json"
     plan = PeerPlan(
@@ -34,8 +33,8 @@ def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command:
     if asked.again:
         data = replaced(read_results(results), data)
     write_results(results, data)
-    PAGE.write(to)
-    print(f"Wrote {to / PAGE.file}")
+    write(to)
+    print(f"Wrote {to / PAGE}")
 
 
 def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

@@ -103,12 +103,6 @@ class PeerResults:
                         continue
                     yield Beaten(name, measure, system, ratio)
 
-    def share(self, scenario: str, measure: Measure) -> Spread | None:
-        """Return how much of the floor rowq reaches: 1 is the floor itself, less is worse."""
-        if measure.more:
-            return self.between(scenario, measure.key, OWN, FLOOR)
-        return self.between(scenario, measure.key, FLOOR, OWN)
-
 
 def _is_worse(ratio: float, *, more: bool) -> bool:
     """Tell whether rowq's figure, divided by another's, is clearly the worse one."""

@@ -4,7 +4,6 @@ psycopg's rows, types and pipelines would cost more than some of the statements 
 its libpq calls cost microseconds.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from psycopg.pq.abc import PGresult
@@ -35,11 +34,6 @@ class Client(Libpq):
     def deadlocks(self) -> int:
         """None: a deadlock is an error here, and ends the run."""
         return 0
-
-    @property
-    def handled(self) -> Sequence[int]:
-        """Nothing: no scenario of these clients asks for it."""
-        return ()
 
     def create(self) -> None:
         """Create the queue."""

@@ -81,7 +81,6 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
         "buffers_end_greatest": max(late),
         "dequeue_ms_start": _dequeue_ms(free_reports, 0),
         "dequeue_ms_end": _dequeue_ms(reports, passed - window),
-        "samples": samples,
     }
 
 

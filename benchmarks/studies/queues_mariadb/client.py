@@ -2,15 +2,13 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
-from benchmarks.engines.mysql.session import MariadbSession
-from benchmarks.engines.mysql.wire import BARE
+from benchmarks.engines.mysql.wire import BARE, Connection, WireError
 from benchmarks.harness.bodies import body
 from benchmarks.harness.closing import Closing
-from benchmarks.harness.session import RetryError, Row
 from benchmarks.studies.queues.statements import LEASE_SECONDS
 
 QUEUE = "bench"
@@ -18,7 +16,8 @@ _CHUNK = 10000
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer")
-Rows = list[Row]
+Rows = list[tuple[bytes | None, ...]]
+_RETRIES = {1213, 1205, 1020}
 
 
 class Client(Closing):
@@ -28,7 +27,7 @@ class Client(Closing):
     """
 
     def __init__(self, url: str) -> None:
-        self._session = MariadbSession(url)
+        self._session = Connection(url)
         self._deadlocks = 0
 
     def close(self) -> None:
@@ -38,17 +37,12 @@ class Client(Closing):
     @property
     def server_cpu(self) -> float:
         """Seconds that the server spent for this session alone; 0, as nobody can tell."""
-        return self._session.server_cpu
+        return 0.0
 
     @property
     def deadlocks(self) -> int:
         """The number of statements tried again after a deadlock or a lock timeout."""
         return self._deadlocks
-
-    @property
-    def handled(self) -> Sequence[int]:
-        """Nothing: no scenario of these clients asks for it."""
-        return ()
 
     @abstractmethod
     def create(self) -> None:
@@ -93,13 +87,15 @@ class Client(Closing):
 
     def _run(self, statement: str) -> Rows:
         """Run a statement; return the rows of its first result."""
-        return self._session.send(statement)
+        return self._session.run(statement.encode())
 
     def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
         while True:
             try:
                 return act(value)
-            except RetryError:
+            except WireError as error:
+                if error.number not in _RETRIES:
+                    raise
                 self._deadlocks += 1
                 self._run("rollback")
 

@@ -9,20 +9,16 @@ from typing import Any
 
 import pymysql
 
-from benchmarks.engines.mysql.observe import MariadbObserver
+from benchmarks.engines.mysql.observe import Counts, read_counts
 from benchmarks.harness.load import NO_END, NO_LIMIT, Crew, Report, Task
 from benchmarks.harness.measure import Figures, Mark, work_figures
-from benchmarks.harness.observe import Counts
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues_mariadb.client import Client
-from benchmarks.studies.queues_mariadb.dead import dead
 from benchmarks.studies.queues_mariadb.systems import System
 from rowq.mysql.url import connection_parameters
 
 # The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20
-# A plot has so many points.
-_PARTS = 50
 
 
 def drain(url: str, system: System, scenario: Scenario) -> Figures:
@@ -51,7 +47,6 @@ def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[
         "dequeue_ms_end": _median(end),
         "dequeue_ms_start_mean": round(statistics.mean(start), 4),
         "dequeue_ms_end_mean": round(statistics.mean(end), 4),
-        "samples": _samples(reports, passed),
     }
 
 
@@ -65,17 +60,17 @@ def enqueue(url: str, system: System, scenario: Scenario) -> Figures:
 
 def idle(url: str, system: System, scenario: Scenario) -> Figures:
     """Dequeue from a queue where there is nothing, one call after the other."""
-    with system.client(url) as control, MariadbObserver(url) as observer:
+    with system.client(url) as control:
         control.create()
         control.settle()
         lengths = []
-        before = observer.counts()
+        before = read_counts(url)
         for _ in range(scenario.samples):
             started = time.perf_counter()
             taken = control.dequeue(scenario.batch)
             lengths.append((time.perf_counter() - started) * 1e3)
             assert not taken
-        used = observer.counts().since(before)
+        used = read_counts(url).since(before)
     return {
         "dequeue_ms": _median(lengths),
         "dequeue_ms_p95": round(statistics.quantiles(lengths, n=20)[18], 4),
@@ -90,7 +85,6 @@ KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
     "flat_free": partial(flat, viewed=False),
     "enqueue": enqueue,
     "idle": idle,
-    "dead": dead,
 }
 
 
@@ -108,9 +102,8 @@ def _work(
     )
     marks: list[Counts] = []
     crew = Crew([task] * scenario.sessions)
-    with MariadbObserver(url) as observer:
-        began, reports = crew.work(lambda: marks.append(observer.counts()), control.maintain)
-        used = observer.counts().since(marks[0])
+    began, reports = crew.work(lambda: marks.append(read_counts(url)), control.maintain)
+    used = read_counts(url).since(marks[0])
     figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, used.cpu), reports)
     figures["redo_bytes_per_message"] = figures.pop("wal_bytes_per_message")
     del figures["wal_full_page_images"]
@@ -139,13 +132,6 @@ def _dequeue_ms(reports: Sequence[Report], after: int, until: int) -> list[float
         for at, seconds in report.dequeues
         if after < at <= until
     ]
-
-
-def _samples(reports: Sequence[Report], passed: int) -> list[tuple[int, float]]:
-    """Return the median milliseconds of a dequeue in each part of the messages, in their order."""
-    window = max(passed // _PARTS, 1)
-    parts = ((at, _dequeue_ms(reports, at, at + window)) for at in range(0, passed, window))
-    return [(at + window, _median(lengths)) for at, lengths in parts if lengths]
 
 
 def _median(lengths: Sequence[float]) -> float:

@@ -1,142 +1,80 @@
-"""Writes RESULTS-seeds.md from the results of each engine and nothing else."""
+"""The part of RESULTS.md with the seeds' experiments."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.report import (
-    facts,
-    figures_row,
-    generated_from,
-    setting,
-    spread_text,
-    table,
-    target_row,
-)
+from benchmarks.harness.report import figures_rows, settings, table
 from benchmarks.harness.results import Results
-from benchmarks.studies.seeds.all_seeds import SEEDS, seed_of
-from benchmarks.studies.seeds.base import Seed
+from benchmarks.harness.targets import Target
+from benchmarks.studies.seeds.common import Seed
+from benchmarks.studies.seeds.study import SEEDS
 
-PRODUCTS = {
-    "postgres": "PostgreSQL",
-    "mariadb": "MariaDB",
-    "sqlserver": "SQL Server",
-    "oracle": "Oracle",
+_WORKED = {
+    "messages_per_second": "messages/s",
+    "server_cpu_us_per_message": "server CPU µs / message",
+    "retries": "deadlocks",
+    "double_runs": "run twice",
 }
-_CLIENTS = {
-    "postgres": "prepared statements by psycopg's libpq calls",
-    "mariadb": "plain texts by the C library libmariadb",
-    "sqlserver": "prepared statements by pyodbc",
-    "oracle": "statements with named values by python-oracledb's thin mode",
-}
-_RATIOS = {"messages_per_second": "rate", "server_cpu_us_per_message": "server CPU per message"}
 
 
-def render(found: Mapping[str, dict[str, Any]]) -> str:
-    """Return the whole report; found: the results of each engine, by its name."""
-    results = {engine: Results(data) for engine, data in found.items()}
-    sources = ", ".join(f"[{name}](results/seeds_{name}.json)" for name in found)
-    products = [PRODUCTS[engine] for engine in found]
-    parts = [
-        generated_from(*(f"results/seeds_{name}.json" for name in found)),
-        "# Results of the seeds' experiments",
-        f'Made by `make bench ARGS="--set seeds"` from {sources}.'
-        " What is measured and what is not: [README.md](README.md#seeds).",
-        *(f"**{PRODUCTS[name]}: {data['note']}**" for name, data in found.items() if data["note"]),
-        "## Ratios and targets",
-        "Median over the rounds, with the least and the greatest in brackets.",
-        table(["", "target", *products], _targets(results)),
-        "Rates and processor time of rowq divided by those of each other form, without a target:",
-        table(
-            [
-                "",
-                "form",
-                *(f"{product}: {word}" for product in products for word in _RATIOS.values()),
-            ],
-            _ratios(results),
-        ),
-        *(part for seed in SEEDS for part in _seed(results, seed)),
-        "## Machines, servers, forms",
-        *(facts(data, PRODUCTS[name], _CLIENTS[name]) for name, data in found.items()),
-        table(["form", "version", "what it is"], _systems(found)),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _targets(results: Mapping[str, Results]) -> list[list[str]]:
-    """Return a row for each target, with what was found on each engine and whether that is met."""
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for seed in SEEDS:
-        for engine, found in results.items():
-            for target in seed.targets(engine, found):
-                what, bound, ratio, verdict, _ = target_row(target)
-                key = f"{seed.name[-3:]}: {what}", bound
-                rows.setdefault(key, {})[engine] = f"{ratio} {verdict}".strip()
-    return [[*key, *(row.get(engine, "") for engine in results)] for key, row in rows.items()]
-
-
-def _ratios(results: Mapping[str, Results]) -> list[list[str]]:
-    """Return a row for each other form of a scenario, with rowq's ratios to it on each engine."""
-    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for engine, found in results.items():
-        for name, scenario in found.scenarios.items():
-            for form in found.systems(name):
-                if form == "rowq" or not _has_rates(found, name, form):
-                    continue
-                ratios = [spread_text(found.between(name, key, "rowq", form)) for key in _RATIOS]
-                key = f"{_number(scenario)}: {scenario['title']}", form
-                rows.setdefault(key, {})[engine] = ratios
-    none = [""] * len(_RATIOS)
+def check_seeds(results: Results) -> list[Target]:
+    """Return all targets that were measured on an engine."""
     return [
-        [*key, *(ratio for engine in results for ratio in row.get(engine, none))]
-        for key, row in rows.items()
+        target for seed in SEEDS for target in seed.targets(results) if target.found is not None
     ]
 
 
-def _has_rates(results: Results, scenario: str, form: str) -> bool:
-    return all(
-        figures.get(key)
-        for system in ("rowq", form)
-        for figures in results.rounds(scenario, system)
-        for key in _RATIOS
+def seeds_section(found: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the section; found: results by product."""
+    if not found:
+        return
+    results = {product: Results(data) for product, data in found.items()}
+    yield "## The seeds' questions"
+    yield (
+        "Five documents describe queues in a database; each has an experiment in"
+        " [studies/seeds](studies/seeds), which runs the document's own forms beside rowq."
+        f" Slower than another form, rate divided by its rate: {_slower(results)}."
     )
+    for seed in SEEDS:
+        yield from _seed(results, seed)
 
 
-def _number(scenario: Mapping[str, Any]) -> str:
-    return seed_of(scenario["kind"]).name[-3:]
+def _slower(results: Mapping[str, Results]) -> str:
+    ratios = {
+        f"`{name}`, `{form}` on {product}": ratio.median
+        for product, known in results.items()
+        for name in known.scenarios
+        for form in known.systems(name)
+        if "messages_per_second" in known.rounds(name, form)[0]
+        and (ratio := known.between(name, "messages_per_second", "rowq", form)) is not None
+    }
+    slower = sorted((ratio, words) for words, ratio in ratios.items() if ratio < 1)
+    return "; ".join(f"{words} {ratio:.2f}" for ratio, words in slower) or "none"
 
 
 def _seed(results: Mapping[str, Results], seed: Seed) -> Iterator[str]:
-    yield f"## {seed.title}"
-    yield seed.words
-    names = dict.fromkeys(
-        name
-        for found in results.values()
-        for name, scenario in found.scenarios.items()
-        if scenario["kind"] in seed.kinds
+    origins = [f"`{form.name}`: {form.origin}." for form in seed.forms("postgres") if form.sql]
+    title, _, words = seed.words.partition("\n\n")
+    yield f"### Seed {SEEDS.index(seed):03}: {title.strip('.').lower()}"
+    yield " ".join(
+        [" ".join(words.split()), *origins, *settings(next(iter(results.values())), seed.kinds)]
     )
-    for name in names:
-        measured = {engine: found for engine, found in results.items() if name in found.scenarios}
-        yield from _scenario(measured, name, seed)
+    for kind, own in seed.columns.items():
+        columns = own if "first_got" in own or "killed_back" in own else own | _WORKED
+        yield from _table(results, kind, columns)
 
 
-def _scenario(results: Mapping[str, Results], name: str, seed: Seed) -> list[str]:
-    """Return a scenario's heading, its numbers, and a table with a row for each engine's forms."""
-    scenarios = {engine: found.scenarios[name] for engine, found in results.items()}
-    first, *_ = scenarios.values()
-    settings = {PRODUCTS[engine]: setting(scenario) for engine, scenario in scenarios.items()}
-    if len(set(settings.values())) == 1:
-        said = setting(first)
-    else:
-        said = "; ".join(f"{product}: {words}" for product, words in settings.items())
-    columns = seed.columns[first["kind"]]
-    rows = [
-        [PRODUCTS[engine], *figures_row(found, name, form, columns)]
-        for engine, found in results.items()
-        for form in found.systems(name)
-    ]
-    return [f"### {first['title']}", f"{said}.", table(["", "", *columns.values()], rows)]
-
-
-def _systems(found: Mapping[str, dict[str, Any]]) -> list[list[str]]:
-    known = {system["name"]: system for data in found.values() for system in data["systems"]}
-    return [[system["name"], system["version"], system["origin"]] for system in known.values()]
+def _table(results: Mapping[str, Results], kind: str, columns: Mapping[str, str]) -> Iterator[str]:
+    """Yield a kind's table, the engines side by side."""
+    cells = {
+        product: {(name, form): row for name, form, *row in figures_rows(known, (kind,), columns)}
+        for product, known in results.items()
+    }
+    shown = [product for product, rows in cells.items() if rows]
+    heads = [f"{product}: {word}" for product in shown for word in columns.values()]
+    keys = dict.fromkeys(key for product in shown for key in cells[product])
+    if keys:
+        yield table(
+            ["scenario", "form", *heads],
+            ([*key, *(cell for product in shown for cell in cells[product][key])] for key in keys),
+        )

@@ -9,7 +9,6 @@ import typer
 
 import rowq
 from rowq.cli import (
-    citus,
     consume,
     demo,
     doctor,
@@ -82,7 +81,6 @@ doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 app.add_typer(schedules.app, name="schedule", rich_help_panel="Queues")
 app.add_typer(topics.app, name="topic", rich_help_panel="Queues")
-app.add_typer(citus.app, name="citus", rich_help_panel="The installation")
 produce.register(app)
 load.register(app)
 imports.register(app)

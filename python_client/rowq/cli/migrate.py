@@ -15,7 +15,6 @@ from rowq.cli.streams import can_ask, confirm, say
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
-from rowq.resources import sql_directory
 from rowq.terminal import printable
 
 
@@ -111,14 +110,6 @@ def sql(
             metavar="DIR", help="Write revisions for Alembic, on a branch of their own, rowq."
         ),
     ] = None,
-    shim: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Not rowq itself, but what lets applications of another queue call it: pgmq, for"
-            " PostgreSQL.",
-        ),
-    ] = None,
 ) -> None:
     """Print what migrate does as a script for the engine's own client, such as psql.
 
@@ -126,12 +117,10 @@ def sql(
     """
     if without_owner and named(engine) != "mysql":
         raise typer.BadParameter("--without-owner is for MariaDB and MySQL")
-    if sum((plain, flyway is not None, alembic is not None, shim is not None)) > 1:
-        raise typer.BadParameter("choose one of --plain, --flyway, --alembic and --shim")
+    if sum((plain, flyway is not None, alembic is not None)) > 1:
+        raise typer.BadParameter("choose one of --plain, --flyway and --alembic")
     with_owner = not without_owner
-    if shim is not None:
-        sys.stdout.write(_shim_script(engine, shim))
-    elif flyway is not None:
+    if flyway is not None:
         files = migrations.flyway_files(engine, from_number, with_owner=with_owner)
         _write(flyway, files)
     elif alembic is not None:
@@ -140,16 +129,6 @@ def sql(
     else:
         make = migrations.plain_script if plain else migrations.script
         sys.stdout.write(make(engine, from_number, with_owner=with_owner))
-
-
-def _shim_script(engine: str, name: str) -> str:
-    """Return the script of a shim; raises typer.BadParameter where the engine has none."""
-    folder = sql_directory() / named(engine) / "shim"
-    scripts = {path.stem: path for path in folder.glob("*.sql")}
-    if name not in scripts:
-        there = ", ".join(sorted(scripts)) or "no shim"
-        raise typer.BadParameter(f"for {engine} there is {there}, got {name!r}")
-    return scripts[name].read_text(encoding="utf-8")
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -6,10 +6,11 @@ text of each part there is a line such as
 
     -- [file routines/enqueue.sql]
 
-Every file may be run again, and is run as a whole. A migration holds the files that differ from
+Every file may be run again, and is run as a whole; of tables.sql and of the families of helpers
+each unit is as a file here (`rowq.migrate.sources`). A migration holds the files that differ from
 the newest released text; what is not in it stays as it was. A file outside of the folders of
-tables and routines (grants.sql, comments.sql, Oracle's compiled.sql) makes no object: every
-migration runs it.
+tables and routines (grants.sql, comments.sql, Oracle's statistics.sql and compiled.sql) makes no
+object: every migration runs it.
 
 Before its release a migration has no script: its files are today's sources.
 """
@@ -22,7 +23,6 @@ from pathlib import Path
 from rowq.engines import part_of
 from rowq.migrate.sources import read, sources, sources_of
 
-COMMENTS = "comments.sql"
 GRANTS = "grants.sql"
 
 _MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)

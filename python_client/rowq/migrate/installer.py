@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 from rowq.engines import engine_for_url
 from rowq.migrate.bookkeeping import Bookkeeping
+from rowq.migrate.comments import COMMENTS
 from rowq.migrate.errors import MessagesLeft, MigrationError
-from rowq.migrate.frozen import COMMENTS, GRANTS
+from rowq.migrate.frozen import GRANTS
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import refusals
@@ -137,7 +138,8 @@ class BaseInstaller(ABC):
         """Do what a step that makes routines needs beforehand; nothing on most engines."""
 
     def refresh(self) -> None:
-        """See once more to what an earlier migration had to leave out."""
+        """See once more to what an earlier migration, or psql, had to leave out."""
+        self._comment(self.installed)
         self.grant(self.installed)
 
     def losses(self) -> Losses:

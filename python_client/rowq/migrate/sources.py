@@ -1,12 +1,37 @@
-"""Today's SQL of an engine: the files of sql/<engine>, in the order of its install.sql."""
+"""Today's SQL of an engine: the files of sql/<engine>, in the order of its install.sql.
+
+tables.sql and the families of helpers in internal/ are files of many units. A unit is what one
+`create` makes, with the comment above it and what follows up to the next one, such as a table's
+indexes. It is named after what it makes, in whichever file that stands: tables/queue,
+internal/admit. So a migration brings the units that have changed, and not whole files.
+"""
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from rowq.engines import part_of
 
+TABLES = "tables.sql"
+FAMILIES = "internal"
+
 # Scripts of the migrations are run around the sources, and are none.
 _INCLUDE = re.compile(r"^(?:(?:\\ir|-- source|:r) +|@@)(?!\.\./)(\S+)$", re.MULTILINE)
+
+# A line that begins a unit. On SQL Server a condition may stand above it, on MySQL a drop.
+_MADE = re.compile(
+    r"^(?:drop procedure if exists (?P<dropped>rowq\.\w+);\n\ndelimiter //\n)?"
+    r"(?P<guard>if [^\n]* is null\n|if not exists \([^\n]*\)\n)?"
+    r"(?:create (?:or replace |or alter )?"
+    r"(?:table|sequence|type|partition function|function|procedure)"
+    r" (?:if not exists )?|(?:procedure|function) )(?P<name>(?:rowq\.|rowq_)?\w+)",
+    re.MULTILINE,
+)
+_COMMENT_ABOVE = re.compile(r"(?:^--[^\n]*\n)+\Z", re.MULTILINE)
+_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
+"""What SQL Server keeps with each procedure: once in a file, and in each unit."""
+_PASCAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def read(path: Path) -> str:
@@ -17,16 +42,75 @@ def read(path: Path) -> str:
 def sources(folder: Path) -> dict[str, str]:
     """Return path and text of everything that an engine installs, in the order of installation.
 
-    What install.sql names and is no file is assembled from the files, such as Oracle's packages.
+    Of files with many units it is name and text of each. What install.sql names and is no file is
+    assembled from the files, such as Oracle's packages.
 
     Args:
         folder: sql/<engine>, with contract.toml beside it.
     """
     texts: dict[str, str] = part_of(folder.name, "script").SCRIPT.assembled(folder)
-    return {
-        path: texts[path] if path in texts else read(folder / path)
-        for path in _INCLUDE.findall(read(folder / "install.sql"))
-    }
+    found: dict[str, str] = {}
+    for path in _INCLUDE.findall(read(folder / "install.sql")):
+        text = texts[path] if path in texts else read(folder / path)
+        found |= file_units(path, text) if has_units(path) else {path: text}
+    return found
+
+
+def has_units(path: str) -> bool:
+    """Return whether a file, by its path in sql/<engine>, is one of many units."""
+    return path == TABLES or path.startswith(f"{FAMILIES}/")
+
+
+def file_units(path: str, text: str) -> dict[str, str]:
+    """Return name and text of the units of a file, in their order.
+
+    What stands before the first one is no unit. In tables.sql it is the schema, if it
+    does something.
+
+    Args:
+        path: the file's path in sql/<engine>.
+        text: what it holds.
+
+    Raises:
+        ValueError: two units would have one name.
+    """
+    found = list(_split(path.partition("/")[0].removesuffix(".sql"), text))
+    if len(dict(found)) != len(found):
+        raise ValueError(f"{path} makes something twice")
+    return dict(found)
+
+
+def _split(room: str, text: str) -> Iterator[tuple[str, str]]:
+    is_sqlserver = _SETTINGS in text
+    text = text.replace(_SETTINGS, "", 1)
+    made = list(_MADE.finditer(text))
+    begins = [_begin(text, match) for match in made]
+    before = text[: begins[0]] if begins else text
+    does = any(line and not line.startswith("--") for line in before.splitlines())
+    made_first = [("schema", before)] if room == "tables" and does else []
+    names = [_stem(match["name"]) for match in made]
+    texts = [text[begin:end] for begin, end in pairwise([*begins, len(text)])]
+    for name, unit in [*made_first, *zip(names, texts, strict=True)]:
+        whole = f"{unit.strip()}\n"
+        if is_sqlserver:
+            comment = re.match(r"(?:--[^\n]*\n)*", whole)
+            end = comment.end() if comment else 0
+            whole = f"{whole[:end]}{_SETTINGS}{whole[end:]}"
+        yield f"{room}/{name}", whole
+
+
+def _begin(text: str, match: re.Match[str]) -> int:
+    """Return where the unit of a statement begins: with the comment right above it."""
+    above = _COMMENT_ABOVE.search(text, 0, match.start())
+    return above.start() if above else match.start()
+
+
+def _stem(name: str) -> str:
+    """Return the name of a unit from that of what it makes."""
+    plain = name.removeprefix("rowq.").removeprefix("rowq_")
+    if plain[0].isupper():
+        plain = _PASCAL.sub("_", plain).lower()
+    return plain.removeprefix("internal_")
 
 
 def sources_of(migrations: Path) -> Path:

@@ -1,11 +1,11 @@
 """What is installed in a database, and whether it is still what was installed."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from rowq.engines import engine_for_url, part_of
 from rowq.migrate.engines import release_for
 from rowq.migrate.look import BaseLook
+from rowq.migrate.release import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ def status(url: str) -> Status:
         ForeignSchema: the schema rowq there was not made by rowq, or not everything in it.
         MissingPrivilege: this user may not look, or (PostgreSQL) somebody else owns the schema, or
             can act as its owner, and what he has put there could run with this user's rights.
+        RoutedDatabase: this is a node of a cluster, which an add-on looks after (PostgreSQL).
         CannotConnect: the database could not be reached.
     """
     engine = engine_for_url(url)
     connection = engine.connect(url)
     try:
-        return _status(engine.name, connection)
+        return status_by(part_of(engine.name, "status").Look(connection), release_for(engine.name))
     finally:
         engine.close(connection)
 
 
-def _status(engine: str, connection: Any) -> Status:
-    release = release_for(engine)
-    look: BaseLook = part_of(engine, "status").Look(connection)
+def status_by(look: BaseLook, release: Release) -> Status:
+    """Return what a look finds, compared with a release; raises what `status` raises."""
     look.begin()
     owner = look.owner()
     ids = look.installed_ids() if owner else []

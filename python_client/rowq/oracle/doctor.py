@@ -108,7 +108,7 @@ CHECKS = EngineChecks(
             _UNLOCKED,
             is_one_of(None),
             Status.WARNING,
-            "plans may change as queues fill and empty: run sql/oracle/tables/statistics.sql",
+            "plans may change as queues fill and empty: run sql/oracle/statistics.sql",
         ),
         Setting(
             "commit_wait",

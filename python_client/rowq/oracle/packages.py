@@ -1,7 +1,8 @@
-"""Oracle's packages, assembled from one file a subprogram whenever they are read.
+"""Oracle's packages, assembled from files of subprograms whenever they are read.
 
-sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
-rowq. Its specification says what routines, helpers and those of sql/oracle/waiting say before `is`.
+sql/oracle/routines and helpers hold one subprogram a file, internal a family a file, all as they
+stand in the body of package rowq. Its specification says what those say before `is` whose name
+does not begin with `internal_`.
 For every role but the admin's there is a package that has the routines of that role, and only
 passes calls on: Oracle grants packages as a whole. dequeue_wait and wait_for_result are in a
 package of their own, with the private subprograms that they need, because a package cannot be
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rowq.migrate.sources import FAMILIES, file_units, read
+
 ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
 """Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
 
@@ -23,6 +26,9 @@ WAITS = {"dequeue_wait", "wait_for_result"}
 
 HELPS = {"ids": "p_message_ids", "put": "enqueue"}
 """Helper -> the parameter or the routine for which a package has it."""
+
+TYPES = "types.sql"
+"""The file of internal that declares the package's types, and nothing else."""
 
 _SUBPROGRAM = re.compile(
     r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
@@ -37,7 +43,7 @@ _NOTE = "-- Put together from {sources}.\n"
 
 @dataclass(frozen=True)
 class Subprogram:
-    """One file's procedure or function."""
+    """A procedure or function."""
 
     name: str
     signature: str
@@ -47,16 +53,19 @@ class Subprogram:
     purpose: str
 
 
-def read(path: Path) -> Subprogram:
-    """Return the subprogram of a file.
+def subprogram(name: str, text: str) -> Subprogram:
+    """Return the subprogram that a text holds.
+
+    Args:
+        name: what the text is called in an error.
+        text: the subprogram, and nothing before it.
 
     Raises:
-        ValueError: the file does not begin with a signature in the house style.
+        ValueError: the text does not begin with a signature in the house style.
     """
-    text = path.read_text(encoding="utf-8")
     match = _SUBPROGRAM.match(text)
     if match is None:
-        raise ValueError(f"{path}: no signature in the house style")
+        raise ValueError(f"{name}: no signature in the house style")
     return Subprogram(
         name=match["name"],
         signature=text[: match.end() - len("\nis\n")],
@@ -68,9 +77,13 @@ def read(path: Path) -> Subprogram:
 
 
 def subprograms(folder: Path) -> list[Subprogram]:
-    """Return the subprograms of a folder by the names of their files."""
-    paths = sorted(folder.glob("*.sql"))
-    return [read(path) for path in paths if path.name != "types.sql"]
+    """Return the subprograms of a folder by the names of their files, and by their order there."""
+    return [
+        subprogram(name, text)
+        for path in sorted(folder.glob("*.sql"))
+        if path.name != TYPES
+        for name, text in file_units(f"{folder.name}/{path.name}", read(path)).items()
+    ]
 
 
 def indented(text: str) -> str:
@@ -116,6 +129,26 @@ def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
     return [subprogram for subprogram in private if subprogram.name in found]
 
 
+def beside(sources: Path) -> list[Subprogram]:
+    """Return what the specification of package rowq has beside the routines of the contract.
+
+    First come those for callers in PL/SQL, then those for package rowq_wait.
+
+    Args:
+        sources: the folder sql/oracle.
+    """
+    others = [each for each in _families(sources) if not _is_private(each)]
+    return [*subprograms(sources / "helpers"), *others]
+
+
+def _families(sources: Path) -> list[Subprogram]:
+    return subprograms(sources / FAMILIES)
+
+
+def _is_private(subprogram: Subprogram) -> bool:
+    return subprogram.name.startswith("internal_")
+
+
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
     """Yield file name and text of every specification and body, in the order of installation.
 
@@ -124,21 +157,20 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     """
     text = (sources.parent / "contract.toml").read_text(encoding="utf-8")
     contract: dict[str, Any] = tomllib.loads(text)
-    private = subprograms(sources / "internal")
+    private = [each for each in _families(sources) if _is_private(each)]
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
-    looks = subprograms(sources / "waiting")
     waits = [routine for routine in routines if routine.name in WAITS]
-    types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
-    public = [*helpers, *looks, *routines]
+    types = read(sources / FAMILIES / TYPES)
+    public = [*beside(sources), *routines]
     whole = [subprogram for subprogram in public if subprogram not in waits]
     theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
     waiting = needed_by("".join(each.text for each in waits), private)
-    where = "routines, helpers and waiting"
+    where = "routines, helpers and internal"
     yield "rowq.sql", specification("rowq", where, public)
     yield "rowq_wait.sql", specification("rowq_wait", "the routines that wait", waits)
     passed = [passing_on(each) for each in waits]
     parts = [types, *_with_signatures(theirs), *(each.text for each in whole), *passed]
-    yield "rowq_body.sql", body("rowq", f"internal, {where}", parts)
+    yield "rowq_body.sql", body("rowq", where, parts)
     parts = [*_with_signatures(waiting), *(each.text for each in waits)]
     yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
     for role, package in ROLES.items():

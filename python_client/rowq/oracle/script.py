@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from rowq.migrate import comments
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.frozen import Part
 from rowq.migrate.release import Release
@@ -160,8 +161,19 @@ class Script(BaseScript):
         return _FORGIVEN.sub(lambda found: found[1], text)
 
     def assembled(self, sources: Path) -> dict[str, str]:
-        """Return path and text of the packages, which install.sql names and are no files."""
-        return {f"packages/{name}": text for name, text in packages(sources)}
+        """Return path and text of the packages and of the comments."""
+        made = [(f"rowq_{table}", "", text) for table, text in comments.tables(sources).items()]
+        of_columns = comments.columns(sources).items()
+        made += [(f"rowq_{table}", name, text) for (table, name), text in of_columns]
+        calls = (
+            f"describe('{table}', {comments.literal(column) if column else 'null'},"
+            f" {comments.literal(text)});\n"
+            for table, column, text in made
+        )
+        return {
+            **{f"packages/{name}": text for name, text in packages(sources)},
+            **comments.filled(sources, "".join(calls)),
+        }
 
 
 def _forgiving(unit: str) -> str:

@@ -4,7 +4,6 @@ Functions are named with their schema: the path is the database's, and its owner
 """
 
 from rowq.doctor.check import EngineChecks, Setting, Status, is_one_of
-from rowq.postgres.citus.doctor import nodes
 
 # A routine that an ordinary role owns could be replaced by one that runs as whoever calls it.
 _BEFORE = """
@@ -42,7 +41,6 @@ CHECKS = EngineChecks(
     supported="PostgreSQL 15 or newer",
     before=_BEFORE,
     runs_as_caller=True,
-    more=nodes,
     settings=(
         Setting(
             "pg_is_in_recovery",

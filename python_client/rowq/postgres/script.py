@@ -1,7 +1,9 @@
 """A migration as a script for psql, and as one string for a driver."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from rowq.migrate import comments
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.frozen import Part
 from rowq.migrate.release import Release
@@ -188,6 +190,13 @@ class Script(BaseScript):
         last = text.rstrip().rpartition("\n")[2]
         is_ended = last.endswith(";") or last.startswith("--")
         return text if is_ended and text.endswith("\n") else f"{text.rstrip().rstrip(';')};\n"
+
+    def assembled(self, sources: Path) -> dict[str, str]:
+        """Return path and text of the comments."""
+        made = [("routine", name, "", text) for name, text in comments.routines(sources).items()]
+        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
+        made += [("column", *place, text) for place, text in comments.columns(sources).items()]
+        return comments.filled(sources, comments.rows(made))
 
 
 SCRIPT = Script()

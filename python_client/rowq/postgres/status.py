@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
 from rowq.migrate.engines import release_for
-from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import refusals
-from rowq.postgres.citus.scripts import CARRIER, wrappers
 from rowq.postgres.refusals import numbered_refusal
 from rowq.postgres.statements import TRUST
 
@@ -36,10 +35,10 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# On a node of a cluster the routines are in a schema of their own, beside wrappers of their names.
-# One of anybody else's is not looked at.
-_NODE = """
-    select n.nspname
+# An add-on has put the routines behind wrappers of their names. A schema of another owner is not
+# looked at.
+_WRAPPED = """
+    select 1
     from pg_namespace n
     join pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
     where n.nspname = 'rowq_node'
@@ -88,7 +87,7 @@ _ROUTINES = r"""
             end
         )
     from pg_proc p
-    where p.pronamespace in (to_regnamespace('rowq'), to_regnamespace(%(node)s))
+    where p.pronamespace = any (%(schemas)s::regnamespace[])
       and not exists (
           select 1 from pg_depend d
           where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
@@ -130,6 +129,8 @@ class Look(BaseLook):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    SCHEMAS: ClassVar[tuple[str, ...]] = ("rowq",)
+    """The schemas of the routines."""
     CREATE_ROLE = "create role {role} nologin;"
     ROLES_ARE_SHARED = (
         ", because other databases of the server may use them, in which case PostgreSQL does not"
@@ -153,6 +154,7 @@ class Look(BaseLook):
             ForeignSchema: the schema is not ours, or not only ours.
             MissingPrivilege: this user may not see what is installed, or somebody else could have
                 put something there that would run with this user's rights.
+            RoutedDatabase: this is a node of a cluster, which an add-on looks after.
         """
         row = self._connection.execute(_SCHEMA).fetchone()
         if row is None:
@@ -170,7 +172,23 @@ class Look(BaseLook):
             )
         with refusals(psycopg.Error, numbered_refusal):
             self._connection.execute(release_for("postgres").text(TRUST))
+        self.refuse_wrappers()
         return str(owner)
+
+    def refuse_wrappers(self) -> None:
+        """Refuse a database whose routines an add-on has put behind wrappers.
+
+        preflight.sql refuses to migrate it.
+
+        Raises:
+            RoutedDatabase: it is a node of a cluster.
+        """
+        if self._rows(_WRAPPED):
+            raise RoutedDatabase(
+                f"{RoutedDatabase.number} routed_database: this is a node of a cluster that carries"
+                " calls",
+                "The add-on in sql/postgres/addons/citus shows and upgrades all nodes together.",
+            )
 
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations; none where there is no bookkeeping."""
@@ -199,27 +217,23 @@ class Look(BaseLook):
                 f"role {grantee} has rights of its own, on {names}: revoke them if they are not"
                 " meant"
                 for grantee, names in rights
-                if not (grantee == CARRIER and self._node())
             ),
         )
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema, as shipped_routines has it."""
-        found = self._connection.execute(_ROUTINES, {"pinned": _PINNED, "node": self._node()})
+        found = self._connection.execute(
+            _ROUTINES, {"pinned": _PINNED, "schemas": list(self.SCHEMAS)}
+        )
         return {name: _together(texts) for name, texts in found}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
         """Return name and text of every routine in these files, as `routines` shows them."""
-        return shipped_routines({**files, **(wrappers() if self._node() else {})})
+        return shipped_routines(files)
 
     def losses(self) -> Losses:
         """Return what is lost when the tables are, for who has asked for the owner before."""
         return Losses(*self._rows(_LOSSES)[0])
-
-    def _node(self) -> str | None:
-        """Return the schema of the routines of a node, None where no call is carried."""
-        found = self._rows(_NODE)
-        return str(found[0][0]) if found else None
 
     def _value(self, query: str) -> Any:
         return self._rows(query)[0][0]

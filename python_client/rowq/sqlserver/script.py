@@ -1,10 +1,13 @@
 """A migration as a script for sqlcmd, and for a driver."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from rowq.migrate import comments
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.frozen import Part
 from rowq.migrate.release import Release
+from rowq.sqlserver.calls import procedure_name
 from rowq.sqlserver.statements import BOOKKEEPING, batches
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
@@ -140,6 +143,16 @@ class Script(BaseScript):
     def client_form(self, text: str) -> str:
         """Return a file or statement as it stands in the script: its last batch ends, too."""
         return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
+
+    def assembled(self, sources: Path) -> dict[str, str]:
+        """Return path and text of the comments."""
+        made = [
+            ("procedure", procedure_name(name), "", text)
+            for name, text in comments.routines(sources).items()
+        ]
+        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
+        made += [("table", *place, text) for place, text in comments.columns(sources).items()]
+        return comments.filled(sources, comments.rows(made, "N"))
 
 
 SCRIPT = Script()

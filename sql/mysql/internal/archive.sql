@@ -1,3 +1,250 @@
+-- Archive: finished messages, by day.
+--
+-- A finished message of a queue with archive_days waits in finished until maintain moves it here,
+-- with its body. It skips messages whose rows another transaction holds. A day is a partition where
+-- the server has them; maintain adds days before they are needed and drops those that every queue
+-- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
+-- fails maintain: an error is a warning, and the next call tries again.
+--
+--   maintain_queue -> maintain_archive -> open_days, archive, purge_archive, drop_days
+--   open_days -> open_day
+--   open_day -> shape_archive
+--   maintain_queue -> sweep_again
+--
+-- Writes archive, finished, lane. Only reads queue.
+
+drop procedure if exists rowq.internal_maintain_archive;
+
+delimiter //
+create procedure rowq.internal_maintain_archive(
+    p_part_id int,
+    p_limit int,
+    out p_archived int,
+    out p_purged int,
+    out p_partitions_dropped int,
+    out p_is_done boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is a warning.
+-- locks     a row of lane, passed over when locked; as archive and purge_archive
+-- commits   its own transaction where the caller has none, and implicitly; never the caller's
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_archive_days int;
+    declare v_lane smallint;
+    declare v_kept, v_finished bigint;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare v_text varchar(128);
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                set p_archived = 0, p_purged = 0;
+                -- After a deadlock (1213, 1020) the caller's transaction is gone, so the caller
+                -- must get the error. So must a caller whose call was killed (1317) or ran out of
+                -- its time (1969, 3024).
+                if (v_errno in (1213, 1020) and not v_owns_transaction)
+                   or v_errno in (1317, 1969, 3024) then
+                    resignal;
+                end if;
+                -- An error in the archive, such as a full disk, is only a warning, because
+                -- promoting and reaping must go on.
+                if v_tries_left = 0 then
+                    set v_text = left(concat('rowq archive: ', v_text), 128);
+                    signal sqlstate '01000' set message_text = v_text;
+                end if;
+            end;
+            set p_archived = 0, p_purged = 0, p_partitions_dropped = 0, p_is_done = false;
+            set v_archive_days = 0, v_lane = null, v_kept = null, v_finished = null;
+
+            call rowq.internal_begin_work(v_owns_transaction);
+            select q.archive_days into v_archive_days
+            from rowq.queue q
+            where q.part_id = p_part_id;
+            call rowq.internal_first_key(p_part_id, -3 /* finished */, 0, v_finished);
+            if v_archive_days = 0 then
+                -- A queue without an archive may have rows from a time when it had one, so look for
+                -- them.
+                select a.message_id into v_kept
+                from rowq.archive a
+                where a.part_id = p_part_id
+                limit 1;
+            end if;
+            call rowq.internal_commit_work(v_owns_transaction);
+
+            if v_archive_days > 0 or v_kept is not null or v_finished is not null then
+                if v_owns_transaction then
+                    call rowq.internal_open_days(p_part_id, p_limit);
+                end if;
+                call rowq.internal_begin_work(v_owns_transaction);
+                -- The archive part has an election of its own, so that the other parts go on while
+                -- days are moved and dropped.
+                select l.lane into v_lane
+                from rowq.lane l force index (primary)
+                where l.part_id = p_part_id
+                  and l.lane = -3 /* finished */
+                for update skip locked;
+                if v_lane is not null then
+                    call rowq.internal_archive(
+                        p_part_id, p_limit, v_owns_transaction, p_archived
+                    );
+                    -- Purge whole days, because dropping a partition costs less than deleting its
+                    -- rows. A queue that keeps no archive any more is purged up to now.
+                    call rowq.internal_purge_archive(
+                        p_part_id,
+                        if(
+                            v_archive_days > 0,
+                            date(utc_timestamp(6) - interval v_archive_days day),
+                            utc_timestamp(6)
+                        ),
+                        p_limit, v_owns_transaction, p_purged
+                    );
+                end if;
+                call rowq.internal_commit_work(v_owns_transaction);
+                if v_owns_transaction and v_lane is not null then
+                    call rowq.internal_drop_days(p_partitions_dropped);
+                end if;
+                set p_is_done = v_lane is not null
+                    and p_archived < p_limit
+                    and p_purged < p_limit;
+            else
+                set p_is_done = true;
+            end if;
+            leave attempt;
+        end;
+        if v_tries_left = 0 then
+            leave attempt;
+        end if;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_open_days;
+
+delimiter //
+create procedure rowq.internal_open_days(p_part_id int, p_limit int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Make room in the archive for what is finished: the days of the next p_limit batches.
+-- locks     the archive, waiting for a second at most
+-- commits   implicitly; call it outside transactions
+-- differs   PostgreSQL makes the partition in the transaction that needs it
+    declare v_days longtext;
+    declare v_floor bigint;
+    declare v_at int default 0;
+
+    select l.floor into v_floor
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -3 /* finished */;
+    select json_arrayagg(h.finished_on) into v_days
+    from (
+        select distinct date(f.finished_at) as finished_on
+        from (
+            select x.finished_at
+            from rowq.finished x force index (primary)
+            where x.part_id = p_part_id
+              and x.finish_id > 0
+              and x.finish_id >= v_floor
+            order by x.part_id, x.finish_id
+            limit p_limit
+        ) f
+    ) h;
+    while v_at < coalesce(json_length(v_days), 0) do
+        call rowq.internal_open_day(json_unquote(json_extract(v_days, concat('$[', v_at, ']'))));
+        set v_at = v_at + 1;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_open_day;
+
+delimiter //
+create procedure rowq.internal_open_day(p_day date)
+sql security definer
+modifies sql data
+begin
+-- purpose   Make sure that the archive has a partition that ends with this day.
+-- locks     the archive, waiting for a second at most
+-- commits   implicitly; call it outside transactions
+-- differs   PostgreSQL makes the partition in the transaction that needs it
+    declare v_name varchar(64) default concat('p', date_format(p_day, '%Y%m%d'));
+    declare v_end varchar(20) default concat("'", p_day + interval 1 day, "'");
+    declare v_covering, v_bound varchar(64);
+    declare v_is_done boolean;
+
+    select p.partition_name, p.partition_description into v_covering, v_bound
+    from information_schema.partitions p
+    where p.table_schema = 'rowq'
+      and p.table_name = 'archive'
+      and (
+          p.partition_description = 'MAXVALUE'
+          or left(p.partition_description, 11) >= left(v_end, 11)
+      )
+    order by p.partition_ordinal_position
+    limit 1;
+    if v_covering <> v_name then
+        -- Split the day off the partition that has covered it so far. Rows of the day that are
+        -- there already move with it.
+        call rowq.internal_shape_archive(
+            concat(
+                'alter table rowq.archive reorganize partition ', v_covering, ' into (partition ',
+                v_name, ' values less than (', v_end, '), partition ', v_covering,
+                ' values less than (', v_bound, '))'
+            ),
+            v_is_done
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_shape_archive;
+
+delimiter //
+create procedure rowq.internal_shape_archive(p_statement longtext, out p_is_done boolean)
+sql security definer
+modifies sql data
+begin
+-- purpose   Add or drop a partition of the archive, if nobody reads it for a second.
+-- locks     the archive, waiting for a second at most
+-- commits   implicitly, as all statements that change a table; call it outside transactions
+-- differs   only engines where such a statement commits need it
+    declare v_patience bigint default @@session.lock_wait_timeout;
+    -- The statement fails where another session reads the archive, or where another maintain was
+    -- faster: leave it to the next call.
+    declare continue handler for sqlexception set p_is_done = false;
+    -- A call that was killed (1317) or ran out of its time (1969, 3024) must end with that error.
+    declare exit handler for 1317, 1969, 3024
+    begin
+        set session lock_wait_timeout = v_patience;
+        set @rowq_statement = null;
+        resignal;
+    end;
+    set p_is_done = true;
+
+    -- A prepared statement can take its text only from a variable of the session. On MariaDB the
+    -- caller's alter_algorithm would decide how the partition is made, or refuse it.
+    set @rowq_statement = concat(
+        if(version() like '%MariaDB%', 'set statement alter_algorithm = default for ', ''),
+        p_statement
+    );
+    set session lock_wait_timeout = 1;
+    prepare rowq_shape from @rowq_statement;
+    if p_is_done then
+        execute rowq_shape;
+        deallocate prepare rowq_shape;
+    end if;
+    set session lock_wait_timeout = v_patience;
+    set @rowq_statement = null;
+end//
+delimiter ;
+
 drop procedure if exists rowq.internal_archive;
 
 delimiter //
@@ -10,9 +257,7 @@ create procedure rowq.internal_archive(
 sql security definer
 modifies sql data
 begin
--- routine   internal_archive
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- promise   P19 P26
 -- locks     finished rows, passing over locked ones; message rows, tried only; new archive rows; as
 --           internal_cut_ties
     declare v_after, v_finish_id bigint;
@@ -105,5 +350,123 @@ begin
             call rowq.internal_cut_ties(p_part_id, v_free, p_owns_transaction);
         end if;
     end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_archive;
+
+delimiter //
+create procedure rowq.internal_purge_archive(
+    p_part_id int,
+    p_before datetime(6),
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_purged int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete a queue's archived messages that finished before p_before.
+-- locks     archive rows
+    declare v_keep_from datetime(6) default '1970-01-01';
+    -- Rows that are too old for every queue go with their partition, so leave them here. In the
+    -- caller's transaction no partition is dropped, so delete them all.
+    if p_owns_transaction then
+        select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
+        from rowq.queue q;
+    end if;
+
+    delete from rowq.archive
+    where part_id = p_part_id
+      and finished_at >= v_keep_from
+      and finished_at < p_before
+    order by part_id, finished_at, message_id
+    limit p_limit;
+    set p_purged = row_count();
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_drop_days;
+
+delimiter //
+create procedure rowq.internal_drop_days(out p_partitions_dropped int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Drop partitions of the archive that are too old for every queue.
+-- locks     the archive, waiting for a second at most
+-- commits   implicitly; call it outside transactions
+-- differs   PostgreSQL drops them in the transaction of the caller
+    declare v_keep_from varchar(20);
+    declare v_name varchar(64);
+    declare v_is_done boolean default true;
+    set p_partitions_dropped = 0;
+
+    select concat("'", date(utc_timestamp() - interval max(q.archive_days) day)) into v_keep_from
+    from rowq.queue q;
+
+    while v_is_done do
+        set v_name = null;
+        select p.partition_name into v_name
+        from information_schema.partitions p
+        where p.table_schema = 'rowq'
+          and p.table_name = 'archive'
+          and p.partition_description <> 'MAXVALUE'
+          and left(p.partition_description, 11) <= v_keep_from
+        order by p.partition_ordinal_position
+        limit 1;
+        set v_is_done = v_name is not null;
+        if v_is_done then
+            call rowq.internal_shape_archive(
+                concat('alter table rowq.archive drop partition ', v_name), v_is_done
+            );
+            set p_partitions_dropped = p_partitions_dropped + v_is_done;
+        end if;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_sweep_again;
+
+delimiter //
+create procedure rowq.internal_sweep_again(p_part_id int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep the next maintain from passing over a queue whose archive has more to be done.
+-- locks     a row of lane, passed over when locked
+-- commits   its own transaction where the caller has none; never the caller's
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_lane smallint;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+            set v_lane = null;
+            select l.lane into v_lane
+            from rowq.lane l force index (primary)
+            where l.part_id = p_part_id
+              and l.lane = -1 /* claim */
+            for update skip locked;
+            if v_lane is not null then
+                update rowq.lane l
+                set l.sweep_at = '1970-01-01'
+                where l.part_id = p_part_id
+                  and l.lane = -1 /* claim */;
+            end if;
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
 end//
 delimiter ;

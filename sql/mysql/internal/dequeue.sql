@@ -1,3 +1,22 @@
+-- Dequeue: lease messages, and wait for some.
+--
+-- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
+-- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
+-- returns everything to its old position. If nothing is ready it promotes what is due and runs some
+-- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
+-- transactions until a message comes or the time is up.
+--
+-- The fast path of dequeue_fast is in its own file; this is the general one. One waiter of a queue
+-- polls for all: the one that holds a row of lane while it sleeps.
+--
+--   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, push_claim, trim_claim
+--   pop_ready -> lock_ready
+--   purge_ready -> lock_ready
+--   trim_claim -> messages_json, return_ready
+--   dequeue_wait -> wait
+--
+-- Writes claim, ready. Only reads lane, queue.
+
 drop procedure if exists rowq.internal_dequeue;
 
 delimiter //
@@ -15,9 +34,7 @@ create procedure rowq.internal_dequeue(
 sql security definer
 modifies sql data
 begin
--- routine   internal_dequeue
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
--- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     where the queue has limits its gate; ready rows, passing over locked ones; the new
 --           claim row
 -- commits   its own transaction where the caller has none; never the caller's
@@ -117,5 +134,523 @@ begin
             leave attempt;
         end;
     end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pop_ready;
+
+delimiter //
+create procedure rowq.internal_pop_ready(
+    p_part_id int,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take up to p_limit messages from the lanes, best lane first; null when there is none.
+-- locks     ready rows, passing over locked ones; rows of lanes, too
+    declare v_left int default p_limit;
+    declare v_lane smallint default -32768;
+    declare v_is_hidden boolean default false;
+    declare v_next, v_probe smallint;
+    declare v_floor, v_first, v_seen, v_to bigint;
+    declare v_some longtext;
+    set p_messages = null;
+
+    lanes: while v_left > 0 do
+        set v_next = null;
+        select l.lane, l.floor into v_next, v_floor
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane > v_lane
+          and (l.is_open or v_is_hidden)
+        order by l.part_id, l.lane
+        limit 1;
+        if v_next is null then
+            leave lanes;
+        end if;
+        if v_next < 0 then
+            -- Look into closed lanes too: there are messages, but an open transaction keeps others
+            -- from opening the lanes.
+            set v_is_hidden = true, v_lane = -1;
+            iterate lanes;
+        end if;
+        set v_lane = v_next;
+
+        -- Look without locks first, so that an empty lane costs no write and its fence rows are not
+        -- locked. Only "select ... into" takes no locks: exists() or a subquery in "set" would wait
+        -- for open producers.
+        set v_probe = null;
+        select r.attempt into v_probe
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.lane = v_lane
+          and r.seq >= v_floor
+          and r.seq < 9223372036854775806
+        order by r.part_id, r.lane, r.seq, r.message_id
+        limit 1;
+        if v_probe is null then
+            iterate lanes;
+        end if;
+
+        call rowq.internal_lock_ready(
+            p_part_id, v_lane, v_floor, v_left, p_owns_transaction, v_some
+        );
+        if v_some is null then
+            iterate lanes;
+        end if;
+        set v_left = v_left - json_length(v_some), v_first = json_extract(v_some, '$[0][3]');
+
+        delete r
+        from json_table(
+            v_some, '$[*]' columns (message_id bigint path '$[0]', seq bigint path '$[3]')
+        ) j
+        straight_join rowq.ready r force index (primary)
+            on r.part_id = p_part_id
+           and r.lane = v_lane
+           and r.seq = j.seq
+           and r.message_id = j.message_id;
+        set p_messages = if(
+            p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
+        );
+
+        -- Moving the floor costs a write, so only one dequeue in twelve does it. A dequeue in the
+        -- caller's transaction never does, because it would hold the row for long and may read an
+        -- old snapshot.
+        if p_owns_transaction and rand() < 0.08 then
+            -- Stop below a row that another session has taken but not committed: a rollback puts it
+            -- back.
+            call rowq.internal_first_key(p_part_id, v_lane, v_floor, v_seen);
+            set v_to = least(
+                v_first, coalesce(v_seen, v_first),
+                timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
+            );
+            if v_to > v_floor then
+                call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_to);
+            end if;
+        end if;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_ready;
+
+delimiter //
+create procedure rowq.internal_lock_ready(
+    p_part_id int,
+    p_lane smallint,
+    p_floor bigint,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lock up to p_limit messages of one lane, from its floor on; null when there is none.
+-- locks     ready rows, passing over locked ones
+-- differs   elsewhere a range is locked without its gaps
+    declare v_from bigint default p_floor;
+    declare v_after bigint default 0;
+    declare v_seen, v_some longtext;
+    declare v_left int default p_limit;
+    declare v_look int default p_limit + 50;
+    set p_messages = null;
+
+    if p_owns_transaction then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt + 1, h.seq, h.is_keyed))
+        into p_messages
+        from (
+            select r.lane, r.seq, r.message_id, r.attempt, r.is_keyed
+            from rowq.ready r force index (primary)
+            where r.part_id = p_part_id
+              and r.lane = p_lane
+              and r.seq >= p_floor
+              and r.seq < 9223372036854775806
+            order by r.part_id, r.lane, r.seq, r.message_id
+            limit p_limit
+            for update skip locked
+        ) h;
+    else
+        -- The caller's transaction may be repeatable read, where locking a range locks its gaps and
+        -- makes producers wait. So find rows without locks, then lock them by their whole keys.
+        looks: while v_left > 0 do
+            select json_arrayagg(json_array(h.message_id, h.attempt, h.seq)) into v_seen
+            from (
+                select r.seq, r.message_id, r.attempt
+                from rowq.ready r force index (primary)
+                where r.part_id = p_part_id
+                  and r.lane = p_lane
+                  and r.seq >= v_from
+                  and r.seq < 9223372036854775806
+                  and (r.seq > v_from or r.message_id > v_after)
+                order by r.part_id, r.lane, r.seq, r.message_id
+                limit v_look
+            ) h;
+            if v_seen is null then
+                leave looks;
+            end if;
+
+            select json_arrayagg(
+                       json_array(h.message_id, h.lane, h.attempt + 1, h.seq, h.is_keyed)
+                   )
+            into v_some
+            from (
+                select r.lane, r.seq, r.message_id, r.attempt, r.is_keyed
+                from json_table(
+                    v_seen, '$[*]' columns (message_id bigint path '$[0]', seq bigint path '$[2]')
+                ) j
+                straight_join rowq.ready r force index (primary)
+                    on r.part_id = p_part_id
+                   and r.lane = p_lane
+                   and r.seq = j.seq
+                   and r.message_id = j.message_id
+                limit v_left
+                for update /*!80000 of r */ skip locked
+            ) h;
+            if v_some is not null then
+                set v_left = v_left - json_length(v_some);
+                set p_messages = if(
+                    p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
+                );
+            end if;
+            if json_length(v_seen) < v_look then
+                leave looks;
+            end if;
+            set v_from = json_extract(v_seen, concat('$[', v_look - 1, '][2]')),
+                v_after = json_extract(v_seen, concat('$[', v_look - 1, '][0]')),
+                v_look = least(v_look * 2, 10000);
+        end while;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_push_claim;
+
+delimiter //
+create procedure rowq.internal_push_claim(
+    p_part_id int,
+    p_leased_at datetime(6),
+    p_lease_until datetime(6),
+    p_worker_name varchar(200),
+    p_messages longtext,
+    out p_claim_id bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Note a batch that was taken as a claim: as a range of ids where they follow each other, else as a list.
+-- locks     the new claim row
+    declare v_is_keyed, v_is_range boolean;
+    declare v_lane, v_attempt smallint;
+    declare v_first_id, v_last_id bigint;
+
+    select max(j.is_keyed), min(j.lane), min(j.attempt), min(j.message_id), max(j.message_id),
+           min(j.message_id - j.place) = max(j.message_id - j.place)
+           and min(j.lane) = max(j.lane)
+           and min(j.attempt) = max(j.attempt)
+    into v_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_is_range
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            place for ordinality,
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]',
+            is_keyed tinyint path '$[4]'
+        )
+    ) j;
+
+    set p_claim_id = uuid_short() & 9007199254740991;
+    if v_is_range then
+        insert into rowq.claim (
+            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
+            first_id, last_id
+        )
+        values (
+            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, v_lane,
+            v_attempt, v_first_id, v_last_id
+        );
+    else
+        insert into rowq.claim (
+            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, messages
+        )
+        values (
+            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, p_messages
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_trim_claim;
+
+delimiter //
+create procedure rowq.internal_trim_claim(
+    p_part_id int,
+    p_claim_id bigint,
+    p_lease_until datetime(6),
+    inout p_messages longtext,
+    out p_json longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return a new claim's messages as one JSON array, and those that go beyond max_allowed_packet to their places.
+-- locks     the claim row and ready rows, locked by the caller; what internal_push_dead locks
+-- commits   never; call it in the transaction that took the messages
+-- errors    RQ711
+-- differs   elsewhere the most octets of an answer are no setting of the server
+    declare v_all, v_some, v_dead longtext;
+    declare v_count int default json_length(p_messages);
+    declare v_first int default 1;
+    declare v_last int default 0;
+    declare v_size int default 100;
+    set p_json = null, v_all = p_messages;
+
+    -- Read the messages in pieces, so that those which do not fit are not read in vain. A piece
+    -- that is too long is halved, down to one message.
+    pieces: while v_last < v_count do
+        call rowq.internal_messages_json(
+            p_claim_id, p_lease_until, v_all, v_last + 1, least(v_size, v_count - v_last), v_some
+        );
+        -- A text that the engine has cut is up to three bytes shorter than the limit, because it
+        -- cuts between characters. So leave ten bytes of room.
+        if length(v_some) + coalesce(length(p_json), 0) + 10 < @@max_allowed_packet then
+            set p_json = concat_ws(',', p_json, v_some),
+                v_last = v_last + least(v_size, v_count - v_last);
+            -- The next piece has as many messages as half of the room holds, if they are as long as
+            -- those before.
+            set v_size = greatest(
+                v_size,
+                (v_last - v_first + 1) * (@@max_allowed_packet / length(p_json) - 1) div 2
+            );
+        elseif v_size > 1 then
+            set v_size = greatest(least(v_size, v_count - v_last) div 2, 1);
+        elseif p_json is not null then
+            leave pieces;
+        elseif @@max_allowed_packet < @@global.max_allowed_packet then
+            call rowq.internal_refuse(
+                'the next message is longer than max_allowed_packet of this session: connect again'
+            );
+        else
+            -- The server accepted this message when max_allowed_packet was larger. Declare it dead,
+            -- because it must not block the others.
+            set v_last = v_last + 1, v_first = v_last + 1, v_size = 100;
+            select json_arrayagg(json_array(j.message_id, j.lane, j.attempt - 1)) into v_dead
+            from json_table(
+                v_all,
+                '$[*]' columns (
+                    place for ordinality,
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    attempt smallint path '$[2]'
+                )
+            ) j
+            where j.place = v_last;
+            call rowq.internal_push_dead(
+                p_part_id, v_dead,
+                concat(
+                    'not delivered: as JSON it is longer than max_allowed_packet, ',
+                    @@max_allowed_packet, '; raise that on the server, then reset the message'
+                ),
+                true
+            );
+        end if;
+    end while;
+    set p_json = concat('[', p_json, ']');
+
+    if v_first > 1 or v_last < v_count then
+        call rowq.internal_return_ready(p_part_id, v_all, v_last);
+        set p_messages = null;
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt, j.seq)) into p_messages
+        from json_table(
+            v_all,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]',
+                seq bigint path '$[3]'
+            )
+        ) j
+        where j.place between v_first and v_last;
+        if p_messages is null then
+            delete c
+            from rowq.claim c force index (primary)
+            where c.part_id = p_part_id
+              and c.claim_id = p_claim_id;
+        else
+            update rowq.claim c force index (primary)
+            set c.messages = p_messages
+            where c.part_id = p_part_id
+              and c.claim_id = p_claim_id;
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_messages_json;
+
+delimiter //
+create procedure rowq.internal_messages_json(
+    p_claim_id bigint,
+    p_lease_until datetime(6),
+    p_messages longtext,
+    p_first int,
+    p_count int,
+    out p_json longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return p_count messages of a batch from p_first on, as JSON with commas between; null when one of several may be too long.
+-- differs   elsewhere the most octets of an answer are no setting of the server
+    declare v_length bigint;
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
+    declare exit handler for sqlexception
+    begin
+        set session group_concat_max_len = v_cut_at;
+        resignal;
+    end;
+    set p_json = null;
+
+    -- No function makes a value that is longer than max_allowed_packet, and after one attempt
+    -- MariaDB's json_object returns null for short messages too. So measure first, and never
+    -- attempt it. JSON needs up to six bytes for one, and 500 bytes are enough for the keys and for
+    -- what has no text.
+    select 6 * max(
+               coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
+               + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
+           )
+    into v_length
+    from json_table(
+        p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+    ) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    where j.place between p_first and p_first + p_count - 1;
+
+    if p_count = 1 and v_length + 500 > @@max_allowed_packet then
+        -- Measure the JSON itself only where a single message may be too long. to_base64 adds line
+        -- breaks, which count here although they are removed later.
+        select coalesce(
+                   length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
+               )
+               + coalesce(length(json_extract(m.headers, '$')), 0)
+               + 6 * coalesce(length(m.message_type), 0) + 6 * coalesce(length(m.last_error), 0)
+        into v_length
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.place = p_first;
+    end if;
+
+    if v_length + 500 <= @@max_allowed_packet then
+        -- The engine cuts the result of group_concat to this length, and to max_allowed_packet.
+        set session group_concat_max_len = @@max_allowed_packet;
+        select group_concat(
+                   json_object(
+                       'claim_id', p_claim_id + 0, 'message_id', m.message_id, 'attempt', j.attempt,
+                       'message_type', m.message_type, 'headers', json_extract(m.headers, '$'),
+                       'body', m.body,
+                       'body_binary', replace(to_base64(m.body_binary), '\n', ''),
+                       'enqueued_at', date_format(m.enqueued_at, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
+                       'lease_until', date_format(p_lease_until, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
+                       'last_error', m.last_error
+                   )
+                   separator ','
+               )
+        into p_json
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                attempt int path '$[2]'
+            )
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.place between p_first and p_first + p_count - 1;
+        set session group_concat_max_len = v_cut_at;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_return_ready;
+
+delimiter //
+create procedure rowq.internal_return_ready(p_part_id int, p_messages longtext, p_kept int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Put back what internal_pop_ready took to where it was, except the first p_kept messages.
+-- locks     ready rows that the caller has locked already
+-- commits   never; call it in the transaction that took the messages
+-- differs   elsewhere what is left of a batch goes to the front of its priority
+    -- No floor has moved past these rows meanwhile, because none moves past a row that is taken and
+    -- not committed.
+    insert into rowq.ready (part_id, lane, seq, message_id, attempt)
+    select p_part_id, j.lane, j.seq, j.message_id, j.attempt - 1
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            place for ordinality,
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]',
+            seq bigint path '$[3]'
+        )
+    ) j
+    where j.place > p_kept;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_wait;
+
+delimiter //
+create procedure rowq.internal_wait(
+    p_part_id int,
+    p_until datetime(6),
+    inout p_pause double
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let a waiter of dequeue_wait sleep until its next look, p_until at the latest.
+-- locks     a row of lane while it sleeps, passed over when locked
+-- commits   each statement by itself; call it outside transactions
+-- differs   elsewhere waiters are woken, or a lock of the session elects one
+    declare v_look_at datetime(6) default least(p_until, utc_timestamp(6) + interval 1 second);
+    declare v_left double;
+    declare v_slept, v_interrupted int;
+
+    -- One waiter of a queue looks at it ten times a second: the one that found the row of lane -20
+    -- free and holds it while it sleeps. The others try that row four times a second, and look at
+    -- the queue once a second.
+    naps: while v_slept is null and utc_timestamp(6) < v_look_at do
+        set v_left = timestampdiff(microsecond, utc_timestamp(6), v_look_at) / 1000000;
+        -- The lock lasts as long as this statement, and ends with a session that is killed. Without
+        -- "limit 1" the engine would read the row first, give up its lock and only then sleep.
+        select sleep(least(p_pause, v_left)) into v_slept
+        from (
+            select l.lane
+            from rowq.lane l force index (primary)
+            where l.part_id = p_part_id
+              and l.lane = -20 /* waiters */
+            limit 1
+            for update skip locked
+        ) h;
+        if v_slept is null then
+            set v_interrupted = sleep(least(0.25, v_left));
+        else
+            set v_interrupted = v_slept, p_pause = least(p_pause * 2, 0.1);
+        end if;
+        if v_interrupted then
+            signal sqlstate '70100'
+                set mysql_errno = 1317, message_text = 'Query execution was interrupted';
+        end if;
+    end while;
 end//
 delimiter ;

@@ -1,3 +1,231 @@
+-- Finish: how messages leave a claim, and how they end.
+--
+-- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
+-- before anything else; a second session finds nothing there and its messages are stale. reap does
+-- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
+-- the archive, and its links are released in the same transaction: the dedup key, the slot of its
+-- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
+-- end does not wait for a producer that holds the message's row: the row stays, and a row of
+-- recheck has maintain delete it.
+--
+--   enqueue, store_batch, end_awaited, ... -> read_ties -> try_lock_messages
+--   dequeue_fast, complete -> expand_range
+--   complete, discard_dead, purge_blocked, ... -> finish -> next_slice, end_tied
+--   retake_dedup_keys, store_batch, pop_grouped, ... -> next_slice
+--   end_tied -> read_ties, delete_messages, cut_ties
+--   end_awaited -> delete_messages
+--   end_awaited, archive -> cut_ties
+--   complete, fail_now, release -> outcomes
+--   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, refuse_claim
+--   extend_lease -> bound_gap, refuse_claim
+--   retry_later -> back_off
+--   retry_later, fail_now, trim_claim -> push_dead -> next_slice, read_ties
+--   retry_later -> split_by_attempts -> try_lock_messages
+--   release -> as_front
+--   cancel_many, note_cancels -> claims_of
+--   reset, discard_dead -> lock_dead
+--   recheck -> end_held
+--   maintain_delivery -> reap -> expand_range, split_by_attempts, as_front, note_error, push_dead
+--
+-- Writes claim, dead, finished, message. Only reads lane, queue.
+
+drop procedure if exists rowq.internal_read_ties;
+
+delimiter //
+create procedure rowq.internal_read_ties(
+    p_messages longtext,
+    p_tokenless longtext,
+    p_with_keys boolean,
+    p_is_locking boolean,
+    out p_ties longtext,
+    out p_held longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_tokenless are ids that have no token of their group, and p_with_keys is whether a dedup key counts. p_held are those whose rows are to be locked, and that another transaction has locked; null where there is none. Of messages with keys there are no more than internal_next_slice takes.
+-- locks     the message rows, if asked for, as internal_try_lock_messages
+-- differs   PostgreSQL reads them as it deletes the messages
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
+    declare v_free longtext;
+    declare v_more longtext;
+    declare v_count, v_tied int default 0;
+    declare v_is_second boolean default false;
+    declare exit handler for sqlexception
+    begin
+        set session group_concat_max_len = v_cut_at;
+        resignal;
+    end;
+    set p_ties = null, p_held = null;
+
+    -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below
+    -- whatever their keys, and to that of a packet, below which a slice stays.
+    if json_length(p_messages) > 300 and v_cut_at < @@max_allowed_packet then
+        set session group_concat_max_len = @@max_allowed_packet;
+    end if;
+    if p_is_locking then
+        -- Lock every row, so that nobody comes to wait for one of them any more. The limit keeps
+        -- the engine from locking only some of them. An old snapshot may not show a message yet,
+        -- but a lock finds it.
+        set v_free = p_messages;
+        locking: while v_free is not null do
+            select json_arrayagg(if(h.is_tied, json_array(
+                       h.message_id, if(h.has_token, hex(h.group_key), null),
+                       hex(h.dedup_key), h.has_successors
+                   ), null)),
+                   sum(h.is_tied), count(*)
+            into p_ties, v_tied, v_count
+            from (
+                select l.message_id, l.group_key, l.dedup_key, l.has_successors,
+                       t.message_id is null as has_token,
+                       (l.group_key is not null and t.message_id is null)
+                       or (p_with_keys and l.dedup_key is not null)
+                       or coalesce(l.has_successors, false) as is_tied
+                from (
+                    select m.message_id, m.group_key, m.dedup_key, m.has_successors
+                    from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) j
+                    straight_join rowq.message m force index (primary)
+                        on m.message_id = j.message_id
+                    limit 1000000
+                    for update /*!80000 of m */ skip locked
+                ) l
+                left join (
+                    select distinct j.message_id
+                    from json_table(p_tokenless, '$[*]' columns (message_id bigint path '$')) j
+                ) t on t.message_id = l.message_id
+            ) h;
+            if v_count = json_length(v_free) or v_is_second then
+                leave locking;
+            end if;
+            call rowq.internal_try_lock_messages(p_messages, v_free, p_held);
+            set v_is_second = true;
+        end while;
+        if coalesce(v_tied, 0) = 0 or v_free is null then
+            set p_ties = null;
+        end if;
+    end if;
+    if not p_is_locking or p_held is not null then
+        select json_arrayagg(json_array(
+                   m.message_id, if(t.message_id is null, hex(m.group_key), null),
+                   hex(m.dedup_key), m.has_successors
+               ))
+        into v_more
+        from json_table(
+            coalesce(p_held, p_messages), '$[*]' columns (message_id bigint path '$[0]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        left join (
+            select distinct j.message_id
+            from json_table(p_tokenless, '$[*]' columns (message_id bigint path '$')) j
+        ) t on t.message_id = m.message_id
+        where (m.group_key is not null and t.message_id is null)
+           or (p_with_keys and m.dedup_key is not null)
+           or m.has_successors;
+        set p_ties = if(
+            p_ties is null, v_more, json_merge_preserve(p_ties, coalesce(v_more, '[]'))
+        );
+    end if;
+    if @@group_concat_max_len <> v_cut_at then
+        set session group_concat_max_len = v_cut_at;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_try_lock_messages;
+
+delimiter //
+create procedure rowq.internal_try_lock_messages(
+    p_messages longtext,
+    out p_free longtext,
+    out p_held longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lock the rows of messages, arrays that begin with message_id; divide them into p_free, which are locked, and p_held, which another transaction has locked, null where there is none.
+-- locks     message rows, tried only, but waited for where the caller's snapshot does not show them
+-- differs   elsewhere a plain look shows every message that a lock finds
+    declare v_locked, v_unseen longtext;
+    declare v_count int;
+    set p_free = p_messages, p_held = null;
+
+    select json_arrayagg(h.message_id), count(*) into v_locked, v_count
+    from (
+        select m.message_id
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of m */ skip locked
+    ) h;
+    if v_count < json_length(p_messages) then
+        select json_arrayagg(if(m.message_id is null, null, json_array(j.message_id, null, null))),
+               json_arrayagg(if(m.message_id is null, json_array(j.message_id, null, null), null)),
+               sum(m.message_id is null)
+        into p_held, v_unseen, v_count
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        left join (
+            select distinct x.message_id
+            from json_table(v_locked, '$[*]' columns (message_id bigint path '$')) x
+        ) l on l.message_id = j.message_id
+        left join rowq.message m force index (primary) on m.message_id = j.message_id
+        where l.message_id is null;
+        if v_count > 0 then
+            select count(*) into v_count
+            from (
+                select m.message_id
+                from json_table(v_unseen, '$[*]' columns (message_id bigint path '$[0]')) j
+                straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+                limit 1000000
+                for update /*!80000 of m */
+            ) h;
+        end if;
+        -- Leave out the nulls that the aggregates have put into the arrays.
+        select json_arrayagg(json_array(j.message_id, null, null)) into p_held
+        from json_table(p_held, '$[*]' columns (message_id bigint path '$[0]')) j
+        where j.message_id is not null;
+        select json_arrayagg(json_array(j.message_id, null, null)) into p_free
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        left join (
+            select distinct x.message_id
+            from json_table(p_held, '$[*]' columns (message_id bigint path '$[0]')) x
+        ) h on h.message_id = j.message_id
+        where h.message_id is null;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_expand_range;
+
+delimiter //
+create procedure rowq.internal_expand_range(
+    p_first_id bigint,
+    p_last_id bigint,
+    p_lane smallint,
+    p_attempt smallint,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return the messages of a claim that holds a range of ids as an array of [message_id, lane, attempt].
+-- differs   no such helper elsewhere: other engines keep arrays
+    -- An array of as many zeros counts to the end of the range. A recursive query would end at a
+    -- limit that a session may set. In JSON, MariaDB quotes a parameter, but not a sum.
+    select json_arrayagg(json_array(p_first_id + j.place - 1, p_lane + 0, p_attempt + 0))
+    into p_messages
+    from json_table(
+        concat('[0', repeat(',0', p_last_id - p_first_id), ']'),
+        '$[*]' columns (place for ordinality)
+    ) j;
+    if p_messages is null then
+        -- No function returns a text that is longer than max_allowed_packet.
+        call rowq.internal_refuse(
+            'max_allowed_packet is too low for so many messages in one call'
+        );
+    end if;
+end//
+delimiter ;
+
 drop procedure if exists rowq.internal_finish;
 
 delimiter //
@@ -14,9 +242,7 @@ create procedure rowq.internal_finish(
 sql security definer
 modifies sql data
 begin
--- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_tokenless have no token of their group, and those in p_keyless no dedup key any more.
--- promise   P04 P12 P22 P26 P32
 -- locks     as internal_end_tied and internal_end_awaited; result rows
     declare v_rest, v_slice longtext;
 
@@ -40,5 +266,898 @@ begin
     if p_state <> 'completed' then
         call rowq.internal_push_result(p_part_id, p_messages, p_state, null, null, null);
     end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_next_slice;
+
+delimiter //
+create procedure rowq.internal_next_slice(inout p_messages longtext, out p_slice longtext)
+sql security definer
+reads sql data
+begin
+-- purpose   Take as many messages from the head of an array as internal_read_ties can return the ties of, however long their keys are; p_messages are the others, or null.
+-- differs   elsewhere no aggregate is cut off at the length of a packet
+    -- Two keys of 800 bytes in hex, an id, and what stands between them.
+    declare c_longest_tie int default 3300;
+    declare v_most int default greatest(1, @@max_allowed_packet div c_longest_tie);
+
+    if json_length(p_messages) > v_most then
+        call rowq.internal_cut_slice(p_messages, v_most, p_slice);
+    else
+        set p_slice = p_messages, p_messages = null;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_end_tied;
+
+delimiter //
+create procedure rowq.internal_end_tied(
+    p_part_id int,
+    p_is_archived boolean,
+    p_is_keyed boolean,
+    p_messages longtext,
+    p_tokenless longtext,
+    p_keyless longtext,
+    p_owns_transaction boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Cut the ties of finished messages, and delete those that are not archived; p_is_keyed, p_tokenless and p_keyless are those of internal_finish.
+-- locks     as internal_read_ties, internal_release_dedup_keys and internal_cut_ties
+-- differs   PostgreSQL learns of ties by the delete itself
+    declare v_ties, v_freed, v_held, v_more longtext;
+    declare v_keyed longtext default p_messages;
+
+    if p_keyless is not null then
+        -- Others may have the keys of these by now, and under the caller's repeatable read a look
+        -- with a lock for a key that is not there would lock the gap around it.
+        select json_arrayagg(json_array(j.message_id, null, null)) into v_keyed
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        left join (
+            select distinct a.message_id
+            from json_table(p_keyless, '$[*]' columns (message_id bigint path '$')) a
+        ) f on f.message_id = j.message_id
+        where f.message_id is null;
+    end if;
+
+    -- What waits for a message of the archive and is not committed yet is left to internal_archive.
+    call rowq.internal_read_ties(
+        p_messages, p_tokenless, true, not (p_is_archived and p_owns_transaction), v_ties, v_held
+    );
+    set v_freed = v_ties;
+    if p_keyless is not null then
+        call rowq.internal_read_ties(
+            v_keyed, null, true, not (p_is_archived and p_owns_transaction), v_freed, v_more
+        );
+    end if;
+    if v_freed is not null and p_is_keyed then
+        call rowq.internal_release_dedup_keys(p_part_id, v_freed);
+    end if;
+    if not p_is_archived then
+        call rowq.internal_delete_messages(p_part_id, p_messages, v_held);
+    end if;
+    if v_ties is not null then
+        call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_delete_messages;
+
+delimiter //
+create procedure rowq.internal_delete_messages(
+    p_part_id int,
+    p_messages longtext,
+    p_held longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete messages, whose rows the caller has locked but for those in p_held; leave these, which have ended all the same, to maintain.
+-- locks     message rows; new recheck rows
+    if p_held is null then
+        delete m
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+    else
+        -- A producer names one as a predecessor, perhaps, and may never commit.
+        delete m
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        left join (
+            select distinct x.message_id
+            from json_table(p_held, '$[*]' columns (message_id bigint path '$[0]')) x
+        ) h on h.message_id = j.message_id
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where h.message_id is null;
+        call rowq.internal_recheck_later(
+            p_part_id, json_extract(p_held, '$[*][0]'), json_extract(p_held, '$[*][0]'), false
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_cut_ties;
+
+delimiter //
+create procedure rowq.internal_cut_ties(
+    p_part_id int,
+    p_ties longtext,
+    p_owns_transaction boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Pass on the tokens of messages that have ended, and let those go on that have waited for them; internal_read_ties has returned what they are.
+-- locks     as internal_leave_groups and internal_free_successors
+    declare v_message_id bigint;
+    declare v_is_end boolean default false;
+    declare v_most int default 1000;
+    declare v_looks int default 10000;
+    declare each_awaited cursor for
+        select j.message_id
+        from json_table(
+            p_ties,
+            '$[*]' columns (message_id bigint path '$[0]', is_awaited int path '$[3]')
+        ) j
+        where j.is_awaited
+        order by j.message_id;
+    declare continue handler for not found set v_is_end = true;
+
+    call rowq.internal_leave_groups(p_part_id, p_ties, p_owns_transaction);
+    open each_awaited;
+    set v_is_end = false;
+    awaited: loop
+        fetch each_awaited into v_message_id;
+        if v_is_end then
+            leave awaited;
+        end if;
+        call rowq.internal_free_successors(
+            p_part_id, v_message_id, p_owns_transaction, v_most, v_looks
+        );
+        set v_is_end = false;
+    end loop;
+    close each_awaited;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_outcomes;
+
+delimiter //
+create procedure rowq.internal_outcomes(
+    p_message_ids longtext,
+    p_messages longtext,
+    p_outcome varchar(20),
+    p_cancel_ids longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Return the result of a finishing routine: one row for each message; those in p_cancel_ids ended as cancelled.
+-- differs   no such helper elsewhere: other engines return a query
+    if p_cancel_ids is not null then
+        if p_message_ids is null then
+            select json_arrayagg(j.message_id) into p_message_ids
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j;
+        end if;
+        select a.message_id,
+               case
+                   when c.message_id is not null then 'cancelled'
+                   when h.message_id is not null then p_outcome
+                   else 'stale'
+               end as outcome
+        from json_table(
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        left join (
+            select distinct j.message_id
+            from json_table(p_cancel_ids, '$[*]' columns (message_id bigint path '$')) j
+        ) c on c.message_id = a.message_id
+        left join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) h on h.message_id = a.message_id
+        order by a.place;
+    elseif p_message_ids is null then
+        select j.message_id, p_outcome as outcome
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        order by j.place;
+    elseif json_length(p_message_ids) = json_length(p_messages) then
+        -- The claim held all of them, so none is stale.
+        select a.message_id, p_outcome as outcome
+        from json_table(
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        order by a.place;
+    else
+        select a.message_id,
+               if(h.message_id is not null, p_outcome, 'stale') as outcome
+        from json_table(
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        left join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) h on h.message_id = a.message_id
+        order by a.place;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pop_claimed;
+
+delimiter //
+create procedure rowq.internal_pop_claimed(
+    p_part_id int,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_owns_transaction boolean,
+    out p_is_keyed boolean,
+    out p_messages longtext,
+    out p_cancel_ids longtext,
+    out p_worker_name varchar(200),
+    out p_leased_at datetime(6)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key; p_cancel_ids are those of them that were cancelled, null where there is none; p_worker_name and p_leased_at are of the lease.
+-- locks     the claim row, first of all
+-- errors    RQ721
+-- differs   a claim holds its messages as a range of ids or as a JSON array
+    declare v_claim_id bigint default p_claim_id;
+    declare v_held, v_kept, v_noted, v_kept_noted longtext;
+    declare v_first_id, v_last_id bigint;
+    declare v_lane, v_attempt smallint;
+    declare v_at int;
+    declare v_id, v_place varchar(40);
+    set p_messages = null, p_cancel_ids = null;
+
+    if not p_owns_transaction then
+        call rowq.internal_bound_gap(p_part_id, v_claim_id);
+    end if;
+    -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
+    select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
+           c.cancel_ids, c.worker_name, c.leased_at
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted, p_worker_name,
+         p_leased_at
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id = v_claim_id
+      and c.claim_id > 0
+    for update;
+    if v_held is null and v_first_id is not null then
+        call rowq.internal_expand_range(v_first_id, v_last_id, v_lane, v_attempt, v_held);
+    end if;
+    if v_held is null and p_message_ids is null then
+        call rowq.internal_refuse_claim(p_claim_id);
+    end if;
+
+    if p_message_ids is null then
+        set p_messages = v_held;
+    elseif json_length(p_message_ids) = 1 then
+        -- Find one message by the text of its id. The number of entries before that text is its
+        -- place in the array.
+        set v_id = trim(leading '0' from json_value(p_message_ids, '$[0]'));
+        set v_at = locate(concat('[', v_id, ','), v_held);
+        if v_at > 0 then
+            set v_place = concat('$[', json_length(concat(left(v_held, v_at - 1), '0]')) - 1, ']');
+            set p_messages = concat('[', json_extract(v_held, v_place), ']');
+            if json_length(v_held) > 1 then
+                set v_kept = json_remove(v_held, v_place);
+            end if;
+        end if;
+    elseif v_held is not null then
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_messages
+        from json_table(
+            v_held,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        straight_join (
+            select distinct a.message_id
+            from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+        ) w on w.message_id = j.message_id;
+        if json_length(p_messages) < json_length(v_held) then
+            select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_kept
+            from json_table(
+                v_held,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    attempt smallint path '$[2]'
+                )
+            ) j
+            left join (
+                select distinct a.message_id
+                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+            ) w on w.message_id = j.message_id
+            where w.message_id is null;
+        end if;
+    end if;
+
+    if v_noted is not null then
+        select json_arrayagg(n.message_id) into p_cancel_ids
+        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        straight_join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) w on w.message_id = n.message_id;
+        select json_arrayagg(n.message_id) into v_kept_noted
+        from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) n
+        left join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) w on w.message_id = n.message_id
+        where w.message_id is null;
+    end if;
+
+    if v_kept is not null then
+        update rowq.claim c force index (primary)
+        set c.messages = v_kept,
+            c.cancel_ids = v_kept_noted
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    elseif p_messages is not null then
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_bound_gap;
+
+delimiter //
+create procedure rowq.internal_bound_gap(p_part_id int, inout p_claim_id bigint)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let the caller's transaction lock a claim that may be gone without stopping new claims; p_claim_id is null afterwards if no claim has had that number yet.
+-- locks     a new claim row that is deleted at once
+-- commits   never; moves the savepoint of internal_begin_work
+-- differs   only engines that lock gaps need it
+    declare v_claim_id bigint;
+    -- A claim that the snapshot shows keeps its place in the index even if it is gone by now, so a
+    -- lock on it covers no gap where new claims go.
+    select c.claim_id into v_claim_id
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id = p_claim_id;
+
+    if v_claim_id is null then
+        -- The claim is newer than the snapshot, or gone. A lock on a key that is gone covers the
+        -- gap up to the next row, which is where new claims go. A row that this transaction inserts
+        -- and deletes ends the gap before them.
+        set v_claim_id = uuid_short() & 9007199254740991;
+        insert into rowq.claim (part_id, claim_id, lease_until, messages)
+        values (p_part_id, v_claim_id, utc_timestamp(6) + interval 1 day, '[]');
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id;
+        -- Move the savepoint behind the row. If a refused call removed the row, the gap would reach
+        -- up to the next one.
+        savepoint rowq_call;
+        if p_claim_id >= v_claim_id then
+            -- No claim has had this number yet, because numbers only grow. A lock on it would cover
+            -- the gap where new claims go.
+            set p_claim_id = null;
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_refuse_claim;
+
+delimiter //
+create procedure rowq.internal_refuse_claim(p_claim_id bigint)
+sql security definer
+modifies sql data
+begin
+-- purpose   Raise the error for a claim that is gone.
+-- errors    RQ721
+    declare v_text varchar(128);
+    set v_text = concat('RQ721 stale_claim: claim ', p_claim_id, ' holds nothing any more');
+    signal sqlstate '45721' set message_text = v_text;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_back_off;
+
+delimiter //
+create procedure rowq.internal_back_off(
+    p_part_id int,
+    p_messages longtext,
+    p_delay_seconds double,
+    out p_delayed longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Compute when failed messages are due again: [message_id, lane, attempt, due_at in microseconds].
+    declare v_base, v_factor, v_cap, v_jitter double;
+    declare v_now bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+
+    select q.backoff_base_seconds, q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter
+    into v_base, v_factor, v_cap, v_jitter
+    from rowq.queue q
+    where q.part_id = p_part_id;
+
+    select json_arrayagg(json_array(
+               j.message_id, j.lane div 2 * 2 + 1, j.attempt,
+               v_now + cast(1000000 * coalesce(
+                   p_delay_seconds,
+                   least(v_cap, v_base * pow(v_factor, least(j.attempt - 1, 60)))
+                   * (1 - v_jitter * rand())
+               ) as signed)
+           ))
+    into p_delayed
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_push_dead;
+
+delimiter //
+create procedure rowq.internal_push_dead(
+    p_part_id int,
+    p_messages longtext,
+    p_error longtext,
+    p_owns_transaction boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
+-- locks     new dead rows; in the caller's transaction as internal_read_ties; new result rows; as
+--           internal_release_dedup_keys, internal_leave_groups and internal_follow_deaths
+    declare v_is_held boolean;
+    declare v_rest longtext default p_messages;
+    declare v_slice, v_ties, v_held longtext;
+    declare v_looks int default 10000;
+
+    insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+    select p_part_id, j.message_id, j.lane, j.attempt, utc_timestamp(6), left(p_error, 2000)
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j;
+
+    while v_rest is not null do
+        call rowq.internal_next_slice(v_rest, v_slice);
+        -- In a transaction of its own the call sees every message without a lock, and keys never
+        -- change. Who has come to wait is looked for below.
+        call rowq.internal_read_ties(
+            v_slice, null, true, not p_owns_transaction, v_ties, v_held
+        );
+        if v_ties is not null then
+            call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+            select q.group_after_dead = 'hold' into v_is_held
+            from rowq.queue q
+            where q.part_id = p_part_id;
+            if v_is_held then
+                update json_table(
+                    v_ties,
+                    '$[*]' columns (
+                        message_id bigint path '$[0]',
+                        group_key varchar(1600) path '$[1]'
+                    )
+                ) j
+                straight_join rowq.dead d force index (primary)
+                    on d.part_id = p_part_id
+                   and d.message_id = j.message_id
+                set d.holds_group = true
+                where j.group_key is not null;
+            else
+                call rowq.internal_leave_groups(p_part_id, v_ties, p_owns_transaction);
+            end if;
+        end if;
+    end while;
+    call rowq.internal_push_result(p_part_id, p_messages, 'dead', p_error, null, null);
+    call rowq.internal_follow_deaths(p_part_id, p_messages, null, p_owns_transaction, v_looks);
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_split_by_attempts;
+
+delimiter //
+create procedure rowq.internal_split_by_attempts(
+    p_messages longtext,
+    p_max_attempts int,
+    p_owns_transaction boolean,
+    out p_alive longtext,
+    out p_dead longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Divide messages into those with an attempt left and those without; null where there is none.
+-- locks     in the caller's transaction as internal_try_lock_messages
+    declare v_worn, v_locked, v_free, v_held longtext;
+
+    -- Where the snapshot is older than a message, a lock finds it.
+    if not p_owns_transaction then
+        call rowq.internal_try_lock_messages(p_messages, v_free, v_held);
+    end if;
+    if v_free is not null then
+        select json_arrayagg(j.message_id) into v_locked
+        from json_table(
+            p_messages,
+            '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
+        ) j
+        straight_join (
+            select distinct x.message_id
+            from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) x
+        ) f on f.message_id = j.message_id
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
+        for update /*!80000 of m */;
+    end if;
+    if p_owns_transaction or v_held is not null then
+        select json_arrayagg(j.message_id) into v_worn
+        from json_table(
+            p_messages,
+            '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.attempt >= coalesce(m.max_attempts, p_max_attempts);
+    end if;
+    if v_locked is not null then
+        set v_worn = json_merge_preserve(coalesce(v_worn, '[]'), v_locked);
+    end if;
+
+    set p_alive = p_messages, p_dead = null;
+
+    if v_worn is not null then
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_alive
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        left join (
+            select distinct x.message_id
+            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+        ) w on w.message_id = j.message_id
+        where w.message_id is null;
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_dead
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        straight_join (
+            select distinct x.message_id
+            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+        ) w on w.message_id = j.message_id;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_as_front;
+
+delimiter //
+create procedure rowq.internal_as_front(p_messages longtext, p_spent int, out p_front longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Prepare messages for the front of their priority, with p_spent attempts fewer.
+-- differs   no such helper elsewhere: other engines change arrays in place
+    select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
+    into p_front
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_claims_of;
+
+delimiter //
+create procedure rowq.internal_claims_of(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_claim_ids longtext,
+    out p_held_ids longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Find the claims that hold any of these messages, and which messages these are; null where there is none.
+-- differs   PostgreSQL compares arrays
+    -- An array of as many entries stands for a range.
+    select json_arrayagg(h.claim_id), json_arrayagg(h.message_id) into p_claim_ids, p_held_ids
+    from (
+        select c.claim_id, w.message_id
+        from rowq.claim c force index (primary)
+        straight_join json_table(
+            coalesce(c.messages, concat('[[0]', repeat(',[0]', c.last_id - c.first_id), ']')),
+            '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        straight_join (
+            select distinct a.message_id
+            from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+        ) w on w.message_id = if(c.messages is null, c.first_id + j.place - 1, j.message_id)
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+    ) h;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_dead;
+
+delimiter //
+create procedure rowq.internal_lock_dead(
+    p_queue_name longtext,
+    p_message_ids longtext,
+    p_max_messages int,
+    p_message_type longtext,
+    p_died_before datetime(6),
+    out p_part_id int,
+    out p_dead longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean, as [message_id, lane, attempt, holds_group]; null where there is none.
+-- locks     the part, shared; dead rows, passing over locked ones
+    declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
+    declare v_seen longtext;
+
+    call rowq.internal_check_ids(p_message_ids);
+    call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
+    if p_message_ids is not null
+       and (p_message_type is not null or p_died_before is not null) then
+        call rowq.internal_refuse('message_type and died_before go together with no message_ids');
+    end if;
+
+    call rowq.internal_require_queue(p_queue_name, p_part_id);
+    call rowq.internal_lock_part_shared(p_part_id, p_queue_name);
+
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+    if p_message_ids is null then
+        select json_arrayagg(h.message_id) into v_seen
+        from (
+            select d.message_id
+            from rowq.dead d force index (primary)
+            where d.part_id = p_part_id
+              and (p_died_before is null or d.died_at < p_died_before)
+              and (p_message_type is null or cast(p_message_type as binary) = (
+                  select cast(m.message_type as binary)
+                  from rowq.message m force index (primary)
+                  where m.message_id = d.message_id
+              ))
+            order by d.part_id, d.message_id
+            limit 10000
+        ) h;
+    else
+        select json_arrayagg(h.message_id) into v_seen
+        from (
+            select distinct d.message_id
+            from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+            straight_join rowq.dead d force index (primary)
+                on d.part_id = p_part_id
+               and d.message_id = a.message_id
+        ) h;
+    end if;
+    select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.holds_group))
+    into p_dead
+    from (
+        select d.message_id, d.lane, d.attempt, d.holds_group
+        from (
+            select distinct a.message_id
+            from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) a
+            order by a.message_id
+        ) j
+        straight_join rowq.dead d force index (primary)
+            on d.part_id = p_part_id
+           and d.message_id = j.message_id
+        limit v_limit
+        for update skip locked
+    ) h;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_end_held;
+
+delimiter //
+create procedure rowq.internal_end_held(
+    p_part_id int,
+    p_message_id bigint,
+    inout p_most int,
+    inout p_most_looks int,
+    out p_is_done boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; p_is_done is false where the row is locked still. p_most and p_most_looks are as for internal_free_successors. The transaction must be the call's own.
+-- locks     the message row, tried only; as internal_free_successors
+    declare v_message_id bigint;
+    declare v_is_awaited boolean;
+    select m.message_id, coalesce(m.has_successors, false) into v_message_id, v_is_awaited
+    from rowq.message m force index (primary)
+    where m.message_id = p_message_id
+    for update skip locked;
+    if v_message_id is null then
+        select count(*) = 0 into p_is_done
+        from rowq.message m force index (primary)
+        where m.message_id = p_message_id;
+    else
+        delete from rowq.message
+        where message_id = p_message_id;
+        if v_is_awaited then
+            call rowq.internal_free_successors(
+                p_part_id, p_message_id, true, p_most, p_most_looks
+            );
+        end if;
+        set p_is_done = true;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_reap;
+
+delimiter //
+create procedure rowq.internal_reap(
+    p_part_id int,
+    p_max_attempts int,
+    p_history_days int,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_reaped int,
+    out p_died int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
+-- locks     expired claim rows, passing over locked ones; in the caller's transaction as
+--           internal_try_lock_messages; for cancelled messages as internal_finish; new history rows
+    declare v_expired, v_held, v_messages, v_cancel_ids, v_alive, v_dead, v_front longtext;
+    declare v_worker_name varchar(200);
+    declare v_error varchar(300);
+    declare v_leased_at datetime(6);
+    declare v_after, v_claim_id, v_first_id, v_last_id bigint;
+    declare v_lane, v_attempt smallint;
+    declare v_at, v_ended int default 0;
+    set p_reaped = 0, p_died = 0;
+
+    select greatest(l.floor - 1, 0) into v_after
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -1 /* claim */;
+
+    claims: while p_reaped + p_died + v_ended < p_limit do
+        if v_at >= coalesce(json_length(v_expired), 0) then
+            -- Find expired claims without locks, so that live claims are never locked, then lock
+            -- them one by one.
+            select json_arrayagg(h.claim_id), max(h.claim_id), 0 into v_expired, v_after, v_at
+            from (
+                select c.claim_id
+                from rowq.claim c force index (primary)
+                where c.part_id = p_part_id
+                  and c.claim_id > v_after
+                  and c.lease_until <= utc_timestamp(6)
+                order by c.part_id, c.claim_id
+                limit p_limit
+            ) h;
+            if v_expired is null then
+                leave claims;
+            end if;
+        end if;
+        set v_claim_id = json_extract(v_expired, concat('$[', v_at, ']')), v_at = v_at + 1;
+
+        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
+        -- its row is locked or gone.
+        set v_messages = null, v_first_id = null, v_cancel_ids = null;
+        select c.worker_name, c.leased_at, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
+               c.cancel_ids
+        into v_worker_name, v_leased_at, v_lane, v_attempt, v_first_id, v_last_id, v_messages,
+             v_cancel_ids
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id
+          and c.lease_until <= utc_timestamp(6)
+        for update skip locked;
+        if v_messages is null and v_first_id is not null then
+            call rowq.internal_expand_range(
+                v_first_id, v_last_id, v_lane, v_attempt, v_messages
+            );
+        end if;
+        if v_messages is null then
+            iterate claims;
+        end if;
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id;
+
+        set v_held = v_messages, v_alive = null, v_dead = null,
+            v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
+        if v_cancel_ids is not null then
+            set v_ended = v_ended + json_length(v_cancel_ids);
+            call rowq.internal_end_cancelled(
+                p_part_id, v_cancel_ids, p_owns_transaction, v_messages
+            );
+        end if;
+        if v_messages is not null then
+            call rowq.internal_split_by_attempts(
+                v_messages, p_max_attempts, p_owns_transaction, v_alive, v_dead
+            );
+        end if;
+        if v_alive is not null then
+            call rowq.internal_as_front(v_alive, 0, v_front);
+            call rowq.internal_push_ready(p_part_id, v_front);
+            call rowq.internal_note_error(v_alive, v_error);
+            set p_reaped = p_reaped + json_length(v_alive);
+        end if;
+        if v_dead is not null then
+            call rowq.internal_push_dead(
+                p_part_id, v_dead, v_error, p_owns_transaction
+            );
+            set p_died = p_died + json_length(v_dead);
+        end if;
+        if p_history_days > 0 then
+            call rowq.internal_push_history(
+                p_part_id, v_claim_id, v_worker_name, v_leased_at, v_held, 'lease_expired',
+                v_error, null, v_cancel_ids
+            );
+        end if;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_note_error;
+
+delimiter //
+create procedure rowq.internal_note_error(p_messages longtext, p_error longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Store the error that messages failed with that are tried again, but of those whose rows a producer holds.
+-- locks     message rows, tried only
+-- differs   the last error stands beside the body, and not where the message waits
+    -- Without a limit MySQL would merge what is selected into the update, and wait.
+    update (
+        select x.message_id
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message x force index (primary) on x.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of x */ skip locked
+    ) h
+    straight_join rowq.message m force index (primary) on m.message_id = h.message_id
+    set m.last_error = left(p_error, 2000);
 end//
 delimiter ;

@@ -1,3 +1,98 @@
+-- Store: new messages, dedup keys, and delayed messages that are due.
+--
+-- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
+-- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
+-- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
+-- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
+-- due from delayed to ready, or into its group.
+--
+-- A dedup key whose row is locked stays, with the byte FF before it, and goes later.
+--
+--   enqueue, follow_deaths, end_tied, ... -> release_dedup_keys
+--   enqueue, publish, send_tick -> store -> dedup_owner
+--   enqueue, publish, send_tick -> store_grouped
+--   enqueue_batch, publish_batch -> store_batch -> store, store_grouped, release_dedup_keys
+--   enqueue_batch -> store_plain
+--   retry_later -> push_delayed -> push_ready
+--   release, reset, leave_groups, ... -> push_ready
+--   reset -> retake_dedup_keys
+--   recheck -> free_dedup_keys
+--   dequeue, maintain_delivery -> promote -> lock_due, promote_grouped, push_ready
+--
+-- Writes dedup, delayed, expiry, grouped, message, ready, recheck. Only reads lane, queue.
+
+drop procedure if exists rowq.internal_release_dedup_keys;
+
+delimiter //
+create procedure rowq.internal_release_dedup_keys(p_part_id int, p_ties longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Free the dedup keys of messages that are finished or dead, as internal_read_ties returns them; leave to maintain those that another transaction has locked.
+-- locks     dedup rows, tried only; new dedup and recheck rows
+-- differs   PostgreSQL waits for nobody here: a producer that is told of a duplicate locks no row
+    declare v_free longtext;
+    declare v_count, v_keys int;
+
+    select sum(j.dedup_key is not null) into v_keys
+    from json_table(p_ties, '$[*]' columns (dedup_key varchar(1600) path '$[2]')) j;
+    if v_keys > 0 then
+        select json_arrayagg(h.message_id), count(*) into v_free, v_count
+        from (
+            select k.message_id
+            from json_table(
+                p_ties,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    dedup_key varchar(1600) path '$[2]'
+                )
+            ) j
+            straight_join rowq.dedup k force index (primary)
+                on k.part_id = p_part_id
+               and k.dedup_key = unhex(j.dedup_key)
+               and k.message_id = j.message_id
+            limit 1000000
+            for update /*!80000 of k */ skip locked
+        ) h;
+        delete k
+        from (
+            select distinct x.message_id
+            from json_table(v_free, '$[*]' columns (message_id bigint path '$')) x
+        ) f
+        straight_join json_table(
+            p_ties,
+            '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[2]')
+        ) j on j.message_id = f.message_id
+        straight_join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = unhex(j.dedup_key)
+           and k.message_id = j.message_id;
+        if v_count < v_keys then
+            -- A producer that was told of a duplicate has locked the row, perhaps, and may never
+            -- end its transaction.
+            insert into rowq.dedup (part_id, dedup_key, message_id)
+            select p_part_id, concat(x'FF', unhex(j.dedup_key)), j.message_id
+            from json_table(
+                p_ties,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    dedup_key varchar(1600) path '$[2]'
+                )
+            ) j
+            left join (
+                select distinct x.message_id
+                from json_table(v_free, '$[*]' columns (message_id bigint path '$')) x
+            ) f on f.message_id = j.message_id
+            where j.dedup_key is not null
+              and f.message_id is null
+            on duplicate key update message_id = values(message_id);
+            insert into rowq.recheck (part_id, due_at, recheck_id)
+            values (p_part_id, utc_timestamp(6), uuid_short() & 9007199254740991);
+        end if;
+    end if;
+end//
+delimiter ;
+
 drop procedure if exists rowq.internal_store;
 
 delimiter //
@@ -27,9 +122,7 @@ create procedure rowq.internal_store(
 sql security definer
 modifies sql data
 begin
--- routine   internal_store
 -- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
--- promise   P01 P05 P11 P12 P15 P20 P25 P27 P36
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key; as
 --           internal_block
 -- errors    RQ711
@@ -127,6 +220,869 @@ begin
                 p_message_id, p_dedup_key is not null
             );
         end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_dedup_owner;
+
+delimiter //
+create procedure rowq.internal_dedup_owner(
+    p_part_id int,
+    p_dedup_key varbinary(800),
+    p_is_there boolean,
+    out p_message_id bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return the unfinished message that has a dedup key, or null.
+-- locks     the dedup row, shared; one that internal_release_dedup_keys has left is deleted,
+--           waiting for another producer that holds it
+    declare v_ended_id bigint;
+    set p_message_id = null;
+    if not p_is_there then
+        select d.message_id into p_message_id
+        from rowq.dedup d force index (primary)
+        where d.part_id = p_part_id
+          and d.dedup_key = p_dedup_key;
+    end if;
+    if p_is_there or p_message_id is not null then
+        select d.message_id into v_ended_id
+        from rowq.dedup d force index (primary)
+        where d.part_id = p_part_id
+          and d.dedup_key = concat(x'FF', p_dedup_key);
+        if v_ended_id is not null then
+            delete from rowq.dedup
+            where part_id = p_part_id
+              and dedup_key in (p_dedup_key, concat(x'FF', p_dedup_key))
+              and message_id = v_ended_id;
+        end if;
+
+        -- Read again with a lock, because an old snapshot may show a row that is gone, or not yet
+        -- show one that is there.
+        set p_message_id = null;
+        select d.message_id into p_message_id
+        from rowq.dedup d force index (primary)
+        where d.part_id = p_part_id
+          and d.dedup_key = p_dedup_key
+        lock in share mode;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_store_grouped;
+
+delimiter //
+create procedure rowq.internal_store_grouped(p_part_id int, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let new messages of groups be ready, or wait behind others: [message_id, lane, attempt, group key in hex, seq].
+-- locks     as internal_join_groups; new ready rows
+-- differs   no such helper elsewhere: part of enqueue and enqueue_batch
+    declare v_waiting longtext;
+    call rowq.internal_join_groups(p_part_id, p_messages, v_waiting);
+
+    insert into rowq.ready (part_id, lane, seq, message_id)
+    select p_part_id, j.lane, j.seq, j.message_id
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            seq bigint path '$[4]'
+        )
+    ) j
+    left join (
+        select distinct w.message_id
+        from json_table(v_waiting, '$[*]' columns (message_id bigint path '$')) w
+    ) h on h.message_id = j.message_id
+    where h.message_id is null;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_store_batch;
+
+delimiter //
+create procedure rowq.internal_store_batch(
+    p_part_id int,
+    p_messages longtext,
+    p_places longblob,
+    p_owns_transaction boolean,
+    out p_results longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each. p_places is null, or of published messages their places in the batch that was given, five digits each, or '' where they are the same.
+-- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
+--           as internal_block
+-- errors    RQ711
+-- differs   PostgreSQL stores a batch as a set; here ids come one by one
+    declare v_place int;
+    declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
+    declare v_group_key, v_joining, v_all_joining longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_stored longtext default '';
+    declare v_failed, v_slice, v_ties, v_held longtext;
+    declare v_body_binary longblob;
+    declare v_priority, v_max_attempts int;
+    declare v_delay_seconds, v_expire_seconds double;
+    declare v_delay bigint;
+    declare v_run_at datetime(6);
+    declare v_fault varchar(120);
+    declare v_message_id, v_own_id bigint;
+    declare v_outcome varchar(20);
+    declare v_is_end boolean default false;
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
+    declare v_is_plain, v_is_failed boolean;
+    declare v_has_places boolean
+        default json_contains_path(p_messages, 'one', '$[*].predecessor_positions');
+    declare v_is_in_order boolean
+        default v_has_places or json_contains_path(p_messages, 'one', '$[*].group_key');
+    declare v_max_body_length, v_usual_length int;
+    -- Store in key order, so that two batches with the same keys cannot wait for each other; but
+    -- messages of groups, and those that name others by their places, need ids in their own order,
+    -- so that such a batch may meet a deadlock with another one, and is tried again. A plain
+    -- message has a text body and nothing else. MySQL sorts texts by their places, but takes JSON
+    -- into the sort, which then lacks memory; the limit makes it sort what was cast to text.
+    declare each_message cursor for
+        select h.place, h.message, h.is_plain, h.body
+        from (
+            select j.place, j.dedup_key, cast(j.message as char) as message,
+                   coalesce(
+                       json_length(j.message) = 1
+                       and json_type(json_extract(j.message, '$.body')) = 'STRING',
+                       false
+                   ) as is_plain,
+                   json_unquote(json_extract(j.message, '$.body')) as body
+            from json_table(
+                p_messages,
+                '$[*]' columns (
+                    place for ordinality,
+                    message json path '$',
+                    dedup_key varchar(200) path '$.dedup_key'
+                )
+            ) j
+            limit 10000
+        ) h
+        order by if(v_is_in_order, null, h.dedup_key), h.place;
+    declare continue handler for not found set v_is_end = true;
+    -- No function returns a text that is longer than max_allowed_packet.
+    declare exit handler for 1301
+        call rowq.internal_refuse(
+            'max_allowed_packet is too low for so many messages in one call'
+        );
+    set p_results = '[', v_chunk = '';
+
+    select q.max_body_length,
+           least(
+               q.max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+           )
+    into v_max_body_length, v_usual_length
+    from rowq.queue q
+    where q.part_id = p_part_id;
+
+    open each_message;
+    messages: loop
+        fetch each_message into v_place, v_message, v_is_plain, v_body;
+        if v_is_end then
+            leave messages;
+        end if;
+        set v_is_failed = false;
+        if v_is_plain and length(v_body) <= v_usual_length then
+            -- This does what internal_store does for most messages, and is five times as fast. The
+            -- lane of the default priority is always open, and internal_message_fault would refuse
+            -- no such body.
+            insert into rowq.message (part_id, enqueued_at, body)
+            values (p_part_id, v_now + interval v_place microsecond, v_body);
+            set v_message_id = last_insert_id(), v_outcome = 'enqueued';
+            insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+            values (p_part_id, 11, v_seq + v_place, v_message_id, false);
+        else
+            call rowq.internal_parse_message(
+                v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
+                v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
+                v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
+                v_on_predecessor_dead, v_expire_seconds, v_fault
+            );
+            set v_own_id = null;
+            if v_positions is not null and v_fault is null then
+                call rowq.internal_batch_predecessors(
+                    v_place, v_stored, v_positions, v_predecessor_ids, v_own_id, v_fault
+                );
+            end if;
+            if v_fault is not null then
+                call rowq.internal_refuse(
+                    concat(
+                        left(v_fault, 80), ' (message ',
+                        coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place),
+                        ')'
+                    )
+                );
+            end if;
+            -- The delay counts from enqueued_at, so that messages with the same delay keep their
+            -- order.
+            set v_delay = round(v_delay_seconds * 1000000);
+            if v_delay > 0 then
+                set v_delay = v_delay + v_place;
+            end if;
+            call rowq.internal_store(
+                p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
+                v_priority,
+                coalesce(v_run_at, v_now + interval v_delay microsecond),
+                v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
+                v_on_predecessor_dead, v_expire_seconds, p_owns_transaction, v_message_id,
+                v_outcome, v_joining, v_is_failed
+            );
+            if v_joining is not null then
+                if length(v_all_joining) + length(v_joining) + 10 > @@max_allowed_packet then
+                    -- No text is longer than a packet.
+                    call rowq.internal_store_grouped(
+                        p_part_id, concat('[', v_all_joining, ']')
+                    );
+                    set v_all_joining = null;
+                end if;
+                set v_all_joining = concat_ws(',', v_all_joining, v_joining);
+            end if;
+            if v_is_failed then
+                set v_failed = concat_ws(',', v_failed, concat('[', v_message_id, ']'));
+            end if;
+        end if;
+        set v_is_end = false;
+        if v_has_places then
+            set v_stored = concat(
+                v_stored,
+                if(v_outcome = 'enqueued' and not v_is_failed, '1', '0'),
+                lpad(v_message_id, 19, '0')
+            );
+        end if;
+
+        -- Build the result in pieces, because a long text is copied each time something is added to
+        -- it.
+        set v_chunk = concat(
+            v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
+            '[', coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place), ',',
+            v_message_id, ',"', v_outcome, '"]'
+        );
+        if length(v_chunk) > 5000 then
+            set p_results = concat(p_results, v_chunk), v_chunk = '';
+        end if;
+    end loop;
+    close each_message;
+    if v_all_joining is not null then
+        call rowq.internal_store_grouped(p_part_id, concat('[', v_all_joining, ']'));
+    end if;
+    -- The keys of what has failed count for the messages of this batch.
+    set v_failed = concat('[', v_failed, ']');
+    while v_failed is not null do
+        call rowq.internal_next_slice(v_failed, v_slice);
+        call rowq.internal_read_ties(v_slice, null, true, false, v_ties, v_held);
+        call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+    end while;
+    set p_results = concat(p_results, v_chunk, ']');
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_store_plain;
+
+delimiter //
+create procedure rowq.internal_store_plain(
+    p_part_id int,
+    p_messages longtext,
+    out p_first_id bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep a batch of plain messages in two inserts; returns the first id, or null where it kept nothing.
+-- locks     new rows only; the next number of message, until they are inserted
+-- differs   internal_store_batch keeps every batch; this is twice as fast
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_count, v_plain_count int;
+    declare v_places longtext;
+    set p_first_id = null;
+
+    -- The ids of one insert follow each other in modes 0 and 1 only. Until it ends, other producers
+    -- wait for their ids, so it does not store very much.
+    if @@global.innodb_autoinc_lock_mode < 2 and length(p_messages) < 1000000 then
+        -- A plain message has a text body and nothing else, and internal_message_fault would refuse
+        -- no such body.
+        select count(*),
+               sum(json_length(j.message) = 1
+                   and left(j.body, 1) = '"'
+                   and length(j.body) <= least(
+                       q.max_body_length,
+                       (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+                   ))
+        into v_count, v_plain_count
+        from rowq.queue q
+        straight_join json_table(
+            p_messages, '$[*]' columns (message json path '$', body json path '$.body')
+        ) j
+        where q.part_id = p_part_id;
+    end if;
+
+    -- The lane of the default priority is always open.
+    if v_count = v_plain_count then
+        insert into rowq.message (part_id, enqueued_at, body)
+        select p_part_id, v_now + interval j.place microsecond, json_unquote(j.body)
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, body json path '$.body')
+        ) j;
+        set p_first_id = last_insert_id();
+        -- An array of as many zeros counts them, and is read faster than the messages.
+        set v_places = concat('[0', repeat(',0', v_count - 1), ']');
+        insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+        select p_part_id, 11,
+               timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
+               p_first_id + (j.place - 1) * @@auto_increment_increment,
+               false
+        from json_table(v_places, '$[*]' columns (place for ordinality)) j;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_push_delayed;
+
+delimiter //
+create procedure rowq.internal_push_delayed(p_part_id int, p_delayed longtext, p_error longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let messages wait for their time; those that are due are ready at once.
+-- locks     message rows, tried only; new delayed and ready rows
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_due longtext;
+    declare v_expiring int;
+
+    -- A row that a producer holds stays as it is: cancel does not find that message until its time
+    -- has come. Without a limit MySQL would merge what is selected into the update, and wait.
+    update (
+        select x.message_id, j.due_at
+        from json_table(
+            p_delayed, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
+        straight_join rowq.message x force index (primary) on x.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of x */ skip locked
+    ) h
+    straight_join rowq.message m force index (primary) on m.message_id = h.message_id
+    set m.last_error = left(p_error, 2000),
+        m.due_at = v_epoch + interval h.due_at microsecond;
+
+    insert into rowq.delayed (part_id, due_at, message_id, lane, attempt)
+    select p_part_id, v_epoch + interval j.due_at microsecond, j.message_id, j.lane, j.attempt
+    from json_table(
+        p_delayed,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]',
+            due_at bigint path '$[3]'
+        )
+    ) j
+    where v_epoch + interval j.due_at microsecond > v_now;
+
+    select count(*) into v_expiring
+    from json_table(p_delayed, '$[*]' columns (message_id bigint path '$[0]')) j
+    left join rowq.message m force index (primary) on m.message_id = j.message_id
+    where m.expires_at is not null
+       or m.message_id is null;
+    if v_expiring > 0 then
+        call rowq.internal_note_expiry(p_part_id, p_delayed, null);
+    end if;
+
+    select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_due
+    from json_table(
+        p_delayed,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]',
+            due_at bigint path '$[3]'
+        )
+    ) j
+    where v_epoch + interval j.due_at microsecond <= v_now;
+    if v_due is not null then
+        call rowq.internal_push_ready(p_part_id, v_due);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_push_ready;
+
+delimiter //
+create procedure rowq.internal_push_ready(p_part_id int, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Append messages to lanes, in the order of the array, under new numbers.
+-- locks     new ready and expiry rows; rows of lanes that are closed, passing over locked ones
+    declare v_seq bigint;
+    declare v_lane smallint default -1;
+    declare v_expiring int;
+
+    -- One look finds the lanes that are closed, and the first one whether messages expire, or may,
+    -- because an old snapshot does not show them.
+    lanes: loop
+        select min(if(j.lane > v_lane and not l.is_open, j.lane, null)),
+               coalesce(v_expiring, sum(m.expires_at is not null or m.message_id is null))
+        into v_lane, v_expiring
+        from json_table(
+            p_messages,
+            '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+        ) j
+        straight_join rowq.lane l force index (primary)
+            on l.part_id = p_part_id
+           and l.lane = j.lane
+        left join rowq.message m force index (primary)
+            on m.message_id = j.message_id
+           and v_expiring is null;
+        if v_lane is null then
+            leave lanes;
+        end if;
+        call rowq.internal_open_lane(p_part_id, v_lane);
+    end loop;
+
+    set v_seq = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
+
+    insert into rowq.ready (part_id, lane, seq, message_id, attempt)
+    select p_part_id, j.lane, v_seq + j.place, j.message_id, j.attempt
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            place for ordinality,
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j;
+    if v_expiring > 0 then
+        call rowq.internal_note_expiry(p_part_id, p_messages, v_seq);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_retake_dedup_keys;
+
+delimiter //
+create procedure rowq.internal_retake_dedup_keys(p_part_id int, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take the dedup keys of dead messages again, but not those that others have by now.
+-- locks     new dedup rows, in key order; waits for another open enqueue of such a key
+-- differs   part of reset on PostgreSQL
+    declare v_rest, v_slice, v_keys longtext;
+    declare v_count int;
+
+    -- Insert in key order, because enqueue_batch does, and slice by slice, because no text holds
+    -- the keys of many messages.
+    select json_arrayagg(json_array(h.message_id, null, null)) into v_rest
+    from (
+        select m.message_id
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where m.dedup_key is not null
+        order by m.dedup_key, m.message_id
+        limit 1000000
+    ) h;
+    while v_rest is not null do
+        call rowq.internal_next_slice(v_rest, v_slice);
+        -- Keys are read first: an insert that reads as well would meet error 1020 at a key that was
+        -- taken while it waited, under innodb_snapshot_isolation.
+        select json_arrayagg(json_array(m.message_id, hex(m.dedup_key))) into v_keys
+        from json_table(v_slice, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+        -- One whose row internal_release_dedup_keys has left has its key still. A lock on a row
+        -- that is not there would cover the gap around it.
+        select count(*) into v_count
+        from json_table(v_keys, '$[*]' columns (dedup_key varchar(1600) path '$[1]')) j
+        straight_join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = concat(x'FF', unhex(j.dedup_key));
+        if v_count > 0 then
+            delete k
+            from json_table(
+                v_keys,
+                '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+            ) j
+            straight_join rowq.dedup k force index (primary)
+                on k.part_id = p_part_id
+               and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
+               and k.message_id = j.message_id;
+        end if;
+        insert ignore into rowq.dedup (part_id, dedup_key, message_id)
+        select p_part_id, unhex(j.dedup_key), j.message_id
+        from json_table(
+            v_keys,
+            '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+        ) j
+        order by unhex(j.dedup_key), j.message_id;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_free_dedup_keys;
+
+delimiter //
+create procedure rowq.internal_free_dedup_keys(p_part_id int, out p_is_done boolean)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete some dedup keys that internal_release_dedup_keys has left; p_is_done is false where there are others, or one is locked still. The transaction must be the call's own.
+-- locks     dedup rows, tried only
+    declare v_seen, v_free longtext;
+
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked. The
+    -- engine cuts an array of more than a megabyte, which as many keys in hex stay below.
+    select json_arrayagg(json_array(h.message_id, hex(h.dedup_key))) into v_seen
+    from (
+        select k.message_id, substring(k.dedup_key, 2) as dedup_key
+        from rowq.dedup k force index (primary)
+        where k.part_id = p_part_id
+          and k.dedup_key >= x'FF'
+        order by k.part_id, k.dedup_key
+        limit 300
+    ) h;
+    select json_arrayagg(hex(h.dedup_key)) into v_free
+    from (
+        select k.dedup_key
+        from json_table(
+            v_seen,
+            '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+        ) j
+        straight_join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = unhex(j.dedup_key)
+           and k.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of k */ skip locked
+    ) h;
+    delete k
+    from json_table(v_free, '$[*]' columns (dedup_key varchar(1600) path '$')) j
+    straight_join rowq.dedup k force index (primary)
+        on k.part_id = p_part_id
+       and k.dedup_key = unhex(j.dedup_key);
+    -- What is left of those that were seen is locked, unless a new message has taken the key. A
+    -- delete with a join would lock what it joins, and wait for it.
+    select json_arrayagg(json_array(j.message_id, j.dedup_key)) into v_seen
+    from json_table(
+        v_seen,
+        '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+    ) j
+    left join rowq.dedup o force index (primary)
+        on o.part_id = p_part_id
+       and o.dedup_key = unhex(j.dedup_key)
+       and o.message_id = j.message_id
+    where o.message_id is null;
+    select json_arrayagg(hex(h.dedup_key)) into v_free
+    from (
+        select k.dedup_key
+        from json_table(
+            v_seen,
+            '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
+        ) j
+        straight_join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
+           and k.message_id = j.message_id
+        limit 1000000
+        for update /*!80000 of k */ skip locked
+    ) h;
+    delete k
+    from json_table(v_free, '$[*]' columns (dedup_key varchar(1602) path '$')) j
+    straight_join rowq.dedup k force index (primary)
+        on k.part_id = p_part_id
+       and k.dedup_key = unhex(j.dedup_key);
+    select count(*) = 0 into p_is_done
+    from (
+        select k.message_id
+        from rowq.dedup k force index (primary)
+        where k.part_id = p_part_id
+          and k.dedup_key >= x'FF'
+        limit 1
+    ) h;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_promote;
+
+delimiter //
+create procedure rowq.internal_promote(
+    p_part_id int,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_promoted int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
+-- locks     delayed rows, passing over locked ones; new ready rows; as internal_try_enter_group
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_floor, v_first, v_seen, v_to bigint;
+    declare v_since, v_now datetime(6);
+    declare v_probe smallint;
+    declare v_messages longtext;
+    declare v_joined int default 0;
+    set p_promoted = 0;
+
+    select l.floor into v_floor
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -2 /* delayed */;
+    set v_since = v_epoch + interval v_floor microsecond, v_now = utc_timestamp(6);
+
+    select d.attempt into v_probe
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id
+      and d.due_at >= v_since
+      and d.due_at <= v_now
+    order by d.part_id, d.due_at, d.message_id
+    limit 1;
+    if v_probe is not null then
+        call rowq.internal_lock_due(p_part_id, v_since, p_limit, v_messages);
+    end if;
+
+    if v_messages is not null then
+        set v_first = json_extract(v_messages, '$[0][3]');
+        select count(j.group_key) into v_joined
+        from json_table(v_messages, '$[*]' columns (group_key varchar(1600) path '$[4]')) j;
+        if v_joined > 0 then
+            call rowq.internal_promote_grouped(
+                p_part_id, p_owns_transaction, v_messages, v_joined
+            );
+        end if;
+        set p_promoted = v_joined;
+    end if;
+
+    if v_messages is not null then
+        delete d
+        from json_table(
+            v_messages, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
+        straight_join rowq.delayed d force index (primary)
+            on d.part_id = p_part_id
+           and d.due_at = v_epoch + interval j.due_at microsecond
+           and d.message_id = j.message_id;
+        call rowq.internal_push_ready(p_part_id, v_messages);
+        set p_promoted = p_promoted + json_length(v_messages);
+
+        if p_owns_transaction and rand() < 0.08 * p_promoted then
+            call rowq.internal_first_key(p_part_id, -2 /* delayed */, v_floor, v_seen);
+            set v_to = least(
+                    v_first, coalesce(v_seen, v_first),
+                    timestampdiff(microsecond, '1970-01-01', v_now) - 500000
+                );
+            if v_to > v_floor then
+                call rowq.internal_move_floor(p_part_id, -2 /* delayed */, v_floor, v_to);
+            end if;
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_due;
+
+delimiter //
+create procedure rowq.internal_lock_due(
+    p_part_id int,
+    p_since datetime(6),
+    p_limit int,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lock up to p_limit due messages, earliest first, but no more than fit into one text whatever their keys: [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
+-- locks     delayed rows, passing over locked ones
+-- differs   elsewhere a range is locked without its gaps
+    -- A key of 800 bytes in hex, three numbers, and what stands between them.
+    declare c_longest int default 1800;
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_from datetime(6) default p_since;
+    declare v_after bigint default 0;
+    declare v_seen, v_some longtext;
+    -- MariaDB cuts what json_arrayagg returns, too, and a dequeue pins no session for that.
+    declare v_longest bigint default
+        /*!80000 @@max_allowed_packet */
+        /*M!100600 least(@@max_allowed_packet, @@group_concat_max_len) */;
+    declare v_left int default least(p_limit, greatest(1, v_longest div c_longest));
+    declare v_look int default v_left + 50;
+    set p_messages = null;
+
+    -- Find rows without locks, then lock them by their whole keys, as internal_lock_ready does in
+    -- the caller's transaction, so that no gap is locked where producers insert.
+    looks: while v_left > 0 do
+        select json_arrayagg(json_array(
+                   h.message_id, h.attempt, timestampdiff(microsecond, '1970-01-01', h.due_at)
+               ))
+        into v_seen
+        from (
+            select d.due_at, d.message_id, d.attempt
+            from rowq.delayed d force index (primary)
+            where d.part_id = p_part_id
+              and d.due_at >= v_from
+              and d.due_at <= v_now
+              and (d.due_at > v_from or d.message_id > v_after)
+            order by d.part_id, d.due_at, d.message_id
+            limit v_look
+        ) h;
+        if v_seen is null then
+            leave looks;
+        end if;
+
+        select json_arrayagg(json_array(
+                   h.message_id, h.lane, h.attempt,
+                   timestampdiff(microsecond, '1970-01-01', h.due_at), hex(h.group_key)
+               ))
+        into v_some
+        from (
+            select d.due_at, d.message_id, d.lane, d.attempt, d.group_key
+            from json_table(
+                v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[2]')
+            ) j
+            straight_join rowq.delayed d force index (primary)
+                on d.part_id = p_part_id
+               and d.due_at = v_epoch + interval j.due_at microsecond
+               and d.message_id = j.message_id
+            limit v_left
+            for update /*!80000 of d */ skip locked
+        ) h;
+        if v_some is not null then
+            set v_left = v_left - json_length(v_some);
+            set p_messages = if(
+                p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
+            );
+        end if;
+        if json_length(v_seen) < v_look then
+            leave looks;
+        end if;
+        set v_from = v_epoch
+                + interval json_extract(v_seen, concat('$[', v_look - 1, '][2]')) microsecond,
+            v_after = json_extract(v_seen, concat('$[', v_look - 1, '][0]')),
+            v_look = least(v_look * 2, 10000);
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_promote_grouped;
+
+delimiter //
+create procedure rowq.internal_promote_grouped(
+    p_part_id int,
+    p_owns_transaction boolean,
+    inout p_messages longtext,
+    out p_joined int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let due messages join their groups, as internal_lock_due returns them: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now.
+-- locks     delayed rows, locked by the caller; as internal_try_enter_group; new grouped rows
+-- differs   no such helper elsewhere: part of internal_promote
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_due_at, v_later datetime(6);
+    declare v_message_id, v_free_id bigint;
+    declare v_lane smallint;
+    declare v_group_key varbinary(800);
+    declare v_has_token boolean;
+    declare v_is_late, v_is_end boolean default false;
+    declare v_others longtext;
+    declare each_message cursor for
+        select j.message_id, j.lane, v_epoch + interval j.due_at microsecond, unhex(j.group_key)
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                due_at bigint path '$[3]',
+                group_key varchar(1600) path '$[4]'
+            )
+        ) j
+        where j.group_key is not null
+        order by j.place;
+    declare continue handler for not found set v_is_end = true;
+    set p_joined = 0;
+
+    open each_message;
+    messages: loop
+        fetch each_message into v_message_id, v_lane, v_due_at, v_group_key;
+        if v_is_end then
+            leave messages;
+        end if;
+        -- Wait for a producer once a call, and no longer than a moment.
+        set v_has_token = null;
+        if not v_is_late then
+            call rowq.internal_try_enter_group(
+                p_part_id, v_group_key, p_owns_transaction, v_has_token
+            );
+        end if;
+        set v_is_end = false;
+        if v_has_token then
+            iterate messages;
+        end if;
+
+        set v_others = concat_ws(',', v_others, v_message_id);
+        if v_has_token is null then
+            set v_is_late = true;
+            if p_owns_transaction then
+                -- A producer that has named the message as a predecessor holds its row, perhaps.
+                set v_free_id = null;
+                select m.message_id into v_free_id
+                from rowq.message m force index (primary)
+                where m.message_id = v_message_id
+                for update skip locked;
+                set v_is_end = false;
+                if v_free_id is not null then
+                    set v_later = utc_timestamp(6) + interval 500000 microsecond;
+                    update rowq.delayed d force index (primary)
+                    set d.due_at = v_later
+                    where d.part_id = p_part_id
+                      and d.due_at = v_due_at
+                      and d.message_id = v_message_id;
+                    update rowq.message m force index (primary)
+                    set m.due_at = v_later
+                    where m.message_id = v_message_id;
+                end if;
+            end if;
+        else
+            delete from rowq.delayed
+            where part_id = p_part_id
+              and due_at = v_due_at
+              and message_id = v_message_id;
+            insert into rowq.grouped (part_id, group_key, message_id, lane)
+            values (p_part_id, v_group_key, v_message_id, v_lane);
+            set p_joined = p_joined + 1;
+        end if;
+    end loop;
+    close each_message;
+
+    if v_others is not null then
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt, j.due_at)) into p_messages
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]',
+                due_at bigint path '$[3]'
+            )
+        ) j
+        left join (
+            select distinct o.message_id
+            from json_table(
+                concat('[', v_others, ']'), '$[*]' columns (message_id bigint path '$')
+            ) o
+        ) h on h.message_id = j.message_id
+        where h.message_id is null;
     end if;
 end//
 delimiter ;

@@ -1,9 +1,159 @@
+-- Archive: finished messages, by day.
+--
+-- A finished message of a queue with archive_days waits in finished until maintain moves it here,
+-- with its body. It skips messages whose rows another transaction holds. A day is a partition where
+-- the server has them; maintain adds days before they are needed and drops those that every queue
+-- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
+-- fails maintain: an error is a warning, and the next call tries again.
+--
+-- DDL commits, so partitions are dropped in an autonomous transaction, and only where
+-- partition_archive.sql was run.
+--
+--   maintain_queue -> maintain_archive -> drop_days, archive, purge_archive
+--
+-- Writes archive, finished, message. Only reads meta, queue.
+
+procedure internal_maintain_archive(
+    p_queue    in t_queue,
+    p_limit    in number,
+    p_archived out number,
+    p_purged   out number,
+    p_dropped  out number
+)
+is
+-- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is noted, not raised.
+-- locks     as archive and purge_archive; with a fault a row of meta
+-- commits   as internal_drop_days; never the caller's transaction
+-- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
+    -- ORA-01013: the user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
+    v_today constant timestamp(6) := cast(
+        trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
+    );
+    v_fault rowq_meta.value%type;
+    v_kept  rowq_archive.message_id%type;
+    cursor kept is
+        select a.message_id
+        from rowq_archive a
+        where a.part_id = p_queue.part_id;
+begin
+    p_archived := 0;
+    p_purged := 0;
+    p_dropped := 0;
+    savepoint rowq_archive_part;
+    if p_queue.archive_days = 0 then
+        -- A queue without an archive may have rows from a time when it had one, so look for them.
+        open kept;
+        fetch kept into v_kept;
+        close kept;
+        if v_kept is null and internal_first_key(p_queue.part_id, -3 /* finished */, 0) is null then
+            internal_note_fault(p_queue.part_id, null);
+            return;
+        end if;
+    end if;
+
+    -- Drop partitions before this transaction has touched the archive, because its own locks would
+    -- be in the way.
+    p_dropped := internal_drop_days(false);
+    p_archived := internal_archive(p_queue.part_id, p_limit);
+    -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
+    -- that keeps no archive any more is purged up to now.
+    p_purged := internal_purge_archive(
+        p_queue.part_id,
+        case
+            when p_queue.archive_days > 0
+                then v_today - numtodsinterval(p_queue.archive_days, 'day')
+            else sys_extract_utc(systimestamp)
+        end,
+        p_limit
+    );
+    internal_note_fault(p_queue.part_id, null);
+exception
+    when e_cancelled then
+        raise;
+    when others then
+        -- An error in the archive, such as a full disk, is only noted, because promoting and
+        -- reaping must go on.
+        v_fault := substr(sqlerrm, 1, 500);
+        rollback to savepoint rowq_archive_part;
+        p_archived := 0;
+        p_purged := 0;
+        internal_note_fault(p_queue.part_id, v_fault);
+end internal_maintain_archive;
+
+function internal_drop_days(p_is_asked in boolean)
+return number
+is
+-- purpose   Drop partitions of the archive that are too old for every queue; returns how many. Unless p_is_asked, only once for each day that becomes too old.
+-- locks     the archive's partition, tried; a row of meta
+-- commits   a transaction of its own, as DDL commits; never the caller's
+-- differs   PostgreSQL drops them in the transaction of the caller
+    pragma autonomous_transaction;
+    -- Another session, or the caller's own open transaction, uses the partition: it is dropped
+    -- another time.
+    e_busy exception;
+    e_deadlock exception;
+    pragma exception_init(e_busy, -54);
+    pragma exception_init(e_deadlock, -60);
+    v_keep_from timestamp(6);
+    v_bound     varchar2(4000 char);
+    v_ends_at   timestamp(6);
+    v_dropped   pls_integer := 0;
+    v_is_busy   boolean := false;
+    c_done      constant rowq_meta.name%type := 'archive_dropped_before';
+    v_done      rowq_meta.value%type;
+    v_day       rowq_meta.value%type;
+begin
+    select cast(trunc(sys_extract_utc(systimestamp), 'dd') as timestamp)
+           - numtodsinterval(max(q.archive_days), 'day')
+    into v_keep_from
+    from rowq_queue q;
+    -- The catalog is slow to read, and maintain asks each second for each queue with an archive.
+    v_day := to_char(v_keep_from, 'yyyy-mm-dd', 'nls_calendar=gregorian');
+    select max(m.value) into v_done
+    from rowq_meta m
+    where m.name = c_done;
+    if v_done = v_day and not p_is_asked then
+        commit;
+        return 0;
+    end if;
+
+    for each_day in (
+        select p.partition_name, p.high_value
+        from user_tab_partitions p
+        where p.table_name = 'ROWQ_ARCHIVE'
+          and p.interval = 'YES'
+        order by p.partition_position
+    ) loop
+        -- high_value is a LONG, such as TIMESTAMP' 2026-11-22 00:00:00'.
+        v_bound := each_day.high_value;
+        v_ends_at := to_timestamp(
+            regexp_substr(v_bound, '[0-9]{4}-[0-9]{2}-[0-9]{2}'), 'yyyy-mm-dd',
+            'nls_calendar=gregorian'
+        );
+        exit when v_ends_at > v_keep_from or v_keep_from is null;
+        begin
+            execute immediate 'alter table rowq_archive drop partition '
+                || dbms_assert.enquote_name(each_day.partition_name) || ' update indexes';
+            v_dropped := v_dropped + 1;
+        exception
+            when e_busy or e_deadlock then
+                v_is_busy := true;
+                exit;
+        end;
+    end loop;
+    if v_day is not null and not v_is_busy then
+        internal_note_value(c_done, v_day);
+    end if;
+    commit;
+    return v_dropped;
+end internal_drop_days;
+
 function internal_archive(p_part_id in number, p_limit in number)
 return number
 is
--- routine   internal_archive
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- promise   P19 P26
 -- locks     finished and message rows, passing over locked ones; new archive rows; as
 --           internal_free_successors
     type t_finished is record (
@@ -81,3 +231,38 @@ begin
     end loop;
     return v_some.count;
 end internal_archive;
+
+function internal_purge_archive(
+    p_part_id in number,
+    p_before  in timestamp,
+    p_limit   in number
+)
+return number
+is
+-- purpose   Delete up to p_limit of a queue's archived messages that finished before p_before.
+-- locks     archive rows, passing over locked ones
+    v_row_ids t_row_ids;
+    v_purged  pls_integer := 0;
+    cursor old_rows is
+        select /*+ index_rs_asc(a rowq_archive_pk) no_batch_table_access_by_rowid(a) */ a.rowid
+        from rowq_archive a
+        where a.part_id = p_part_id
+          and a.finished_at < p_before
+        order by a.part_id, a.finished_at, a.message_id
+        for update skip locked;
+begin
+    open old_rows;
+    fetch old_rows bulk collect into v_row_ids limit p_limit;
+    close old_rows;
+    -- Ask again for what the cursor asked for, because a row may be another one by now where
+    -- somebody else has purged it since the cursor was opened.
+    forall i in 1 .. v_row_ids.count
+        delete from rowq_archive a
+        where a.rowid = v_row_ids(i)
+          and a.part_id = p_part_id
+          and a.finished_at < p_before;
+    for i in 1 .. v_row_ids.count loop
+        v_purged := v_purged + sql%bulk_rowcount(i);
+    end loop;
+    return v_purged;
+end internal_purge_archive;

@@ -1,3 +1,50 @@
+-- Dequeue: lease messages, and wait for some.
+--
+-- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
+-- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
+-- returns everything to its old position. If nothing is ready it promotes what is due and runs some
+-- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
+-- transactions until a message comes or the time is up.
+--
+-- look and messages_json are public, because package rowq_wait calls them by text: sessions that
+-- wait must not stop a new body of rowq. With dbms_lock one waiter polls for all; with doorbell.sql
+-- producers wake it.
+--
+--   resume_queue, enqueue, enqueue_batch, ... -> ring_doorbell
+--   dequeue_fast -> dequeue -> require_lanes, pop_ready, open_lanes_of
+--   open_lanes_for, oldest_ready -> open_lanes_of
+--   dequeue_wait -> has_doorbell, messages_json, stop_leading_waiters, try_lead_waiters,
+--       waiters_lock_number
+--   dequeue_wait -> look -> dequeue, trim_claim, note_listener
+--   dequeue_wait -> wait_for_ring -> note_listener
+--   peek -> peek_ready -> open_lanes_of
+--
+-- Writes claim, leased, queue. Only reads lane, message, ready.
+
+procedure internal_ring_doorbell(p_part_id in number, p_listened_until in timestamp)
+is
+-- purpose   Ring for the sessions that wait at a queue, if doorbell.sql was run and somebody listens.
+-- locks     none that another could wait for
+-- commits   never; the ring is heard when the caller's transaction commits
+-- differs   this engine's own
+    -- ORA-01013: the user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
+begin
+    if p_listened_until is null or p_listened_until < sys_extract_utc(systimestamp) then
+        return;
+    end if;
+    -- This is dynamic SQL, because the package exists only where the owner has run doorbell.sql.
+    execute immediate 'begin rowq_doorbell.ring(:1); end;' using p_part_id;
+exception
+    when e_cancelled then
+        raise;
+    when others then
+        -- Never fail a call because its ring failed: listeners look once a second anyway. The
+        -- statement that failed has left nothing to roll back.
+        return;
+end internal_ring_doorbell;
+
 procedure internal_dequeue(
     p_queue_name    in varchar2,
     p_batch_size    in number,
@@ -8,9 +55,7 @@ procedure internal_dequeue(
     p_lease_until   out timestamp
 )
 is
--- routine   internal_dequeue
 -- purpose   Lease up to p_batch_size ready messages to one new claim; a null claim when there is none.
--- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; of a limited queue the gate
 -- errors    RQ701 RQ711 RQ713
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
@@ -77,3 +122,425 @@ begin
         internal_note_start(v_queue.part_id, p_claim_id, v_now, v_messages.count);
     end if;
 end internal_dequeue;
+
+procedure internal_require_lanes(
+    p_queue_name  in varchar2,
+    p_queue       out nocopy t_queue,
+    p_lanes       out nocopy t_lanes,
+    p_has_recheck out boolean
+)
+is
+-- purpose   Read what a dequeue needs of a queue, and the lanes to look into, best first; raise an error if there is none. p_has_recheck says whether recheck may have rows.
+-- errors    RQ701 RQ711
+-- differs   no such helper elsewhere: one statement in place of two
+    v_key   raw(400);
+    v_found t_open_lanes;
+    v_next  pls_integer;
+begin
+    if length(p_queue_name) <= 100 then
+        v_key := utl_raw.cast_to_raw(p_queue_name);
+        -- Every queue has open lanes: those of the default priority, which nothing closes. Of the
+        -- lanes below 0 only that of recheck may be open.
+        select /*+ leading(q l) use_nl(l) index(l rowq_lane_pk) */
+               q.part_id, q.lease_seconds, q.max_leased, q.rate_limit, q.paused_at, l.lane,
+               l.floor_seq
+        bulk collect into v_found
+        from rowq_queue q
+        join rowq_lane l
+          on l.part_id = q.part_id
+         and l.is_open = 1
+        where q.queue_key = v_key
+        order by l.part_id, l.lane;
+    end if;
+    if v_found.count = 0 then
+        internal_refuse_queue(p_queue_name);
+    end if;
+
+    p_lanes.delete;
+    p_has_recheck := false;
+    p_queue.part_id := v_found(1).part_id;
+    p_queue.lease_seconds := v_found(1).lease_seconds;
+    p_queue.max_leased := v_found(1).max_leased;
+    p_queue.rate_limit := v_found(1).rate_limit;
+    p_queue.paused_at := v_found(1).paused_at;
+    for i in 1 .. v_found.count loop
+        if v_found(i).lane = -4 /* deferred */ then
+            p_has_recheck := true;
+        else
+            v_next := p_lanes.count + 1;
+            p_lanes(v_next).lane := v_found(i).lane;
+            p_lanes(v_next).floor_seq := v_found(i).floor_seq;
+        end if;
+    end loop;
+end internal_require_lanes;
+
+procedure internal_pop_ready(
+    p_part_id  in number,
+    p_lanes    in t_lanes,
+    p_limit    in number,
+    p_messages out nocopy t_messages
+)
+is
+-- purpose   Take up to p_limit messages from the lanes, in the order of p_lanes.
+-- locks     ready rows, passing over locked ones
+-- differs   a cursor bounds the batch: rownum would count before the skip, fetch first is refused
+    v_probe  rowq_ready.message_id%type;
+    v_left   pls_integer;
+    v_locked t_locked_rows;
+    cursor lane_head(p_lane in number, p_floor in number) is
+        select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_floor
+        order by r.part_id, r.lane, r.seq, r.message_id;
+    -- The order is that of the index, so nothing is sorted and a row is locked only when it is
+    -- fetched: one fetch of n rows locks n rows. Batched table access would break that order.
+    cursor lane_rows(p_lane in number, p_floor in number) is
+        select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_floor
+        order by r.part_id, r.lane, r.seq, r.message_id
+        for update skip locked;
+begin
+    p_messages.delete;
+    for i in 1 .. p_lanes.count loop
+        exit when p_messages.count >= p_limit;
+        -- Look without a lock first, so that a call that finds nothing begins no transaction.
+        v_probe := null;
+        open lane_head(p_lanes(i).lane, p_lanes(i).floor_seq);
+        fetch lane_head into v_probe;
+        close lane_head;
+        if v_probe is not null then
+            v_left := p_limit - p_messages.count;
+            open lane_rows(p_lanes(i).lane, p_lanes(i).floor_seq);
+            fetch lane_rows bulk collect into v_locked limit v_left;
+            close lane_rows;
+            internal_delete_ready(v_locked, p_messages);
+        end if;
+    end loop;
+
+    -- From here on seq is the place in the claim.
+    for i in 1 .. p_messages.count loop
+        p_messages(i).attempt := p_messages(i).attempt + 1;
+        p_messages(i).seq := i;
+    end loop;
+end internal_pop_ready;
+
+function internal_open_lanes_of(p_part_id in number)
+return t_lanes
+is
+-- purpose   Return the lanes that dequeue looks into, best first, with their floors.
+-- differs   no such helper elsewhere: other engines read them one by one
+    v_lanes t_lanes;
+begin
+    select l.lane, l.floor_seq
+    bulk collect into v_lanes
+    from rowq_lane l
+    where l.part_id = p_part_id
+      and l.lane >= 0
+      and l.is_open = 1
+    order by l.part_id, l.lane;
+    return v_lanes;
+end internal_open_lanes_of;
+
+function internal_has_doorbell
+return boolean
+is
+-- purpose   Return whether doorbell.sql was run.
+-- differs   this engine's own
+    v_count pls_integer;
+begin
+    select count(*) into v_count
+    from user_objects o
+    where o.object_name = 'ROWQ_DOORBELL'
+      and o.object_type = 'PACKAGE BODY';
+    return v_count > 0;
+end internal_has_doorbell;
+
+procedure look(
+    p_queue_name     in varchar2,
+    p_batch_size     in number,
+    p_worker_name    in varchar2,
+    p_lease_seconds  in number,
+    p_listened_until in timestamp,
+    p_part_id        out number,
+    p_claim_id       out number,
+    p_lease_until    out timestamp
+)
+is
+-- purpose   One look of dequeue_wait: what dequeue_fast takes, as far as it fits one answer; a null claim when there is none.
+-- locks     as dequeue_fast; of a session that listens the queue row, passed over when locked
+-- commits   never; the caller commits at once
+-- errors    RQ701 RQ711 RQ713
+-- differs   this engine's own: public, so that package rowq_wait can call it
+begin
+    internal_dequeue(
+        p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, p_part_id, p_claim_id,
+        p_lease_until
+    );
+    if p_claim_id is not null then
+        internal_trim_claim(p_part_id, p_claim_id);
+        if p_listened_until is not null then
+            internal_note_listener(p_part_id, null);
+        end if;
+    end if;
+end look;
+
+procedure internal_trim_claim(p_part_id in number, p_claim_id in number)
+is
+-- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
+-- locks     rows of leased, which nobody else sees yet; new ready rows
+    c_most constant number := 67108864;
+    v_held  t_messages := internal_claimed_messages(p_part_id, p_claim_id);
+    v_rest  t_messages;
+    v_place number := 0;
+    v_total number := 0;
+begin
+    for each_message in (
+        select /*+ leading(l m) use_nl(m) index(m rowq_message_pk) */
+               m.headers, m.body, m.body_binary
+        from rowq_leased l
+        join rowq_message m
+          on m.part_id = l.part_id
+         and m.message_id = l.message_id
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+        order by l.part_id, l.claim_id, l.place
+    ) loop
+        v_place := v_place + 1;
+        v_total := v_total + coalesce(dbms_lob.getlength(each_message.body), 0)
+            + coalesce(dbms_lob.getlength(each_message.body_binary), 0) * 4 / 3
+            + coalesce(dbms_lob.getlength(each_message.headers), 0) + 1000;
+        if v_total > c_most and v_place > 1 then
+            v_rest(v_rest.count + 1) := v_held(v_place);
+        end if;
+    end loop;
+
+    forall i in 1 .. v_rest.count
+        delete from rowq_leased l
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+          and l.place = v_rest(i).seq;
+    internal_as_front(v_rest, 1);
+    internal_push_ready(p_part_id, v_rest);
+end internal_trim_claim;
+
+procedure internal_note_listener(p_part_id in number, p_listened_until in timestamp)
+is
+-- purpose   Note until when somebody listens at a queue; null when nobody does any more.
+-- locks     the queue row, passed over when locked
+-- differs   this engine's own
+    v_row_id rowid;
+    cursor queue_row is
+        select q.rowid
+        from rowq_queue q
+        where q.part_id = p_part_id
+        for update skip locked;
+begin
+    open queue_row;
+    fetch queue_row into v_row_id;
+    close queue_row;
+    if v_row_id is not null then
+        update rowq_queue q
+        set q.listened_until = p_listened_until
+        where q.rowid = v_row_id;
+    end if;
+end internal_note_listener;
+
+function messages_json(
+    p_part_id     in number,
+    p_claim_id    in number,
+    p_lease_until in timestamp
+)
+return clob
+is
+-- purpose   What dequeue_fast returns for a claim, as a JSON array; null where there is no claim.
+-- differs   this engine's own: public, so that the query of dequeue_wait's result can call it
+    -- The array is made when the result is fetched, because a temporary LOB of a variable ends with
+    -- the block that has the variable, and what SQL gets from a function lives until it is fetched.
+    v_object json_object_t;
+    v_text   clob := '[';
+
+    procedure put_text(p_key in varchar2, p_text in clob)
+    is
+    begin
+        if p_text is null then
+            v_object.put_null(p_key);
+        elsif dbms_lob.getlength(p_text) = 0 then
+            -- An empty text is not a missing one, so it is put as "". Before 21c only an array or
+            -- an object can be parsed, and put takes '' as null.
+            v_object.put(p_key, json_array_t.parse('[""]').get(0));
+        else
+            v_object.put(p_key, p_text);
+        end if;
+    end put_text;
+begin
+    if p_claim_id is null then
+        return null;
+    end if;
+    for each_message in (
+        select /*+ leading(l m) use_nl(m) index(m rowq_message_pk) */
+               l.message_id, l.attempt, m.message_type, m.headers, m.body, m.body_binary,
+               m.enqueued_at, m.last_error
+        from rowq_leased l
+        join rowq_message m
+          on m.part_id = l.part_id
+         and m.message_id = l.message_id
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+        order by l.part_id, l.claim_id, l.place
+    ) loop
+        v_object := json_object_t();
+        v_object.put('claim_id', p_claim_id);
+        v_object.put('message_id', each_message.message_id);
+        v_object.put('attempt', each_message.attempt);
+        put_text('message_type', each_message.message_type);
+        put_text('body', each_message.body);
+        put_text('body_binary', internal_to_base64(each_message.body_binary));
+        put_text('enqueued_at', internal_iso_text(each_message.enqueued_at));
+        put_text('lease_until', internal_iso_text(p_lease_until));
+        put_text('last_error', each_message.last_error);
+
+        -- Headers are added as text, because a JSON object would round their numbers.
+        if dbms_lob.getlength(v_text) > 1 then
+            dbms_lob.append(v_text, ',');
+        end if;
+        dbms_lob.append(v_text, '{"headers":');
+        dbms_lob.append(v_text, coalesce(each_message.headers, to_clob('null')));
+        dbms_lob.append(v_text, ',');
+        dbms_lob.append(v_text, substr(v_object.to_clob(), 2));
+    end loop;
+    dbms_lob.append(v_text, ']');
+    return v_text;
+end messages_json;
+
+procedure internal_stop_leading_waiters(p_lock in number)
+is
+-- purpose   Let another waiter of the queue lead.
+-- locks     gives back the session's lock p_lock
+-- differs   this engine's own
+    v_result number;
+begin
+    execute immediate
+        'begin :1 := sys.dbms_lock.release(id => :2); end;'
+        using out v_result, in p_lock;
+end internal_stop_leading_waiters;
+
+function internal_try_lead_waiters(p_lock in number)
+return boolean
+is
+-- purpose   Wait for a second at most to be the one waiter of a queue that looks for all.
+-- locks     the lock p_lock, kept until internal_stop_leading_waiters or the session's end
+-- differs   this engine's own
+    v_result number;
+begin
+    -- This is dynamic SQL, so that the package compiles without a right to dbms_lock.
+    execute immediate
+        'begin :1 := sys.dbms_lock.request(id => :2, lockmode => sys.dbms_lock.x_mode,'
+        || ' timeout => 1, release_on_commit => false); end;'
+        using out v_result, in p_lock;
+    -- 0 means granted, 1 means timed out, and 4 means that a call that was broken off has left the
+    -- lock with this session. The other results come at once, so sleep here: waiting goes on
+    -- without a leader.
+    if v_result not in (0, 1, 4) then
+        dbms_session.sleep(1);
+    end if;
+    return v_result in (0, 4);
+end internal_try_lead_waiters;
+
+procedure internal_wait_for_ring(
+    p_part_id        in number,
+    p_listened_until in out timestamp,
+    p_has_doorbell   in out boolean
+)
+is
+-- purpose   Note that somebody listens at a queue; if that is noted already, wait for a ring, for a second at most.
+-- locks     the queue row, passed over when locked; none while waiting
+-- commits   never; the caller commits at once, and looks before it listens again
+-- differs   this engine's own
+    -- ORA-01013: the user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
+    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+begin
+    if p_listened_until is null or p_listened_until < v_now + numtodsinterval(2, 'second') then
+        -- Say so for six seconds only, so that nobody rings for long for a session that was killed.
+        p_listened_until := v_now + numtodsinterval(6, 'second');
+        internal_note_listener(p_part_id, p_listened_until);
+        return;
+    end if;
+    -- This is dynamic SQL, because the package exists only where the owner has run doorbell.sql.
+    execute immediate 'begin rowq_doorbell.listen(:1); end;' using p_part_id;
+exception
+    when e_cancelled then
+        raise;
+    when others then
+        -- The doorbell is broken or gone, so go on without it.
+        p_has_doorbell := false;
+end internal_wait_for_ring;
+
+function internal_waiters_lock_number(p_part_id in number)
+return number
+is
+-- purpose   Return the number of the lock that elects a queue's leading waiter; 0 if the owner may not use dbms_lock.
+-- differs   this engine's own: the server has numbers and no names for locks that need no row
+    v_count pls_integer;
+begin
+    -- Look the right up and do not try it, because a statement that fails to parse is parsed anew
+    -- each time. Roles do not count in stored code, and "execute any procedure" leaves out what
+    -- belongs to SYS.
+    select count(*) into v_count
+    from all_tab_privs p
+    where p.table_schema = 'SYS'
+      and p.table_name = 'DBMS_LOCK'
+      and p.privilege = 'EXECUTE'
+      and p.grantee in (sys_context('userenv', 'current_user'), 'PUBLIC');
+    if v_count = 0 then
+        return 0;
+    end if;
+    -- All applications of the database share the lock numbers up to 1073741823. One that happens to
+    -- use the same number delays waiters by a second at most.
+    return dbms_utility.get_hash_value(
+        sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_part_id),
+        1, 1073741823
+    );
+end internal_waiters_lock_number;
+
+function internal_peek_ready(p_part_id in number, p_limit in number)
+return rowq_lines
+is
+-- purpose   Return the next p_limit ready messages, best lane first.
+-- differs   no such helper elsewhere: part of peek
+    v_lanes t_lanes := internal_open_lanes_of(p_part_id);
+    v_left  pls_integer;
+    v_some  t_messages;
+    v_lines rowq_lines := rowq_lines();
+    cursor lane_rows(p_lane in number, p_floor in number) is
+        select /*+ index_rs_asc(r rowq_ready_pk) */
+               r.message_id, r.lane, r.attempt, r.seq, null as group_key, 0 as is_tokenless,
+               null as is_cancelled
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_floor
+        order by r.part_id, r.lane, r.seq, r.message_id;
+begin
+    for i in 1 .. v_lanes.count loop
+        exit when v_lines.count >= p_limit;
+        v_left := p_limit - v_lines.count;
+        open lane_rows(v_lanes(i).lane, v_lanes(i).floor_seq);
+        fetch lane_rows bulk collect into v_some limit v_left;
+        close lane_rows;
+        for j in 1 .. v_some.count loop
+            v_lines.extend;
+            v_lines(v_lines.last) := rowq_line(
+                v_lines.last, v_some(j).message_id, v_some(j).lane, v_some(j).attempt, null, null
+            );
+        end loop;
+    end loop;
+    return v_lines;
+end internal_peek_ready;

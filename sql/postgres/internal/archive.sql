@@ -1,11 +1,22 @@
+-- Archive: finished messages, by day.
+--
+-- A finished message of a queue with archive_days waits in finished until maintain moves it here,
+-- with its body. It skips messages whose rows another transaction holds. A day is a partition where
+-- the server has them; maintain adds days before they are needed and drops those that every queue
+-- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
+-- fails maintain: an error is a warning, and the next call tries again.
+--
+--   maintain_queue -> archive -> open_day
+--   maintain_queue -> purge_archive
+--
+-- Writes archive, finished. Only reads message, queue.
+
 create or replace function rowq.internal_archive(p_part_id integer, p_limit integer)
 returns integer
 language plpgsql
 set lock_timeout = '1s'
 as $$
--- routine   internal_archive
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- promise   P19 P26
 -- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
 --           a second; as internal_free_successors
 declare
@@ -87,5 +98,137 @@ begin
         end if;
     end loop;
     return v_archived;
+end;
+$$;
+
+create or replace function rowq.internal_open_day(p_finished_at timestamp with time zone)
+returns void
+language plpgsql
+set lock_timeout = '1s'
+set default_tablespace = ''
+set default_table_access_method = 'heap'
+as $$
+-- purpose   Make sure that the archive has a partition for the day of p_finished_at.
+-- locks     share update exclusive on archive, waited for a second
+declare
+    v_from constant timestamp := date_trunc('day', p_finished_at at time zone 'UTC');
+    v_name constant text := 'archive_' || to_char(v_from, 'YYYYMMDD');
+    v_grantee name;
+begin
+    if to_regclass(format('rowq.%I', v_name)) is not null then
+        return;
+    end if;
+    lock table rowq.archive in share update exclusive mode;
+    -- Look in the catalog table, because the name cache may not know yet what another session has
+    -- just made.
+    if exists (
+        select 1
+        from pg_catalog.pg_class c
+        where c.relname = v_name
+          and c.relnamespace = 'rowq'::regnamespace
+    ) then
+        return;
+    end if;
+
+    -- Make a table and attach it, because "create table ... partition of" would lock out all users
+    -- of the archive.
+    execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
+    -- Take back all rights, because everybody may use a new type by default, and the owner's
+    -- default privileges may give more.
+    for v_grantee in
+        select distinct coalesce(r.rolname, 'public')
+        from (
+            select c.relowner as owner, c.relacl as acl
+            from pg_catalog.pg_class c
+            where c.relname = v_name
+              and c.relnamespace = 'rowq'::regnamespace
+            union all
+            select t.typowner, coalesce(t.typacl, acldefault('T', t.typowner))
+            from pg_catalog.pg_type t
+            where t.typname = v_name
+              and t.typnamespace = 'rowq'::regnamespace
+        ) o
+        cross join aclexplode(o.acl) given
+        left join pg_catalog.pg_roles r on r.oid = given.grantee
+        where given.grantee <> o.owner
+    loop
+        execute format('revoke all on table rowq.%I from %I cascade', v_name, v_grantee);
+        execute format('revoke all on type rowq.%I from %I cascade', v_name, v_grantee);
+    end loop;
+    -- Write the bounds in full, because the caller's DateStyle and TimeZone must not matter.
+    execute format(
+        'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',
+        v_name,
+        to_char(v_from, 'YYYY-MM-DD 00:00:00+00'),
+        to_char(v_from + interval '1 day', 'YYYY-MM-DD 00:00:00+00')
+    );
+end;
+$$;
+
+create or replace function rowq.internal_purge_archive(
+    p_part_id      integer,
+    p_archive_days integer,
+    p_limit        integer,
+    p_whole_days   boolean,
+    out o_purged             integer,
+    out o_partitions_dropped integer
+)
+language plpgsql
+set lock_timeout = '1s'
+as $$
+-- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
+-- locks     archive rows, waited for a second; for a drop the archive, tried, kept to the end
+declare
+    v_cutoff    timestamp with time zone;
+    v_before    timestamp with time zone;
+    v_keep_from timestamp with time zone;
+    v_partition record;
+    v_rows      integer;
+begin
+    o_purged := 0;
+    o_partitions_dropped := 0;
+    v_cutoff := clock_timestamp() - make_interval(days => p_archive_days);
+    v_before := v_cutoff + case when p_whole_days then interval '0' else interval '1 day' end;
+    for v_partition in
+        select c.relname::text as partition_name,
+               to_date(right(c.relname::text, 8), 'YYYYMMDD')::timestamp at time zone 'UTC'
+                   as from_day
+        from pg_catalog.pg_inherits i
+        join pg_catalog.pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'rowq.archive'::regclass
+          -- A partition that the DBA has made, of a year perhaps, is left to the DBA.
+          and c.relname ~ '^archive_[0-9]{8}$'
+          and c.relname < 'archive_' || to_char(v_before at time zone 'UTC', 'YYYYMMDD')
+        order by c.relname
+    loop
+        if v_keep_from is null then
+            select clock_timestamp() - make_interval(days => max(q.archive_days)) into v_keep_from
+            from rowq.queue q;
+        end if;
+        begin
+            if v_partition.from_day + interval '1 day' <= v_keep_from then
+                -- Do not wait for a session that reads the archive: the next call tries again.
+                lock table rowq.archive in access exclusive mode nowait;
+                execute format('drop table rowq.%I', v_partition.partition_name);
+                o_partitions_dropped := o_partitions_dropped + 1;
+                continue;
+            end if;
+
+            execute format(
+                'delete from rowq.%I where part_id = $1 and (finished_at, message_id) in ('
+                'select finished_at, message_id from rowq.%1$I '
+                'where part_id = $1 and finished_at < $2 order by part_id, finished_at, message_id '
+                'limit $3)',
+                v_partition.partition_name
+            )
+            using p_part_id, v_cutoff, p_limit - o_purged;
+            get diagnostics v_rows = row_count;
+            o_purged := o_purged + v_rows;
+            exit when o_purged >= p_limit;
+        exception
+            when lock_not_available then
+                exit;
+        end;
+    end loop;
 end;
 $$;

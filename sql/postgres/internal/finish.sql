@@ -1,3 +1,24 @@
+-- Finish: how messages leave a claim, and how they end.
+--
+-- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
+-- before anything else; a second session finds nothing there and its messages are stale. reap does
+-- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
+-- the archive, and its links are released in the same transaction: the dedup key, the slot of its
+-- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
+-- end does not wait for a producer that holds the message's row: the row stays, and a row of
+-- recheck has maintain delete it.
+--
+--   purge_queue, complete, discard_dead, ... -> finish -> end_tied
+--   complete -> end_tied -> read_ties, delete_messages, cut_ties
+--   recheck, archive -> delete_messages
+--   complete -> cut_ties
+--   complete, retry_later, fail_now, ... -> pop_claimed
+--   retry_later, fail_now, block, ... -> push_dead -> read_ties, cut_ties
+--   reset, discard_dead -> lock_dead
+--   maintain_queue -> reap -> push_dead
+--
+-- Writes claim, dead, dedup, finished, message. Only reads queue.
+
 create or replace function rowq.internal_finish(
     p_part_id      integer,
     p_archive_days integer,
@@ -10,9 +31,7 @@ create or replace function rowq.internal_finish(
 returns void
 language plpgsql
 as $$
--- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive; those in p_tokenless have no token of their group.
--- promise   P04 P12 P22 P32
 -- locks     as internal_end_tied; result rows
 declare
     v_rest bigint[] := p_message_ids;
@@ -37,5 +56,526 @@ begin
     if p_state <> 'completed' then
         perform rowq.internal_push_result(p_part_id, p_message_ids, p_state);
     end if;
+end;
+$$;
+
+create or replace function rowq.internal_end_tied(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_is_archived boolean,
+    p_have_tokens boolean
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Delete messages that have ended, unless the archive is to have them, and free what they had; leave to maintain those whose rows another transaction has locked.
+-- locks     as internal_delete_messages and internal_cut_ties; new recheck rows
+declare
+    v_gone record;
+    v_ties text[];
+begin
+    if p_is_archived then
+        v_ties := rowq.internal_read_ties(p_part_id, p_message_ids);
+    else
+        v_gone := rowq.internal_delete_messages(p_part_id, p_message_ids);
+        v_ties := v_gone.o_ties;
+        if v_gone.o_held is not null then
+            -- A producer names one as a predecessor, perhaps, and may never commit. The message has
+            -- ended all the same, so only its row is left, and what that producer adds.
+            v_ties := v_ties || rowq.internal_read_ties(p_part_id, v_gone.o_held);
+            perform rowq.internal_recheck_later(p_part_id, v_gone.o_held, v_gone.o_held, false);
+        end if;
+    end if;
+    if v_ties is not null then
+        perform rowq.internal_cut_ties(p_part_id, v_ties, p_message_ids, p_have_tokens);
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_read_ties(p_part_id integer, p_message_ids bigint[])
+returns text[]
+language plpgsql
+as $$
+-- purpose   Return the ties of messages as internal_cut_ties takes them; null where none has any.
+declare
+    v_ties text[];
+begin
+    select array_agg(
+               array[
+                   m.dedup_key, m.group_key,
+                   case when m.has_successors then u.message_id::text end
+               ]
+               order by m.dedup_key
+           )
+    into v_ties
+    from unnest(p_message_ids) u (message_id)
+    cross join lateral (
+        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
+        -- the sizes.
+        select x.dedup_key, x.group_key, x.has_successors
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = u.message_id
+        offset 0
+    ) m
+    where m.dedup_key is not null
+       or m.group_key is not null
+       or m.has_successors;
+    return v_ties;
+end;
+$$;
+
+create or replace function rowq.internal_delete_messages(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_are_locked  boolean default false,
+    out o_ties text[],
+    out o_held bigint[]
+)
+language plpgsql
+as $$
+-- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_ties are the ties of the deleted ones as internal_cut_ties takes them; null where none has any. p_are_locked says that the caller has locked the rows.
+-- locks     message rows, tried only
+declare
+    c_close_together constant integer := 10000;
+    v_low        bigint;
+    v_high       bigint;
+    v_count      integer := 0;
+    v_message_id bigint;
+    v_tie        text[];
+begin
+    if cardinality(p_message_ids) > 1 then
+        select min(u.message_id), max(u.message_id) into v_low, v_high
+        from unnest(p_message_ids) u (message_id);
+    end if;
+
+    -- The bounds keep the delete to its own range of the key. A plan that was made while the table
+    -- was small would make "= any" alone a filter over all messages of the queue, and the session
+    -- would keep that plan. A row that no transaction has ever locked has xmax 0, and deleting it
+    -- waits for nobody; any other row is left to the loop.
+    if v_high - v_low < c_close_together then
+        with gone as (
+            delete from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id between v_low and v_high
+              and m.message_id = any (p_message_ids)
+              and (m.xmax = 0 or p_are_locked)
+            returning case
+                when m.dedup_key is not null or m.group_key is not null or m.has_successors
+                    then array[
+                        m.dedup_key, m.group_key,
+                        case when m.has_successors then m.message_id::text end
+                    ]
+            end as tie
+        )
+        select array_agg(g.tie order by g.tie[1]) filter (where g.tie is not null), count(*)
+        into o_ties, v_count
+        from gone g;
+        if v_count = cardinality(p_message_ids) then
+            return;
+        end if;
+    end if;
+
+    for v_message_id in
+        select u.message_id
+        from unnest(p_message_ids) u (message_id)
+        cross join lateral (
+            -- "offset 0" keeps this a lookup by key for each message.
+            select
+            from rowq.message x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            offset 0
+        ) m
+    loop
+        v_tie := null;
+        delete from rowq.message m
+        where m.part_id = p_part_id
+          and m.ctid = (
+              select x.ctid
+              from rowq.message x
+              where x.part_id = p_part_id
+                and x.message_id = v_message_id
+              for update skip locked
+          )
+        returning case
+            when m.dedup_key is not null or m.group_key is not null or m.has_successors
+                then array[
+                    m.dedup_key, m.group_key,
+                    case when m.has_successors then m.message_id::text end
+                ]
+        end
+        into v_tie;
+        if v_tie is not null then
+            o_ties := o_ties || array[v_tie];
+        elsif not found then
+            o_held := o_held || v_message_id;
+        end if;
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_cut_ties(
+    p_part_id     integer,
+    p_ties        text[],
+    p_message_ids bigint[],
+    p_have_tokens boolean,
+    p_have_ended  boolean default true
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Free what these messages had, now that they have ended or died: a row of p_ties is a dedup key, a group key and the id of a message that others wait for.
+-- locks     dedup rows; as internal_leave_groups and internal_free_successors
+declare
+    v_tie     text[];
+    v_keys    text[];
+    v_awaited bigint[];
+begin
+    foreach v_tie slice 1 in array p_ties loop
+        if v_tie[1] is not null then
+            delete from rowq.dedup d
+            where d.part_id = p_part_id
+              and d.dedup_key = v_tie[1]
+              and d.message_id = any (p_message_ids);
+        end if;
+        if v_tie[2] is not null then
+            v_keys := v_keys || v_tie[2];
+        end if;
+        if v_tie[3] is not null then
+            v_awaited := v_awaited || v_tie[3]::bigint;
+        end if;
+    end loop;
+    if p_have_tokens and v_keys is not null then
+        perform rowq.internal_leave_groups(p_part_id, v_keys);
+    end if;
+    if p_have_ended and v_awaited is not null then
+        perform rowq.internal_free_successors(
+            p_part_id, array(select u.message_id from unnest(v_awaited) u (message_id) order by 1)
+        );
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_pop_claimed(
+    p_part_id     integer,
+    p_claim_id    bigint,
+    p_message_ids bigint[],
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_errors      text[],
+    out o_cancel_ids  bigint[],
+    out o_worker_name text,
+    out o_leased_at   timestamp with time zone
+)
+language plpgsql
+as $$
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them. o_cancel_ids are those of them that were cancelled, null where there is none.
+-- locks     the claim row, first of all
+-- errors    RQ711 RQ721
+-- differs   elsewhere a claim's messages are rows of a table
+declare
+    v_kept_ids      bigint[];
+    v_kept_lanes    smallint[];
+    v_kept_attempts smallint[];
+    v_kept_errors   text[];
+    v_kept_cancels  bigint[];
+begin
+    if p_claim_id is null then
+        raise exception 'RQ711 invalid_argument: claim_id is missing'
+            using errcode = 'RQ711';
+    end if;
+    if (cardinality(p_message_ids) <> 1 or p_message_ids[1] is null)
+       and not rowq.internal_is_id_list(p_message_ids) then
+        raise exception
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            using errcode = 'RQ711';
+    end if;
+
+    delete from rowq.claim c
+    where c.part_id = p_part_id
+      and c.claim_id = p_claim_id
+      and (p_message_ids is null or c.message_ids <@ p_message_ids)
+    returning c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids, c.worker_name,
+              c.leased_at
+    into o_message_ids, o_lanes, o_attempts, o_errors, o_cancel_ids, o_worker_name, o_leased_at;
+    if found then
+        return;
+    end if;
+
+    select c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids, c.worker_name, c.leased_at
+    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors, v_kept_cancels,
+         o_worker_name, o_leased_at
+    from rowq.claim c
+    where c.part_id = p_part_id
+      and c.claim_id = p_claim_id
+    for update;
+    if not found and p_message_ids is null then
+        raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
+            using errcode = 'RQ721';
+    end if;
+
+    select coalesce(array_agg(u.message_id) filter (where u.is_asked), '{}'),
+           array_agg(u.lane) filter (where u.is_asked),
+           array_agg(u.attempt) filter (where u.is_asked),
+           array_agg(u.last_error) filter (where u.is_asked),
+           array_agg(u.message_id) filter (where not u.is_asked),
+           array_agg(u.lane) filter (where not u.is_asked),
+           array_agg(u.attempt) filter (where not u.is_asked),
+           array_agg(u.last_error) filter (where not u.is_asked)
+    into o_message_ids, o_lanes, o_attempts, o_errors,
+         v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors
+    from (
+        select x.message_id, x.lane, x.attempt, x.last_error,
+               x.message_id = any (p_message_ids) as is_asked
+        from unnest(v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors)
+            x (message_id, lane, attempt, last_error)
+    ) u;
+
+    if v_kept_cancels is not null then
+        select array_agg(u.message_id) filter (where u.message_id = any (o_message_ids)),
+               array_agg(u.message_id) filter (where u.message_id <> all (o_message_ids))
+        into o_cancel_ids, v_kept_cancels
+        from unnest(v_kept_cancels) u (message_id);
+    end if;
+
+    if v_kept_ids is null then
+        -- Another session finished the rest of the claim between the two statements above, so
+        -- nothing of it is left.
+        delete from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    elsif o_message_ids <> '{}' then
+        update rowq.claim c
+        set message_ids = v_kept_ids,
+            lanes       = v_kept_lanes,
+            attempts    = v_kept_attempts,
+            errors      = v_kept_errors,
+            cancel_ids  = v_kept_cancels
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_push_dead(
+    p_part_id     integer,
+    p_lanes       smallint[],
+    p_message_ids bigint[],
+    p_attempts    smallint[],
+    p_errors      text[],
+    p_have_tokens boolean default true,
+    inout p_most_looks integer default 10000
+)
+language plpgsql
+as $$
+-- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_most_looks is as for internal_unblock.
+-- locks     new dead and result rows; as internal_cut_ties and internal_follow_deaths
+declare
+    c_most  constant integer := 1000;
+    v_ties  text[];
+    v_holds boolean;
+    v_next  record;
+    v_count integer := 0;
+begin
+    loop
+        v_ties := rowq.internal_read_ties(p_part_id, p_message_ids);
+        v_holds := false;
+        if v_ties is not null and p_have_tokens then
+            select q.group_after_dead = 'hold' into v_holds
+            from rowq.queue q
+            where q.part_id = p_part_id;
+        end if;
+
+        insert into rowq.dead (part_id, lane, attempt, message_id, died_at, last_error, holds_group)
+        select p_part_id, u.lane, coalesce(u.attempt, 0), u.message_id, clock_timestamp(),
+               left(u.last_error, 2000),
+               case
+                   when v_holds then (
+                       select true
+                       from rowq.message m
+                       where m.part_id = p_part_id
+                         and m.message_id = u.message_id
+                         and m.group_key is not null
+                   )
+               end
+        from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
+            u (lane, message_id, attempt, last_error);
+
+        if v_ties is not null then
+            perform rowq.internal_cut_ties(
+                p_part_id, v_ties, p_message_ids, p_have_tokens and not v_holds, false
+            );
+        end if;
+        perform rowq.internal_push_result(p_part_id, p_message_ids, 'dead', p_errors);
+
+        -- A long tree dies in steps, so that no transaction grows without end.
+        v_count := v_count + cardinality(p_message_ids);
+        if not p_have_tokens and v_count > c_most then
+            perform rowq.internal_recheck_later(p_part_id, null, p_message_ids, true);
+            return;
+        end if;
+        v_next := rowq.internal_follow_deaths(p_part_id, p_message_ids, p_most_looks);
+        p_most_looks := v_next.p_most_looks;
+        exit when v_next.o_failed_ids is null;
+        p_message_ids := v_next.o_failed_ids;
+        p_lanes := v_next.o_failed_lanes;
+        p_attempts := null;
+        p_errors := v_next.o_failed_errors;
+        p_have_tokens := false;
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_lock_dead(
+    p_queue_name   text,
+    p_message_ids  bigint[],
+    p_max_messages integer,
+    p_message_type text,
+    p_died_before  timestamp with time zone,
+    out o_part_id     integer,
+    out o_message_ids bigint[],
+    out o_tokenless   bigint[]
+)
+language plpgsql
+as $$
+-- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean. o_tokenless are those without a token of a group.
+-- locks     dead rows, passing over locked ones
+-- errors    RQ711
+begin
+    if not rowq.internal_is_id_list(p_message_ids) then
+        raise exception
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            using errcode = 'RQ711';
+    end if;
+    if p_max_messages is null or p_max_messages not between 1 and 10000 then
+        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
+            p_max_messages
+            using errcode = 'RQ711';
+    end if;
+    if p_message_ids is not null and num_nonnulls(p_message_type, p_died_before) > 0 then
+        raise exception 'RQ711 invalid_argument: '
+            'message_type and died_before go together with no message_ids'
+            using errcode = 'RQ711';
+    end if;
+    o_part_id := (rowq.internal_require_queue(p_queue_name)).part_id;
+
+    select array_agg(h.message_id), array_agg(h.message_id) filter (where h.is_outside)
+    into o_message_ids, o_tokenless
+    from (
+        select d.message_id, d.holds_group is null as is_outside
+        from rowq.dead d
+        where d.part_id = o_part_id
+          and (p_message_ids is null or d.message_id = any (p_message_ids))
+          and (p_died_before is null or d.died_at < p_died_before)
+          and (p_message_type is null or p_message_type = (
+              -- A value from a query is looked up by key for each dead message, whatever the
+              -- planner thinks of the sizes.
+              select m.message_type
+              from rowq.message m
+              where m.part_id = d.part_id
+                and m.message_id = d.message_id
+          ))
+        order by d.part_id, d.message_id
+        limit case when p_message_ids is null then p_max_messages else 10000 end
+        for update skip locked
+    ) h;
+end;
+$$;
+
+create or replace function rowq.internal_reap(
+    p_part_id      integer,
+    p_max_attempts integer,
+    p_history_days integer,
+    p_limit        integer,
+    out o_reaped   integer,
+    out o_died     integer
+)
+language plpgsql
+as $$
+-- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
+-- locks     expired claim rows, passing over locked ones; for cancelled messages as
+--           internal_finish; new history rows
+declare
+    v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint /* claim */);
+    -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
+    v_expired cursor for
+        select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,
+               c.cancel_ids
+        from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= v_from
+          and c.lease_until <= clock_timestamp()
+        order by c.part_id, c.claim_id
+        for update skip locked;
+    v_claim      record;
+    v_rest       record;
+    v_ended      integer := 0;
+    v_lanes      smallint[];
+    v_ids        bigint[];
+    v_attempts   smallint[];
+    v_dead_lanes smallint[];
+    v_dead_ids   bigint[];
+    v_dead_tries smallint[];
+    v_error      text;
+begin
+    o_reaped := 0;
+    o_died := 0;
+    -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or its
+    -- row is locked or gone.
+    open v_expired;
+    while o_reaped + o_died + v_ended < p_limit loop
+        fetch v_expired into v_claim;
+        exit when not found;
+
+        if v_claim.cancel_ids is not null then
+            v_rest := rowq.internal_end_cancelled(
+                p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
+                v_claim.cancel_ids, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at
+            );
+            v_claim.message_ids := v_rest.o_message_ids;
+            v_claim.lanes := v_rest.o_lanes;
+            v_claim.attempts := v_rest.o_attempts;
+            v_ended := v_ended + cardinality(v_rest.o_cancel_ids);
+        end if;
+        select array_agg((u.lane / 2 * 2)::smallint) filter (where u.attempt < u.allowed),
+               array_agg(u.message_id) filter (where u.attempt < u.allowed),
+               array_agg(u.attempt) filter (where u.attempt < u.allowed),
+               array_agg(u.lane) filter (where u.attempt >= u.allowed),
+               array_agg(u.message_id) filter (where u.attempt >= u.allowed),
+               array_agg(u.attempt) filter (where u.attempt >= u.allowed)
+        into v_lanes, v_ids, v_attempts, v_dead_lanes, v_dead_ids, v_dead_tries
+        from rowq.internal_with_max_attempts(
+            p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, p_max_attempts
+        ) u;
+
+        delete from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim.claim_id;
+
+        v_error := 'lease expired' || coalesce(': ' || v_claim.worker_name, '');
+        if p_history_days > 0 then
+            perform rowq.internal_push_history(
+                p_part_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at,
+                v_claim.message_ids, v_claim.attempts, 'lease_expired', v_error
+            );
+        end if;
+        if v_ids is not null then
+            perform rowq.internal_push_ready(
+                p_part_id, v_lanes, v_ids, v_attempts,
+                array_fill(v_error, array[cardinality(v_ids)])
+            );
+            o_reaped := o_reaped + cardinality(v_ids);
+        end if;
+        if v_dead_ids is not null then
+            perform rowq.internal_push_dead(
+                p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries,
+                array_fill(v_error, array[cardinality(v_dead_ids)])
+            );
+            o_died := o_died + cardinality(v_dead_ids);
+        end if;
+    end loop;
+    close v_expired;
 end;
 $$;

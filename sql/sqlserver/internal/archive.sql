@@ -1,15 +1,341 @@
+-- Archive: finished messages, by day.
+--
+-- A finished message of a queue with archive_days waits in finished until maintain moves it here,
+-- with its body. It skips messages whose rows another transaction holds. A day is a partition where
+-- the server has them; maintain adds days before they are needed and drops those that every queue
+-- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
+-- fails maintain: an error is a warning, and the next call tries again.
+--
+-- A partition is truncated and merged, never dropped; one partition takes everything until maintain
+-- splits a day off.
+--
+--   maintain_queue -> maintain_archive -> drop_days, open_days, archive, purge_archive
+--
+-- Writes archived, finished, lane, message. Only reads part, queue, successor.
+
 set quoted_identifier on;
 set ansi_nulls on;
 go
+
+create or alter procedure rowq.InternalMaintainArchive
+    @part_id int,
+    @limit int,
+    @archived int output,
+    @purged int output,
+    @partitions_dropped int output
+as
+begin
+-- purpose   Run the archive part of maintain: drop partitions, move, purge whole days; an error in it is printed, not raised.
+-- locks     as archive and purge_archive
+-- commits   where the caller has no transaction, after each 1000 messages; never the caller's
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    set lock_timeout 1000;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @archive_days int;
+    declare @is_open bit;
+    declare @before datetime2(6);
+    declare @step int;
+    declare @done int;
+    declare @text nvarchar(2048);
+    set @archived = 0;
+    set @purged = 0;
+    set @partitions_dropped = 0;
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            set @archive_days = 0;
+            set @is_open = 0;
+            select @archive_days = q.archive_days
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id;
+            -- To look into the archive itself would cost a seek a day that any queue keeps.
+            select @is_open = l.is_open
+            from rowq.lane l with (readuncommitted, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -3 /* finished */;
+            if @archive_days = 0
+                and @is_open = 0
+                and not exists (
+                    select 1
+                    from rowq.finished f with (readuncommitted)
+                    where f.part_id = @part_id
+                )
+                break;
+            -- The days are in the catalog, which takes long to read: look at them once a minute.
+            -- Whoever holds the row is elected, too, and looks at them.
+            if @owns_transaction = 1
+            begin
+                update l
+                set check_after = dateadd(minute, 1, sysutcdatetime())
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -21 /* election */
+                  and l.check_after <= sysutcdatetime();
+                if @@rowcount = 1
+                begin
+                    exec rowq.InternalDropDays @partitions_dropped output;
+                    exec rowq.InternalOpenDays @part_id;
+                end;
+            end;
+            else
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+
+            while @archived < @limit
+            begin
+                set @step = iif(@limit - @archived < 1000, @limit - @archived, 1000);
+                if @owns_transaction = 1
+                    begin transaction;
+                exec rowq.InternalArchive @part_id, @step, @done output;
+                if @owns_transaction = 1
+                    commit transaction;
+                set @archived += @done;
+                if @done < @step
+                    break;
+            end;
+            -- Purge whole days, because dropping a partition costs less than deleting its rows. A
+            -- queue that keeps no archive any more is purged up to now.
+            set @before = iif(
+                @archive_days > 0,
+                cast(cast(dateadd(day, -@archive_days, sysutcdatetime()) as date) as datetime2(6)),
+                sysutcdatetime()
+            );
+            while @purged < @limit
+            begin
+                set @step = iif(@limit - @purged < 1000, @limit - @purged, 1000);
+                exec rowq.InternalPurgeArchive @part_id, @before, @step, @done output;
+                set @purged += @done;
+                if @done < @step
+                    break;
+            end;
+            -- The days of what was purged may be gone by now: look at them in the next call.
+            if @purged > 0 and @owns_transaction = 1
+                update l
+                set check_after = '19700101'
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -21 /* election */;
+            if @archive_days = 0 and @purged < @limit
+                update l
+                set is_open = 0
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -3 /* finished */
+                  and l.is_open = 1
+                  and not exists (
+                      select 1
+                      from rowq.archived a with (readcommittedlock)
+                      where a.part_id = @part_id
+                  )
+                option (loop join, maxdop 1, keepfixed plan);
+            break;
+        end try
+        begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+            -- The steps of an own transaction are committed, those of a guest are all taken back.
+            if @owns_transaction = 0
+                set @archived = 0;
+            if @owns_transaction = 0
+                set @purged = 0;
+
+            -- If the caller's transaction is lost, the caller must get the error.
+            if @owns_transaction = 0 and xact_state() <> 1
+                throw;
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            -- An error in the archive, such as a full disk, is only printed, because promoting and
+            -- reaping must go on.
+            if @tries_left = 0
+            begin
+                set @text = left(concat(N'rowq archive: ', error_message()), 2000);
+                print @text;
+            end;
+        end catch;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalDropDays
+    @partitions_dropped int output
+with execute as owner
+as
+begin
+-- purpose   Empty the partitions of the archive that are too old for every queue, and take their bounds away.
+-- locks     the archive, for a moment, waiting for a second at most
+-- commits   never; call it outside transactions
+-- differs   PostgreSQL drops them in the transaction of the caller
+    set nocount on;
+    set xact_abort off;
+    set lock_timeout 1000;
+    declare @keep_from datetime2(6);
+    declare @first datetime2(6);
+    declare @second datetime2(6);
+    set @partitions_dropped = 0;
+
+    -- Every queue counts, so this reads all rows. Without row versions another session may hold one
+    -- of them: leave it to the next call then, and do not wait a second for each queue.
+    begin try
+        select @keep_from = cast(dateadd(day, -max(q.archive_days), sysutcdatetime()) as date)
+        from rowq.queue q with (nowait);
+    end try
+    begin catch
+        if error_number() <> 1222
+            throw;
+        return;
+    end catch;
+
+    while 1 = 1
+    begin
+        set @first = null;
+        set @second = null;
+        select @first = cast(v.value as datetime2(6))
+        from sys.partition_functions f
+        inner join sys.partition_range_values v on v.function_id = f.function_id
+        where f.name = N'rowq_day'
+          and v.boundary_id = 1;
+        select @second = cast(v.value as datetime2(6))
+        from sys.partition_functions f
+        inner join sys.partition_range_values v on v.function_id = f.function_id
+        where f.name = N'rowq_day'
+          and v.boundary_id = 2;
+        if @second is null or @second > @keep_from
+            break;
+
+        -- Partitions 1 and 2, on both sides of the first bound, are too old. They are emptied
+        -- first, so that merging them moves no row. The statements fail where another session reads
+        -- the archive: leave it to the next call.
+        begin try
+            truncate table rowq.archived with (partitions (1 to 2));
+            alter partition function rowq_day() merge range (@first);
+        end try
+        begin catch
+            break;
+        end catch;
+        -- A gap between two opened days is a partition too, but not a day, so it is not counted.
+        if @second = dateadd(day, 1, @first)
+            set @partitions_dropped += 1;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalOpenDays
+    @part_id int
+with execute as owner
+as
+begin
+-- purpose   Split off the archive today, the next two days, and each earlier day that has finished messages waiting.
+-- locks     the archive, for a moment, waiting for a second at most
+-- commits   never; call it outside transactions
+-- differs   PostgreSQL makes the partition of a day in the transaction that needs it
+    set nocount on;
+    set xact_abort off;
+    set lock_timeout 1000;
+    declare @today datetime2(6) = cast(sysutcdatetime() as date);
+    declare @day datetime2(6);
+    declare @floor bigint;
+    declare @since datetime2(6);
+    declare @first datetime2(6);
+    declare @days table (day datetime2(6) not null primary key);
+
+    insert into @days (day)
+    values (@today), (dateadd(day, 1, @today)), (dateadd(day, 2, @today));
+
+    -- Messages that were finished before today are still here if nobody has archived for a while.
+    -- Each round of this loop finds the next such day.
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -3 /* finished */;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
+    while 1 = 1
+    begin
+        set @first = null;
+        select top (1) @first = f.finished_at
+        from rowq.finished f with (readuncommitted, forceseek)
+        where f.part_id = @part_id
+          and f.finished_at >= @since
+        order by f.finished_at, f.message_id
+        option (maxdop 1, keepfixed plan);
+        if @first is null or @first >= @today
+            break;
+
+        -- Open the day and the one after it, because only a partition between two bounds is a day
+        -- that can be dropped.
+        set @day = cast(@first as date);
+        set @since = dateadd(day, 1, @day);
+        insert into @days (day)
+        select v.day
+        from (values (@day), (@since)) v (day)
+        where not exists (select 1 from @days d where d.day = v.day);
+    end;
+
+    while 1 = 1
+    begin
+        set @day = null;
+        select top (1) @day = d.day from @days d order by d.day;
+        if @day is null
+            break;
+        delete from @days where day = @day;
+
+        -- The statement fails where another session reads the archive, or where another maintain
+        -- was faster: leave it to the next call.
+        begin try
+            if not exists (
+                select 1
+                from sys.partition_functions f
+                inner join sys.partition_range_values v on v.function_id = f.function_id
+                where f.name = N'rowq_day'
+                  and cast(v.value as datetime2(6)) = @day
+            )
+            begin
+                alter partition scheme rowq_day next used [PRIMARY];
+                alter partition function rowq_day() split range (@day);
+            end;
+        end try
+        begin catch
+            return;
+        end catch;
+    end;
+end
+go
+
 create or alter procedure rowq.InternalArchive
     @part_id int,
     @limit int,
     @archived int output
 as
 begin
--- routine   InternalArchive
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
--- promise   P19 P26
 -- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new
 --           archive rows; as InternalFreeSuccessors
     set nocount on;
@@ -81,8 +407,8 @@ begin
             return;
     end;
 
-    -- This lane is open while the queue may have archived messages, and this lock keeps maintain from
-    -- closing it before this transaction ends.
+    -- This lane is open while the queue may have archived messages, and this lock keeps maintain
+    -- from closing it before this transaction ends.
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
@@ -137,5 +463,45 @@ begin
             break;
         exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_join = 0;
     end;
+end
+go
+
+create or alter procedure rowq.InternalPurgeArchive
+    @part_id int,
+    @before datetime2(6),
+    @limit int,
+    @purged int output
+as
+begin
+-- purpose   Delete up to @limit of a queue's archived messages that finished before @before.
+-- locks     archive rows, passing over locked ones
+    set nocount on;
+    declare @old table (
+        finished_at datetime2(6) not null,
+        message_id  bigint not null,
+        primary key (finished_at, message_id)
+    );
+
+    -- Find rows with locks that do not last: where partitions are not read in their order, a sort
+    -- reads all that are old enough.
+    insert into @old (finished_at, message_id)
+    select top (@limit) a.finished_at, a.message_id
+    from rowq.archived a
+        with (index (archived_pk), rowlock, readpast, readcommittedlock, forceseek)
+    where a.part_id = @part_id
+      and a.finished_at < @before
+    order by a.finished_at, a.message_id
+    option (maxdop 1, keepfixed plan);
+    -- Lock exclusively from the start: an update lock would be granted beside a reader's lasting
+    -- shared lock, and the delete would then wait for that reader.
+    delete a
+    from @old o
+    inner join rowq.archived a
+        with (index (archived_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
+        on a.part_id = @part_id
+       and a.finished_at = o.finished_at
+       and a.message_id = o.message_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    set @purged = @@rowcount;
 end
 go

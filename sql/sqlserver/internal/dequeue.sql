@@ -1,6 +1,19 @@
+-- Dequeue: lease messages, and wait for some.
+--
+-- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
+-- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
+-- returns everything to its old position. If nothing is ready it promotes what is due and runs some
+-- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
+-- transactions until a message comes or the time is up.
+--
+--   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, trim_claim
+--
+-- Writes claim, leased, ready, started. Only reads lane, message, part, queue.
+
 set quoted_identifier on;
 set ansi_nulls on;
 go
+
 create or alter procedure rowq.InternalDequeue
     @queue_name nvarchar(max),
     @batch_size int,
@@ -12,9 +25,7 @@ create or alter procedure rowq.InternalDequeue
     @most_bytes bigint = null
 as
 begin
--- routine   InternalDequeue
 -- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
--- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     the part, shared; where the queue has limits, its gate, tried for a tenth of a second;
 --           ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
@@ -161,5 +172,163 @@ begin
                 throw;
         end catch;
     end;
+end
+go
+
+create or alter procedure rowq.InternalPopReady
+    @part_id int,
+    @limit int,
+    @owns_transaction bit,
+    @claim_id bigint output,
+    @taken int output
+as
+begin
+-- purpose   Move up to @limit messages from the lanes to a claim, best lane first; @claim_id is a new number unless one is passed in.
+-- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
+    set nocount on;
+    declare @left int = @limit;
+    declare @lane smallint = -1;
+    declare @next smallint;
+    declare @callers_lane smallint;
+    declare @floor bigint;
+    declare @first bigint;
+    declare @recent bigint;
+
+    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
+    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
+    if @owns_transaction = 0
+        select @callers_lane = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -22 /* callers */;
+
+    while @left > 0
+    begin
+        -- A front lane (an even number) is empty most of the time, so this statement looks into it
+        -- and spares the delete below. A tail lane gets its delete at once, because a look would
+        -- walk over the same ghosts first.
+        set @next = null;
+        select top (1) @next = l.lane, @floor = l.floor
+        from rowq.lane l with (readuncommitted, forceseek)
+        where l.part_id = @part_id
+          and l.lane > @lane
+          and l.is_open = 1
+          and (
+              l.lane % 2 = 1
+              or exists (
+                  select 1
+                  from rowq.ready r
+                      with (
+                          rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                      )
+                  where r.part_id = @part_id
+                    and r.lane = l.lane
+                    and r.seq >= l.floor
+              )
+          )
+        order by l.lane
+        option (loop join, maxdop 1, keepfixed plan);
+        if @next is null
+            break;
+        set @lane = @next;
+        if @claim_id is null
+            set @claim_id = next value for rowq.claim_seq;
+
+        -- This is one seek to the floor and a walk along the key. It locks one row after the other
+        -- and passes over rows that other sessions have locked. An update lock would not do: it is
+        -- granted beside a reader's shared lock, and then the delete waits for the reader. A plan
+        -- for one row has no sort above the insert, for which a plan for many may ask memory.
+        with head as (
+            select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
+            from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where r.part_id = @part_id
+              and r.lane = @lane
+              and r.seq >= @floor
+            order by r.seq, r.message_id
+        )
+        delete from head
+        output deleted.part_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
+               deleted.attempt + 1
+        into rowq.leased (part_id, claim_id, lane, seq, message_id, attempt)
+        option (maxdop 1, keepfixed plan, optimize for (@left = 1));
+        set @next = @@rowcount;
+        if @next = 0
+            continue;
+        set @left -= @next;
+
+        if @owns_transaction = 1 and @claim_id % 12 = 0
+        begin
+            -- Moving the floor costs a write, so only one dequeue in twelve does it. The floor
+            -- moves up to the first message taken, but stays half a second behind now, because
+            -- messages of the last moments may not be committed yet.
+            set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
+            select top (1) @first = l.seq
+            from rowq.leased l with (forceseek)
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and l.lane = @lane
+            order by l.seq;
+            if @first > @recent
+                set @first = @recent;
+            if @first > @floor
+                exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+        end;
+    end;
+    set @taken = @limit - @left;
+end
+go
+
+create or alter procedure rowq.InternalTrimClaim
+    @part_id int,
+    @claim_id bigint,
+    @most_bytes bigint
+as
+begin
+-- purpose   Give back those messages of a new claim that go beyond @most_bytes; the first one stays.
+-- locks     rows of leased; new ready rows
+    set nocount on;
+    declare @lane smallint;
+    declare @seq bigint;
+    declare @message_id bigint;
+    declare @rest rowq.message_list;
+
+    -- Three bytes of a binary body become four letters of base64, which take eight bytes here. So
+    -- each byte counts as three.
+    select top (1) @lane = s.lane, @seq = s.seq, @message_id = s.message_id
+    from (
+        select l.lane, l.seq, l.message_id,
+               row_number() over (order by l.lane, l.seq, l.message_id) as place,
+               sum(
+                   coalesce(datalength(m.body), 0) + coalesce(datalength(m.body_binary), 0) * 3
+                   + coalesce(datalength(m.headers), 0) + coalesce(datalength(m.last_error), 0)
+                   + 1000
+               ) over (order by l.lane, l.seq, l.message_id rows unbounded preceding) as bytes
+        from rowq.leased l with (forceseek)
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+            on m.part_id = @part_id
+           and m.message_id = l.message_id
+        where l.part_id = @part_id
+          and l.claim_id = @claim_id
+    ) s
+    where s.place > 1
+      and s.bytes > @most_bytes
+    order by s.lane, s.seq, s.message_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    if @lane is null
+        return;
+
+    delete l
+    output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
+    into @rest (message_id, lane, place, attempt)
+    from rowq.leased l with (rowlock, forceseek)
+    where l.part_id = @part_id
+      and l.claim_id = @claim_id
+      and (
+          l.lane > @lane
+          or l.lane = @lane and l.seq > @seq
+          or l.lane = @lane and l.seq = @seq and l.message_id >= @message_id
+      )
+    option (maxdop 1, keepfixed plan);
+    exec rowq.InternalPushReady @part_id, @rest, @is_front = 1, @spent = 1;
 end
 go

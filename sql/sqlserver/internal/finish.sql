@@ -1,6 +1,80 @@
+-- Finish: how messages leave a claim, and how they end.
+--
+-- The claim is the fence. A call that finishes messages deletes the claim, or takes them out of it,
+-- before anything else; a second session finds nothing there and its messages are stale. reap does
+-- the same for claims whose lease has expired. An ended message is deleted, or kept in finished for
+-- the archive, and its links are released in the same transaction: the dedup key, the slot of its
+-- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
+-- end does not wait for a producer that holds the message's row: the row stays, and a row of
+-- recheck has maintain delete it.
+--
+-- fail_now and retry_later do wait for a producer that has just named one of their messages,
+-- because only the row has the error.
+--
+--   complete, retry_later -> delete_claim, delete_empty_claim
+--   complete, discard_dead, purge_step, ... -> finish -> cut_ties
+--   block, follow_deaths -> cut_ties
+--   complete, retry_later, extend_lease -> lock_claim
+--   retry_later -> push_dead -> note_error, cut_ties
+--   fail_now, release -> give_up_messages -> lock_claim, delete_claim, delete_empty_claim,
+--       push_dead
+--   recheck -> end_held
+--   maintain_delivery -> reap -> delete_empty_claim, note_error, push_dead
+--
+-- Writes claim, dead, dedup, finished, leased, message, recheck. Only reads lane, part, queue,
+-- successor.
+
 set quoted_identifier on;
 set ansi_nulls on;
 go
+
+create or alter procedure rowq.InternalDeleteClaim
+    @part_id int,
+    @claim_id bigint
+as
+begin
+-- purpose   Remove a claim whose messages all leave it; raise an error if it is gone already.
+-- locks     the claim row
+-- errors    RQ721
+-- differs   elsewhere a claim holds its messages in its own row
+    set nocount on;
+    declare @text nvarchar(2048) = concat(
+        N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
+    );
+
+    delete c
+    from rowq.claim c with (rowlock, forceseek)
+    where c.part_id = @part_id
+      and c.claim_id = @claim_id
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount = 0
+        throw 52721, @text, 1;
+end
+go
+
+create or alter procedure rowq.InternalDeleteEmptyClaim
+    @part_id int,
+    @claim_id bigint
+as
+begin
+-- purpose   Remove a claim that holds nothing any more.
+-- locks     the claim row
+-- differs   elsewhere a claim holds its messages in its own row
+    set nocount on;
+    delete c
+    from rowq.claim c with (rowlock, forceseek)
+    where c.part_id = @part_id
+      and c.claim_id = @claim_id
+      and not exists (
+          select 1
+          from rowq.leased l with (forceseek)
+          where l.part_id = @part_id
+            and l.claim_id = @claim_id
+      )
+    option (loop join, maxdop 1, keepfixed plan);
+end
+go
+
 create or alter procedure rowq.InternalFinish
     @part_id int,
     @archive_days int,
@@ -9,9 +83,7 @@ create or alter procedure rowq.InternalFinish
     @may_close bit
 as
 begin
--- routine   InternalFinish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12 P22 P26 P32
 -- locks     message rows, tried only; as InternalCutTies; result and new recheck rows
     set nocount on;
     declare @ties rowq.tie_list;
@@ -121,5 +193,531 @@ begin
     -- What was completed has results of its own, which Complete keeps.
     if @state <> N'completed'
         exec rowq.InternalPushResult @part_id, @messages, @state;
+end
+go
+
+create or alter procedure rowq.InternalCutTies
+    @part_id int,
+    @ties rowq.tie_list readonly,
+    @may_close bit
+as
+begin
+-- purpose   Free what messages had, now that they have ended: dedup keys, tokens of groups, and messages that have waited for them.
+-- locks     dedup rows; as InternalLeaveGroups and InternalFreeSuccessors; new recheck rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @awaited_id bigint = 0;
+    declare @leaving rowq.message_list;
+
+    delete k
+    from @ties j
+    inner join rowq.dedup k with (rowlock, forceseek)
+        on k.part_id = @part_id
+       and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
+       and k.message_id = j.message_id
+    where j.dedup_key is not null
+    option (loop join, force order, maxdop 1, keepfixed plan);
+
+    insert into @leaving (message_id, lane, place, attempt, group_key)
+    select j.message_id, 0, 0, 0, convert(varbinary(802), j.group_key + N'.')
+    from @ties j
+    where j.group_key is not null;
+    if @@rowcount > 0
+        exec rowq.InternalLeaveGroups @part_id, @leaving, @may_close;
+
+    while 1 = 1
+    begin
+        select top (1) @awaited_id = j.message_id
+        from @ties j
+        where j.message_id > @awaited_id
+          and j.is_awaited = 1
+        order by j.message_id;
+        if @@rowcount = 0
+            break;
+        -- Many messages may have ended, each with a thousand others that wait: leave what takes
+        -- long to maintain.
+        if datediff(millisecond, @now, sysutcdatetime()) > 500
+        begin
+            insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
+            select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id
+            from @ties j
+            where j.message_id >= @awaited_id
+              and j.is_awaited = 1
+            option (maxdop 1, keepfixed plan);
+            break;
+        end;
+        exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_close;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalLockClaim
+    @part_id int,
+    @claim_id bigint,
+    @message_ids nvarchar(max),
+    @held_until datetime2(6) = null output,
+    @has_cancels bit = null output,
+    @worker_name nvarchar(400) = null output,
+    @leased_at datetime2(6) = null output
+as
+begin
+-- purpose   Lock a claim before messages are taken out of it; raise an error if it is gone and no list of messages is given.
+-- locks     the claim row, first of all
+-- errors    RQ721
+    set nocount on;
+    declare @text nvarchar(2048) = concat(
+        N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
+    );
+    set @held_until = null;
+    set @has_cancels = null;
+    set @worker_name = null;
+    set @leased_at = null;
+
+    select @held_until = c.lease_until, @has_cancels = c.has_cancels,
+           @worker_name = c.worker_name, @leased_at = c.leased_at
+    from rowq.claim c with (rowlock, updlock, forceseek)
+    where c.part_id = @part_id
+      and c.claim_id = @claim_id;
+    if @held_until is null and @message_ids is null
+        throw 52721, @text, 1;
+end
+go
+
+create or alter procedure rowq.InternalPushDead
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @error nvarchar(max),
+    @may_close bit,
+    @is_waiting bit = 1
+as
+begin
+-- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. @is_waiting is that of InternalNoteError.
+-- locks     new dead and result rows; message rows; as InternalCutTies and InternalFollowDeaths
+    set nocount on;
+    declare @noted int;
+    declare @is_awaited bit = 0;
+    declare @ids nvarchar(max);
+    declare @has_ties bit;
+    declare @holds bit = 0;
+    declare @ties rowq.tie_list;
+
+    -- Where the error is noted, the row is locked, and nobody comes to wait for the message any
+    -- more. Where it is not, a producer is adding a message that waits.
+    exec rowq.InternalNoteError @part_id, @messages, @error, @is_waiting, @noted output;
+    select @is_awaited = 1
+    from (select count(*) as messages from @messages) j
+    where j.messages > @noted;
+    insert into @ties (message_id, dedup_key, group_key, is_awaited)
+    select m.message_id, m.dedup_key, m.group_key, iif(s.predecessor_id is null, null, 1)
+    from @messages j
+    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    outer apply (
+        select top (1) x.predecessor_id
+        from rowq.successor x
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (successor_pk (part_id, predecessor_id))
+            )
+        where x.part_id = @part_id
+          and x.predecessor_id = m.message_id
+    ) s
+    where m.dedup_key is not null
+       or m.group_key is not null
+       or s.predecessor_id is not null
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    set @has_ties = iif(@@rowcount > 0, 1, 0);
+    if @has_ties = 1
+        select @holds = iif(q.group_after_dead = N'hold', 1, 0)
+        from rowq.queue q with (forceseek)
+        where q.part_id = @part_id;
+
+    insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at, holds_group)
+    select @part_id, j.message_id, j.lane, j.attempt, sysutcdatetime(),
+           iif(@holds = 1 and t.group_key is not null, 1, null)
+    from @messages j
+    left join @ties t on t.message_id = j.message_id
+    option (loop join, maxdop 1, keepfixed plan);
+    exec rowq.InternalPushResult @part_id, @messages, N'dead', @error;
+
+    if @has_ties = 1
+    begin
+        -- A dead message has not ended.
+        select @is_awaited = 1 from @ties t where t.is_awaited = 1;
+        update @ties
+        set group_key = iif(@holds = 1, null, group_key),
+            is_awaited = null
+        where @holds = 1 or is_awaited = 1;
+        exec rowq.InternalCutTies @part_id, @ties, @may_close;
+    end;
+    if @is_awaited = 1
+    begin
+        select @ids = N'[' + string_agg(cast(j.message_id as nvarchar(max)), N',') + N']'
+        from @messages j;
+        exec rowq.InternalFollowDeaths @part_id, @ids, null, @may_close;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalNoteError
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @error nvarchar(max),
+    @is_waiting bit = 1,
+    @noted int = null output
+as
+begin
+-- purpose   Store the error that messages failed with; unless it @is_waiting, not where a producer holds the row. @noted are how many that was.
+-- locks     message rows, waited for or tried
+-- differs   the last error stands beside the body, and not where the message waits
+    set nocount on;
+    -- The collation counts an emoji as one character, where others count it as two.
+    declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
+
+    if @is_waiting = 1
+        update m
+        set last_error = @text
+        from @messages j
+        inner join rowq.message m with (rowlock, xlock, forceseek)
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    else
+        update m
+        set last_error = @text
+        from @messages j
+        inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    set @noted = @@rowcount;
+end
+go
+
+create or alter procedure rowq.InternalGiveUpMessages
+    @queue_name nvarchar(max),
+    @claim_id bigint,
+    @message_ids nvarchar(max),
+    @outcome nvarchar(20),
+    @error nvarchar(max) = null
+as
+begin
+-- purpose   Take messages from a claim, end those that were cancelled, and make the others dead or released, as @outcome says; returns the rows.
+-- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
+--           for cancelled messages as complete; rows of groups and of messages that wait, tried
+--           only; new history rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   no such helper elsewhere: only here both routines need a transaction of their own
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @has_cancels bit;
+    declare @history_days int;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
+    declare @asked table (
+        message_id bigint not null,
+        place      int not null,
+        primary key (message_id, place)
+    );
+    declare @taken rowq.message_list;
+    declare @ended rowq.message_list;
+
+    -- A refusal must not doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            exec rowq.InternalCheckIds @message_ids;
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue
+                @queue_name, @part_id output, @history_days = @history_days output;
+            exec rowq.InternalLockClaim
+                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
+                @worker_name = @worker_name output, @leased_at = @leased_at output;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            delete l
+            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
+                   deleted.is_cancelled
+            into @taken (message_id, lane, place, attempt, is_cancelled)
+            from rowq.leased l with (rowlock, forceseek)
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and (
+                  @message_ids is null
+                  or exists (select 1 from @asked a where a.message_id = l.message_id)
+              )
+            option (loop join, maxdop 1, keepfixed plan);
+            if @message_ids is null
+                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+            else
+                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @history_days > 0
+                exec rowq.InternalPushHistory
+                    @part_id, @claim_id, @worker_name, @leased_at, @taken, @outcome, @error;
+            if @has_cancels = 1
+            begin
+                delete j
+                output deleted.message_id, deleted.lane, deleted.place, deleted.attempt
+                into @ended (message_id, lane, place, attempt)
+                from @taken j
+                where j.is_cancelled = 1;
+                exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            end;
+            if @outcome = N'dead'
+                exec rowq.InternalPushDead @part_id, @taken, @error, @owns_transaction;
+            else
+                exec rowq.InternalPushReady @part_id, @taken, @is_front = 1, @spent = 1;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again. So does a call
+            -- that came to a group at the same moment as a producer.
+            set @tries_left = iif(
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            if @tries_left = 0
+                throw;
+            delete from @asked;
+            delete from @taken;
+            delete from @ended;
+        end catch;
+    end;
+
+    -- All that the claim held, in the order of delivery; or what was asked for, in that order.
+    if @message_ids is null
+        select j.message_id, j.outcome
+        from (
+            select t.message_id, t.lane, t.place, @outcome as outcome
+            from @taken t
+            union all
+            select e.message_id, e.lane, e.place, N'cancelled'
+            from @ended e
+        ) j
+        order by j.lane, j.place, j.message_id;
+    else
+        select a.message_id,
+               case
+                   when j.message_id is not null then @outcome
+                   when e.message_id is not null then N'cancelled'
+                   else N'stale'
+               end as outcome
+        from @asked a
+        left join @taken j on j.message_id = a.message_id
+        left join @ended e on e.message_id = a.message_id
+        order by a.place;
+end
+go
+
+create or alter procedure rowq.InternalEndHeld
+    @part_id int,
+    @message_id bigint,
+    @is_done bit output
+as
+begin
+-- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; @is_done is 0 where the row is locked still. Call it in a transaction of rowq's own.
+-- locks     the message row, tried only; as InternalFreeSuccessors and InternalAwaitPredecessor
+    set nocount on;
+    declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
+    declare @state nvarchar(20);
+    declare @predecessor_id bigint;
+    declare @rest_ids nvarchar(max);
+    set @is_done = 1;
+
+    delete m
+    from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where m.part_id = @part_id
+      and m.message_id = @message_id
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount = 1
+        exec rowq.InternalFreeSuccessors @part_id, @message_id, @may_join = 1;
+    else
+    begin
+        -- It is locked still, or was deleted.
+        exec rowq.InternalAwaitPredecessor
+            @part_id, @ids, null, @state output, @predecessor_id output, @rest_ids output;
+        set @is_done = iif(@state = N'free', 1, 0);
+    end;
+end
+go
+
+create or alter procedure rowq.InternalReap
+    @part_id int,
+    @max_attempts int,
+    @history_days int,
+    @limit int,
+    @owns_transaction bit,
+    @reaped int output,
+    @died int output
+as
+begin
+-- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
+-- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead;
+--           for cancelled messages as InternalFinish; new history rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @claim_id bigint;
+    declare @worker_name nvarchar(400);
+    declare @leased_at datetime2(6);
+    declare @error nvarchar(500);
+    declare @has_cancels bit;
+    declare @locked int;
+    declare @count int = 0;
+    declare @expired table (claim_id bigint not null primary key);
+    declare @taken rowq.message_list;
+    declare @ended rowq.message_list;
+    declare @alive rowq.message_list;
+    declare @worn rowq.message_list;
+    set @reaped = 0;
+    set @died = 0;
+
+    select @claim_id = l.floor - 1
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -1 /* claim */;
+    -- Find expired claims with locks that do not last, so that live claims are left alone, then
+    -- lock them one by one.
+    insert into @expired (claim_id)
+    select top (@limit) c.claim_id
+    from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+    where c.part_id = @part_id
+      and c.claim_id > @claim_id
+      and c.lease_until <= @now
+    order by c.claim_id
+    option (maxdop 1, keepfixed plan);
+
+    while @reaped + @died + @count < @limit
+    begin
+        set @claim_id = null;
+        select top (1) @claim_id = e.claim_id from @expired e order by e.claim_id;
+        if @claim_id is null
+            break;
+        delete from @expired where claim_id = @claim_id;
+
+        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
+        -- its row is locked or gone.
+        set @worker_name = null;
+        select @worker_name = c.worker_name, @has_cancels = c.has_cancels,
+               @leased_at = c.leased_at
+        from rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where c.part_id = @part_id
+          and c.claim_id = @claim_id
+          and c.lease_until <= @now;
+        if @@rowcount = 0
+            continue;
+
+        if @has_cancels = 1
+        begin
+            -- Leave the claim alone while a producer is adding a message that waits for one of the
+            -- cancelled ones.
+            select @locked = count(*)
+            from rowq.leased l with (forceseek)
+            left join rowq.message m
+                with (
+                    rowlock, xlock, readpast, readcommittedlock,
+                    forceseek (message_pk (part_id, message_id))
+                )
+                on m.part_id = @part_id
+               and m.message_id = l.message_id
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and l.is_cancelled = 1
+              and m.message_id is null
+            option (loop join, force order, maxdop 1, keepfixed plan);
+            if @locked > 0
+                continue;
+        end;
+
+        delete l
+        output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt,
+               deleted.is_cancelled
+        into @taken (message_id, lane, place, attempt, is_cancelled)
+        from rowq.leased l with (rowlock, forceseek)
+        where l.part_id = @part_id
+          and l.claim_id = @claim_id
+        option (maxdop 1, keepfixed plan);
+        exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+        set @error = iif(
+            @worker_name is null, N'lease expired', concat(N'lease expired: ', @worker_name)
+        );
+        if @history_days > 0
+            exec rowq.InternalPushHistory
+                @part_id, @claim_id, @worker_name, @leased_at, @taken, N'lease_expired', @error;
+        if @has_cancels = 1
+        begin
+            delete j
+            output deleted.message_id, deleted.lane, deleted.place, deleted.attempt
+            into @ended (message_id, lane, place, attempt)
+            from @taken j
+            where j.is_cancelled = 1;
+            set @count += @@rowcount;
+            exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            delete from @ended;
+        end;
+
+        insert into @alive (message_id, lane, place, attempt)
+        select j.message_id, j.lane, j.place, j.attempt
+        from @taken j
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+           and j.attempt < coalesce(m.max_attempts, @max_attempts)
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        insert into @worn (message_id, lane, place, attempt)
+        select j.message_id, j.lane, j.place, j.attempt
+        from @taken j
+        where not exists (select 1 from @alive a where a.message_id = j.message_id);
+
+        select @reaped += count(*) from @alive;
+        select @died += count(*) from @worn;
+        if exists (select 1 from @alive)
+        begin
+            exec rowq.InternalPushReady @part_id, @alive, @is_front = 1;
+            exec rowq.InternalNoteError @part_id, @alive, @error, @is_waiting = 0;
+        end;
+        if exists (select 1 from @worn)
+            exec rowq.InternalPushDead
+                @part_id, @worn, @error, @owns_transaction, @is_waiting = 0;
+        delete from @taken;
+        delete from @alive;
+        delete from @worn;
+    end;
 end
 go

@@ -1,15 +1,27 @@
+-- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
+--
+-- Any session may call maintain at any time. One of the callers is elected for each queue, by a
+-- lock that is tried and never waited for, so many callers cost as much as one. Idle queues are
+-- skipped by one statement for all of them. What deliveries wait for comes first; purges get what
+-- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
+-- on, and a call for that queue alone raises it.
+--
+--   maintain -> maintain_queue
+--   maintain_queue -> maintain_delivery, maintain_kept
+--
+-- Writes lane, queue. Only reads expiry, history, part, recheck, result, schedule, started.
+
 set quoted_identifier on;
 set ansi_nulls on;
 go
+
 create or alter procedure rowq.InternalMaintain
     @queue_name nvarchar(max),
     @batch_size int,
     @is_quiet bit
 as
 begin
--- routine   InternalMaintain
 -- purpose   Do the housekeeping of one queue, or of every queue, and return a row for each unless @is_quiet; after an error in one of all queues the others are done, and then it is raised.
--- promise   P09 P11 P13 P14 P19 P24 P26 P27 P30 P31 P32 P36 P37
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap,
 --           InternalRunSchedules, archive
 -- commits   its own transaction where the caller has none; never the caller's
@@ -135,5 +147,418 @@ begin
     inner join rowq.queue q with (forceseek) on q.part_id = j.part_id
     order by j.part_id
     option (loop join, maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalMaintainQueue
+    @part_id int,
+    @is_named bit,
+    @batch_size int,
+    @until datetime2(6),
+    @elected bit output,
+    @promoted int output,
+    @reaped int output,
+    @died int output,
+    @expired int output,
+    @archived int output,
+    @purged int output,
+    @dropped int output
+as
+begin
+-- purpose   Run all parts of maintain for one queue. @elected is null if the queue is gone, which is an error only if @is_named is 1.
+-- locks     as InternalMaintainDelivery, InternalRunSchedules, InternalMaintainArchive and
+--           InternalMaintainKept
+-- commits   its own transactions where the caller has none; never the caller's
+-- errors    RQ701
+    set nocount on;
+    set xact_abort off;
+    declare @has_due bit;
+    declare @more int;
+    -- Results leave history half of the time for more than one batch.
+    declare @until_results datetime2(6) = dateadd(millisecond, -50, @until);
+    set @archived = 0;
+    set @purged = 0;
+    set @dropped = 0;
+
+    begin try
+        exec rowq.InternalMaintainDelivery
+            @part_id, @batch_size, @elected output, @promoted output, @reaped output,
+            @died output, @expired output, @has_due output;
+        if @elected = 1 and @has_due = 1
+            exec rowq.InternalRunSchedules @part_id;
+        if @elected = 1
+        begin
+            exec rowq.InternalMaintainArchive
+                @part_id, @batch_size, @archived output, @purged output, @dropped output;
+            exec rowq.InternalMaintainKept
+                @part_id, N'results', @batch_size, @until_results, @more output;
+            set @purged += @more;
+            exec rowq.InternalMaintainKept
+                @part_id, N'history', @batch_size, @until, @more output;
+            set @purged += @more;
+        end;
+    end try
+    begin catch
+        if @is_named = 1 or error_number() <> 52701
+            throw;
+        set @elected = null;
+    end catch;
+end
+go
+
+create or alter procedure rowq.InternalMaintainDelivery
+    @part_id int,
+    @limit int,
+    @elected bit output,
+    @promoted int output,
+    @reaped int output,
+    @died int output,
+    @expired int output,
+    @has_due bit output
+as
+begin
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts. @has_due says that a schedule is due.
+-- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
+--           InternalExpire, promote, InternalPurgeStarted; the queue row, tried
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @begun int;
+    declare @queue_name nvarchar(200);
+    declare @max_attempts int;
+    declare @archive_days int;
+    declare @turn smallint;
+    declare @has_recheck bit;
+    declare @has_notes bit;
+    declare @has_starts bit;
+    declare @has_expiry bit;
+    declare @history_days int;
+    declare @rate_seconds float;
+    declare @most_starts int = 10 * @limit;
+    declare @solved int;
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            if @owns_transaction = 1
+                begin transaction;
+            set @max_attempts = null;
+            set @has_due = 0;
+            select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
+                   @archive_days = q.archive_days,
+                   @has_recheck = q.has_recheck,
+                   @has_notes = case
+                       when q.has_recheck = 1 then 1
+                       when exists (
+                           select 1
+                           from rowq.recheck r
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where r.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @has_starts = case
+                       when q.rate_limit > 0 then 1
+                       when exists (
+                           select 1
+                           from rowq.started s
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where s.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0),
+                   @history_days = q.history_days,
+                   @has_expiry = case
+                       when exists (
+                           select 1
+                           from rowq.lane l with (readuncommitted, forceseek)
+                           where l.part_id = @part_id
+                             and l.lane = -6 /* expiry */
+                             and l.is_open = 1
+                       ) then 1
+                       when exists (
+                           select 1
+                           from rowq.expiry e
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where e.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @has_due = case
+                       when exists (
+                           select 1
+                           from rowq.schedule s
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where s.part_id = @part_id
+                             and s.next_run_at <= @now
+                       ) then 1
+                       else 0
+                   end
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id;
+            set @queue_name = coalesce(@queue_name, N'');
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            set @promoted = 0;
+            set @reaped = 0;
+            set @died = 0;
+            set @expired = 0;
+            -- This row elects the session that runs maintain. A lock by name would not do, because
+            -- every user of the database could hold it.
+            set @turn = null;
+            select @turn = l.lane
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -21 /* election */;
+            set @elected = iif(@turn is null, 0, 1);
+            if @elected = 0
+            begin
+                if @owns_transaction = 1
+                    commit transaction;
+                break;
+            end;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            -- From now on maintain keeps the floor of expiry. This is committed before the first
+            -- note is forgotten, because whoever moves messages looks for one, or at this.
+            if @has_expiry = 1 and @owns_transaction = 1
+                update l
+                set is_open = 1
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -6 /* expiry */
+                  and l.is_open = 0;
+            -- Put the floors right first, so that the steps below find what was committed late.
+            exec rowq.InternalRescanFloors @part_id;
+            -- While a floor goes up, guests wait for the lane of guests. So commit here, and elect
+            -- once more: only a session that is faster now takes the rest over.
+            if @owns_transaction = 1
+                commit transaction;
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            set @turn = null;
+            select @turn = l.lane
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -21 /* election */;
+            if @turn is not null
+            begin
+                if @has_notes = 1
+                    exec rowq.InternalRecheck
+                        @part_id, @limit, @owns_transaction, @solved output;
+                exec rowq.InternalReap
+                    @part_id, @max_attempts, @history_days, @limit, @owns_transaction,
+                    @reaped output, @died output;
+                -- Nobody can say how long the caller's transaction will hold what is withdrawn.
+                if @has_expiry = 1
+                    and @owns_transaction = 1
+                    and exists (
+                        select 1
+                        from rowq.lane l with (readuncommitted, forceseek)
+                        where l.part_id = @part_id
+                          and l.lane = -6 /* expiry */
+                          and l.is_open = 1
+                    )
+                    exec rowq.InternalExpire @part_id, @archive_days, @limit, @expired output;
+                -- Promote last: for a message that waits in its group then, it holds a token by an
+                -- update lock, which the steps before would have to convert.
+                exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                if @has_starts = 1
+                    exec rowq.InternalPurgeStarted
+                        @part_id, @rate_seconds, @most_starts, @owns_transaction;
+                if @has_notes > @has_recheck and @owns_transaction = 1
+                begin
+                    -- From now on a dequeue that finds nothing looks at recheck, too, and the floor
+                    -- of recheck is kept.
+                    update l
+                    set is_open = 1
+                    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                    where l.part_id = @part_id
+                      and l.lane = -4 /* deferred */;
+                    update q
+                    set has_recheck = 1
+                    from rowq.queue q
+                        with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                    where q.part_id = @part_id;
+                end;
+            end;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again. So does one that came to a group at the same moment as a producer.
+            set @tries_left = iif(
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalMaintainKept
+    @part_id int,
+    @what nvarchar(7),
+    @limit int,
+    @until datetime2(6),
+    @purged int output
+as
+begin
+-- purpose   Purge N'results' or N'history' in maintain, a queue's first @limit old rows, and till @until up to ten times as many; an error in it is printed, not raised.
+-- locks     as InternalPurgeResults or InternalPurgeHistory
+-- commits   where the caller has no transaction, after each 1000 rows; never the caller's
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    set lock_timeout 1000;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @result_seconds float;
+    declare @history_days int;
+    declare @has_rows bit;
+    declare @rest int;
+    declare @step int;
+    declare @done int;
+    declare @text nvarchar(2048);
+    set @purged = 0;
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            set @has_rows = 0;
+            select @result_seconds = q.result_seconds, @history_days = q.history_days,
+                   @has_rows = case
+                       when @what = N'results' and q.result_seconds > 0 then 1
+                       when @what = N'history' and q.history_days > 0 then 1
+                       when @what = N'results' and exists (
+                           select 1
+                           from rowq.result r
+                               with (
+                                   index (result_finished_ix), rowlock, readpast, readcommittedlock,
+                                   forceseek
+                               )
+                           where r.part_id = @part_id
+                       ) then 1
+                       when @what = N'history' and exists (
+                           select 1
+                           from rowq.history h
+                               with (
+                                   index (history_pk), rowlock, readpast, readcommittedlock,
+                                   forceseek
+                               )
+                           where h.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id;
+            if @has_rows = 0
+                break;
+            if @owns_transaction = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+
+            while @purged < @limit or @purged < 10 * @limit and sysutcdatetime() < @until
+            begin
+                set @rest = iif(@purged < @limit, @limit, 10 * @limit) - @purged;
+                set @step = iif(@rest < 1000, @rest, 1000);
+                if @owns_transaction = 1
+                    begin transaction;
+                if @what = N'results'
+                    exec rowq.InternalPurgeResults
+                        @part_id, @result_seconds, @step, @owns_transaction, @done output;
+                else
+                    exec rowq.InternalPurgeHistory
+                        @part_id, @history_days, @step, @owns_transaction, @done output;
+                if @owns_transaction = 1
+                    commit transaction;
+                set @purged += @done;
+                if @done < @step
+                    break;
+            end;
+            break;
+        end try
+        begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+            -- The steps of an own transaction are committed, those of a guest are all taken back.
+            if @owns_transaction = 0
+                set @purged = 0;
+
+            -- If the caller's transaction is lost, the caller must get the error.
+            if @owns_transaction = 0 and xact_state() <> 1
+                throw;
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            -- An error is only printed, because housekeeping must go on.
+            if @tries_left = 0
+            begin
+                set @text = left(concat(N'rowq ', @what, N': ', error_message()), 2000);
+                print @text;
+            end;
+        end catch;
+    end;
 end
 go

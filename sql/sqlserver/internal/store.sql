@@ -1,6 +1,68 @@
+-- Store: new messages, dedup keys, and delayed messages that are due.
+--
+-- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
+-- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
+-- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
+-- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
+-- due from delayed to ready, or into its group.
+--
+--   enqueue -> next_message_id, reserve_dedup_key
+--   publish, send_tick -> store -> next_message_id, reserve_dedup_key
+--   publish_batch -> enqueue_batch -> next_message_id, store_batch
+--   retry_later -> push_delayed -> push_ready
+--   reset, leave_groups, recheck, ... -> push_ready
+--   dequeue, maintain_delivery -> promote -> promote_grouped, push_ready
+--
+-- Writes dedup, delayed, expiry, grouped, message, ready. Only reads blocked, dead, lane, part.
+
 set quoted_identifier on;
 set ansi_nulls on;
 go
+
+create or alter procedure rowq.InternalNextMessageId
+    @message_id bigint output
+as
+begin
+-- purpose   Return the number of a new message.
+-- differs   elsewhere an expression: here its compilation may fail (error 11739) while the caller's
+--           rowcount is set, and this is compiled only after the routine has set rowcount to 0
+    set nocount on;
+    set @message_id = next value for rowq.message_seq;
+end
+go
+
+create or alter procedure rowq.InternalReserveDedupKey
+    @part_id int,
+    @dedup_key nvarchar(max),
+    @message_id bigint,
+    @holder bigint output
+as
+begin
+-- purpose   Reserve a dedup key for a message, or return the unfinished message that has it.
+-- locks     the dedup row; waits for a session that is adding or freeing it
+    set nocount on;
+    declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
+    set @holder = null;
+
+    while 1 = 1
+    begin
+        select @holder = d.message_id
+        from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.dedup_key = @key;
+        if @holder is not null
+            break;
+
+        -- If another session has added the key meanwhile, this inserts no row and raises no error
+        -- (ignore_dup_key). Then look again, because the key may be gone already.
+        insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+        values (@part_id, @key, @message_id);
+        if @@rowcount = 1
+            break;
+    end;
+end
+go
+
 create or alter procedure rowq.InternalStore
     @part_id int,
     @group_limit int,
@@ -19,9 +81,7 @@ create or alter procedure rowq.InternalStore
     @outcome nvarchar(20) output
 as
 begin
--- routine   InternalStore
 -- purpose   Keep a message without predecessors that has been checked; the outcome is enqueue's.
--- promise   P01 P11 P12 P20 P21 P22 P36
 -- locks     new rows; with a dedup key and with a group key, waits as enqueue does
 -- differs   elsewhere enqueue does it, whose rows would come out of the caller here
     set nocount on;
@@ -99,5 +159,770 @@ begin
             datediff_big(microsecond, '19700101', @now)
         );
     set @outcome = N'enqueued';
+end
+go
+
+create or alter procedure rowq.InternalEnqueueBatch
+    @queue_name nvarchar(max),
+    @messages nvarchar(max),
+    @is_published bit = 0
+as
+begin
+-- purpose   Add the messages of a JSON array to a queue, or each to those that are bound to its topic, all of them or, on an error, none; returns the rows.
+-- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
+--           order of the keys; as InternalStoreBatch; as InternalBoundQueues where published, and
+--           then queue by queue in the order of their names
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
+--           routine has set rowcount to 0
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @max_body_length int = 33554432;
+    declare @uncounted_length int = 0;
+    declare @group_limit int;
+    declare @now datetime2(6);
+    declare @is_array bit = 0;
+    declare @has_waiting bit;
+    declare @first_id bigint;
+    declare @given rowq.given_list;
+    declare @parsed rowq.parsed_list;
+    declare @new rowq.new_list;
+    declare @queues nvarchar(max);
+    declare @turn int;
+    -- turn is the place of a queue in @queues; of a message that is published to it there is a row.
+    declare @bound table (
+        turn     int not null,
+        position int not null,
+        primary key (turn, position)
+    );
+    declare @stored table (
+        turn       int not null,
+        position   int not null,
+        message_id bigint not null,
+        is_new     bit not null,
+        primary key (turn, position)
+    );
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            -- Where no queue is given, each has a limit of its own, for which all bodies are
+            -- counted.
+            if @is_published = 0
+            begin
+                exec rowq.InternalRequireQueue
+                    @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                    @group_limit = @group_limit output;
+                set @uncounted_length = @max_body_length;
+            end;
+            -- openjson reports an array as type 4. It raises an error for text that is not JSON or
+            -- is nested more than 128 deep, so isjson looks first. The text is an array if it is
+            -- the one value inside another.
+            if isjson(concat(N'[', @messages, N']')) = 1
+                select @is_array = iif(count(*) = 1 and min(j.[type]) = 4, 1, 0)
+                from openjson(concat(N'[', @messages, N']')) j;
+            if @is_array = 1
+                select @is_array = iif(count(*) > 10000, 0, 1)
+                from openjson(@messages) j;
+            if @is_array = 0
+                exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
+
+            -- @given takes the short values, and of the long ones only what the checks need: these
+            -- stay in the JSON.
+            insert into @given (position, name, kind, value, size, is_base64, moment)
+            select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
+                   iif(
+                       p.[key] in (N'body', N'body_base64', N'headers'), null,
+                       left(p.value collate Latin1_General_100_BIN2, 402)
+                   ),
+                   case
+                       when p.[key] in (N'message_type', N'dedup_key', N'group_key')
+                           or p.[key] = N'body'
+                               and datalength(p.value) / 2 > @uncounted_length
+                           or p.[key] = N'headers' and datalength(p.value) / 2 > 65536
+                           then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+                       when p.[key] in (N'body', N'headers')
+                           then datalength(p.value) / 2
+                       -- Four letters of base64 are three bytes; each = at the end stands for a
+                       -- byte that is not there.
+                       when p.[key] = N'body_base64'
+                           then datalength(p.value) / 8 * 3 - datalength(right(p.value, 2)) / 2
+                               + len(replace(right(p.value, 2), N'=', N''))
+                   end,
+                   case
+                       when p.[key] <> N'body_base64' then 0
+                       when p.value collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9+/=]%' then 0
+                       when p.value like N'%=[^=]%' or p.value like N'%===' then 0
+                       else iif(len(p.value) % 4 = 0, 1, 0)
+                   end,
+                   m.moment
+            from openjson(@messages) e
+            outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
+            outer apply (
+                -- A moment looks like 2030-12-31T23:59:59.123456+01:00. The zone may also be Z or
+                -- +0100, or missing, which means UTC.
+                -- The bounds leave room for the minutes.
+                select iif(
+                           t.minutes between -840 and 840
+                               and t.moment between '19000102' and '99981231',
+                           dateadd(minute, -t.minutes, t.moment), null
+                       ) as moment
+                from (
+                    select left(p.value, 60) as value,
+                           case
+                               when right(p.value, 1) = N'Z' then 1
+                               when substring(p.value, len(p.value) - 4, 1) in (N'-', N'+') then 5
+                               when substring(p.value, len(p.value) - 5, 1) in (N'-', N'+') then 6
+                               else 0
+                           end as length
+                    where p.[key] = N'run_at'
+                      and p.[type] = 1
+                      and len(p.value) < 60
+                      and p.value like
+                          N'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]%'
+                ) z
+                cross apply (
+                    select try_cast(
+                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
+                               as datetime2(6)
+                           ) as moment,
+                           iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
+                           * iif(
+                               z.length < 5, 0,
+                               60 * try_cast(substring(right(z.value, z.length), 2, 2) as int)
+                               + try_cast(right(z.value, 2) as int)
+                           ) as minutes
+                ) t
+            ) m;
+            exec rowq.InternalCheckGiven @given, @max_body_length, @is_published;
+            if @is_published = 1
+                exec rowq.InternalCheckTopics @given;
+            if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
+                exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
+            set @has_waiting = 0;
+            select @has_waiting = 1
+            from @given g
+            where g.name in (N'predecessor_ids', N'predecessor_positions')
+              and g.kind = 4;
+            if @has_waiting = 1
+            begin
+                exec rowq.InternalNextMessageId @first_id output;
+                exec rowq.InternalRefusePredecessors @messages, @first_id;
+            end;
+
+            insert into @parsed (
+                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
+                max_attempts, group_key, on_dead, expire_seconds
+            )
+            -- A value that is not given becomes one below all valid ones and not null: for a null
+            -- in an aggregate the engine sends a warning, which some drivers take for the result.
+            -- Texts get a dot at the end, so that an empty text differs from a missing one and
+            -- trailing blanks tell keys apart.
+            select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
+                   nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
+                   left(h.message_type, len(nullif(h.message_type, N'')) - 1),
+                   left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1), 1,
+                   nullif(h.max_attempts, 0),
+                   left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N''),
+                   nullif(h.expire_seconds, 0)
+            from (
+                select g.position,
+                       max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
+                           as priority,
+                       max(
+                           iif(
+                               g.name = N'delay_seconds',
+                               coalesce(try_cast(g.value as float), -1), -1
+                           )
+                       ) as delay_seconds,
+                       max(coalesce(g.moment, '19000101')) as run_at,
+                       max(iif(g.name = N'message_type' and g.kind > 0, g.value + N'.', N''))
+                           as message_type,
+                       max(iif(g.name = N'dedup_key' and g.kind > 0, g.value + N'.', N''))
+                           as dedup_key,
+                       max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
+                           as max_attempts,
+                       max(iif(g.name = N'group_key' and g.kind > 0, g.value + N'.', N''))
+                           as group_key,
+                       max(iif(g.name = N'on_predecessor_dead' and g.kind > 0, g.value, N''))
+                           as on_dead,
+                       max(
+                           iif(
+                               g.name = N'expire_seconds',
+                               coalesce(try_cast(g.value as float), 0), 0
+                           )
+                       ) as expire_seconds
+                from @given g
+                group by g.position
+            ) h
+            option (order group, maxdop 1, keepfixed plan);
+
+            if @owns_transaction = 1
+                begin transaction;
+            if @is_published = 0
+                exec rowq.InternalLockPartShared @part_id, @queue_name;
+            else
+            begin
+                exec rowq.InternalBoundQueues @messages, @queues output;
+                insert into @bound (turn, position)
+                select cast(q.[key] as int), cast(p.value as int)
+                from openjson(@queues) q
+                cross apply openjson(q.value, N'$.places') p
+                option (maxdop 1, keepfixed plan);
+                exec rowq.InternalCheckBodies @given, @queues;
+            end;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            -- A sort of whole messages would get memory for one row, and go to tempdb.
+            if exists (select 1 from @parsed p where p.dedup_key is not null)
+                update p
+                set key_place = f.place
+                from @parsed p
+                inner join (
+                    select k.position,
+                           row_number() over (
+                               partition by convert(varbinary(802), k.dedup_key + N'.')
+                               order by k.position
+                           ) as place
+                    from @parsed k
+                    where k.dedup_key is not null
+                ) f on f.position = p.position
+                option (hash join, maxdop 1, keepfixed plan);
+            if @is_published = 1
+                update p
+                set message_type = g.value
+                from @parsed p
+                inner join @given g
+                    on g.position = p.position
+                   and g.name = N'topic'
+                where p.message_type is null
+                option (hash join, maxdop 1, keepfixed plan);
+            set @turn = 0;
+            while 1 = 1
+            begin
+                -- A batch of enqueue_batch has one turn, for its queue.
+                if @is_published = 1
+                begin
+                    select @part_id = cast(json_value(q.value, N'$.part_id') as int),
+                           @group_limit = cast(json_value(q.value, N'$.group_limit') as int)
+                    from openjson(@queues) q
+                    where q.[key] = cast(@turn as nvarchar(10));
+                    if @@rowcount = 0
+                        break;
+                end;
+                set @now = sysutcdatetime();
+                insert into @new (
+                    position, message_id, key_bytes, key_place, lane, due_at, group_key, on_dead
+                )
+                -- The ids follow the order of the batch, because they order messages that are due
+                -- at the same moment.
+                select p.position, next value for rowq.message_seq over (order by p.position),
+                       iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
+                       p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
+                       convert(varbinary(802), p.group_key + N'.'), p.on_dead
+                from @parsed p
+                cross apply (
+                    select coalesce(
+                        p.run_at,
+                        dateadd(
+                            microsecond,
+                            cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
+                            dateadd(second, cast(floor(p.delay_seconds) as int), @now)
+                        )
+                    )
+                ) d (due_at)
+                where @is_published = 0
+                   or exists (
+                       select 1
+                       from @bound b
+                       where b.turn = @turn
+                         and b.position = p.position
+                   );
+                -- The place of a key counts among the messages of this queue.
+                if @is_published = 1
+                    update n
+                    set key_place = f.place
+                    from @new n
+                    inner join (
+                        select k.position,
+                               row_number() over (
+                                   partition by k.key_bytes order by k.position
+                               ) as place
+                        from @new k
+                        where k.key_bytes is not null
+                    ) f on f.position = n.position
+                    option (hash join, maxdop 1, keepfixed plan);
+
+                -- Insert all keys at once, in key order, so that two batches with the same keys
+                -- cannot wait for each other. A key whose owner was finished in between is free
+                -- again: try once more.
+                while exists (
+                    select 1 from @new n where n.key_bytes is not null and n.holder is null
+                )
+                begin
+                    insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+                    select @part_id, n.key_bytes, n.message_id
+                    from @new n
+                    where n.key_bytes is not null
+                      and n.key_place = 1
+                      and n.holder is null
+                      and not exists (
+                          select 1
+                          from rowq.dedup d
+                              with (
+                                  rowlock, readcommittedlock,
+                                  forceseek (dedup_pk (part_id, dedup_key))
+                              )
+                          where d.part_id = @part_id
+                            and d.dedup_key = n.key_bytes
+                      )
+                    order by n.key_bytes
+                    option (loop join, maxdop 1, keepfixed plan);
+                    update n
+                    set holder = d.message_id
+                    from @new n
+                    inner join rowq.dedup d
+                        with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
+                        on d.part_id = @part_id
+                       and d.dedup_key = n.key_bytes
+                    where n.holder is null
+                    option (loop join, force order, maxdop 1, keepfixed plan);
+                end;
+                update @new set holder = message_id where key_bytes is null;
+
+                exec rowq.InternalStoreBatch
+                    @part_id, @group_limit, @messages, @has_waiting, @now, @parsed, @new;
+                if @is_published = 0
+                    break;
+                insert into @stored (turn, position, message_id, is_new)
+                select @turn, n.position, n.holder, iif(n.holder = n.message_id, 1, 0)
+                from @new n;
+                delete from @new;
+                set @turn += 1;
+            end;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left > 0
+                exec rowq.InternalPauseBeforeRetry;
+            if @tries_left = 0
+                throw;
+            delete from @given;
+            delete from @parsed;
+            delete from @new;
+            delete from @bound;
+            delete from @stored;
+        end catch;
+    end;
+
+    if @is_published = 0
+        select n.position, n.holder as message_id,
+               iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
+        from @new n
+        order by n.position;
+    else
+        select s.position,
+               cast(json_value(q.value, N'$.queue_name') as nvarchar(200)) as queue_name,
+               s.message_id, iif(s.is_new = 1, N'enqueued', N'duplicate') as outcome
+        from openjson(@queues) q
+        inner join @stored s on s.turn = cast(q.[key] as int)
+        order by s.turn, s.position
+        option (loop join, force order, maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalStoreBatch
+    @part_id int,
+    @group_limit int,
+    @messages nvarchar(max),
+    @has_waiting bit,
+    @now datetime2(6),
+    @parsed rowq.parsed_list readonly,
+    @new rowq.new_list readonly
+as
+begin
+-- purpose   Keep the messages of a batch that have their numbers and keys; those whose key another one holds are left out.
+-- locks     new rows; with group keys, waits as enqueue does, in the order of the keys; as
+--           InternalBlockBatch
+-- differs   elsewhere it parses the batch, too, which here must be done before the call writes
+    set nocount on;
+    declare @lane smallint = -1;
+    -- All messages have one moment, because the clock stands still for up to 16 milliseconds: one
+    -- of a later call must not lie before the end of this batch. Their numbers keep their order.
+    declare @seq bigint = datediff_big(microsecond, '19700101', @now);
+    declare @waiting table (
+        message_id bigint not null primary key
+    );
+    declare @joining rowq.message_list;
+
+    insert into rowq.message with (rowlock) (
+        part_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
+        dedup_key, headers, body, body_binary, group_key
+    )
+    select @part_id, n.message_id, p.max_attempts, @now, n.due_at,
+           dateadd(
+               microsecond,
+               cast(round((p.expire_seconds - floor(p.expire_seconds)) * 1e6, 0) as int),
+               dateadd(second, cast(floor(p.expire_seconds) as int), @now)
+           ),
+           p.message_type, p.dedup_key, b.headers, coalesce(b.body, b.body_json),
+           b.body_binary, p.group_key
+    from openjson(@messages) e
+    inner join @new n on n.position = cast(e.[key] as int) + 1
+    inner join @parsed p on p.position = n.position
+    outer apply openjson(e.value) with (
+        headers     nvarchar(max) '$.headers' as json,
+        body        nvarchar(max) '$.body',
+        body_json   nvarchar(max) '$.body' as json,
+        body_binary varbinary(max) '$.body_base64'
+    ) b
+    where n.holder = n.message_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+
+    while @lane is not null
+    begin
+        select @lane = min(n.lane)
+        from @new n
+        inner join rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
+            on l.part_id = @part_id
+           and l.lane = n.lane
+           and l.is_open = 0
+        where n.lane > @lane
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        if @lane is not null
+            exec rowq.InternalOpenLanes @part_id, @lane;
+    end;
+
+    if @has_waiting = 1
+    begin
+        exec rowq.InternalBlockBatch @part_id, @messages, @new;
+        insert into @waiting (message_id)
+        select n.message_id
+        from @new n
+        where n.holder = n.message_id
+          and (
+              exists (
+                  select 1
+                  from rowq.blocked b with (forceseek (blocked_pk (part_id, message_id)))
+                  where b.part_id = @part_id
+                    and b.message_id = n.message_id
+              )
+              or exists (
+                  select 1
+                  from rowq.dead d with (forceseek (dead_pk (part_id, message_id)))
+                  where d.part_id = @part_id
+                    and d.message_id = n.message_id
+              )
+          )
+        option (loop join, maxdop 1, keepfixed plan);
+    end;
+
+    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+    select @part_id, n.lane, @seq, n.message_id
+    from @new n
+    where n.holder = n.message_id
+      and n.due_at is null
+      and n.group_key is null
+      and not exists (select 1 from @waiting w where w.message_id = n.message_id)
+    option (maxdop 1, keepfixed plan);
+    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
+    select @part_id, n.due_at, n.message_id, n.lane, n.group_key
+    from @new n
+    where n.holder = n.message_id
+      and n.due_at is not null
+      and not exists (select 1 from @waiting w where w.message_id = n.message_id)
+    option (maxdop 1, keepfixed plan);
+    if exists (select 1 from @new n where n.group_key is not null)
+    begin
+        insert into @joining (message_id, lane, place, attempt, group_key)
+        select n.message_id, n.lane, @seq, 0, n.group_key
+        from @new n
+        where n.holder = n.message_id
+          and n.due_at is null
+          and n.group_key is not null
+          and not exists (select 1 from @waiting w where w.message_id = n.message_id);
+        exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
+    end;
+
+    -- Where a message is not ready, maintain finds it by other keys.
+    if exists (select 1 from @parsed p where p.expire_seconds is not null)
+        insert into rowq.expiry with (rowlock)
+            (part_id, expires_at, expiry_id, message_id, lane, seq)
+        select @part_id,
+               iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at),
+               n.message_id, n.message_id, n.lane,
+               @seq
+        from @new n
+        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+            on m.part_id = @part_id
+           and m.message_id = n.message_id
+        where n.holder = n.message_id
+          and m.expires_at is not null
+        option (loop join, force order, maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalPushDelayed
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @error nvarchar(max)
+as
+begin
+-- purpose   Let messages wait for their due_at; those that are due are ready at once.
+-- locks     message rows, waited for; new delayed, ready and expiry rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
+    declare @due rowq.message_list;
+
+    update m
+    set last_error = @text, due_at = j.due_at
+    from @messages j
+    inner join rowq.message m with (rowlock, forceseek)
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+
+    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, attempt)
+    select @part_id, j.due_at, j.message_id, j.lane, j.attempt
+    from @messages j
+    where j.due_at > @now
+    option (maxdop 1, keepfixed plan);
+    -- One that is ready at once has another note after this one, which counts.
+    exec rowq.InternalNoteExpiry @part_id, @messages;
+
+    insert into @due (message_id, lane, place, attempt)
+    select j.message_id, j.lane, j.place, j.attempt
+    from @messages j
+    where j.due_at <= @now;
+    if @@rowcount > 0
+        exec rowq.InternalPushReady @part_id, @due;
+end
+go
+
+create or alter procedure rowq.InternalPushReady
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @is_front bit = 0,
+    @spent smallint = 0
+as
+begin
+-- purpose   Append messages to their lanes, or to the front of their priority, @spent attempts fewer.
+-- locks     new ready and expiry rows
+    set nocount on;
+    declare @seq bigint = datediff_big(microsecond, '19700101', sysutcdatetime());
+    declare @placed rowq.message_list;
+
+    -- The clock stands still for up to 16 milliseconds, and message_id decides between messages of
+    -- one moment. So a message gets a later moment than the one before it only if its number is
+    -- lower: more of them would lie behind what comes in while the clock stands still.
+    insert into @placed (message_id, lane, place, attempt)
+    select h.message_id, h.to_lane,
+           @seq + sum(iif(h.last_id > h.message_id, 1, 0)) over (
+               partition by h.to_lane
+               order by h.lane, h.place, h.message_id
+               rows unbounded preceding
+           ),
+           h.attempt - @spent
+    from (
+        select l.message_id, l.lane, l.place, l.attempt, l.to_lane,
+               lag(l.message_id) over (
+                   partition by l.to_lane
+                   order by l.lane, l.place, l.message_id
+               ) as last_id
+        from (
+            select j.message_id, j.lane, j.place, j.attempt,
+                   iif(@is_front = 1, j.lane / 2 * 2, j.lane) as to_lane
+            from @messages j
+        ) l
+    ) h
+    option (maxdop 1, keepfixed plan);
+    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id, attempt)
+    select @part_id, p.lane, p.place, p.message_id, p.attempt
+    from @placed p
+    option (maxdop 1, keepfixed plan);
+    exec rowq.InternalNoteExpiry @part_id, @placed, @is_ready = 1;
+end
+go
+
+create or alter procedure rowq.InternalPromote
+    @part_id int,
+    @limit int,
+    @owns_transaction bit,
+    @promoted int output
+as
+begin
+-- purpose   Move up to @limit due messages to the tails of their lanes, or into their groups, earliest first.
+-- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests; as
+--           InternalPromoteGrouped
+-- differs   in the caller's transaction those that are to join a group are left to others
+    set nocount on;
+    declare @callers_lane smallint;
+    declare @floor bigint;
+    declare @since datetime2(6);
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @first datetime2(6);
+    declare @to bigint;
+    declare @due_at datetime2(6);
+    declare @message_id bigint = 0;
+    declare @lane smallint;
+    declare @group_key varbinary(802);
+    declare @has_token bit;
+    declare @due rowq.message_list;
+    declare @moved table (
+        due_at     datetime2(6) not null,
+        message_id bigint not null,
+        lane       smallint not null,
+        attempt    smallint not null,
+        group_key  varbinary(802) null,
+        primary key (due_at, message_id)
+    );
+
+    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
+    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
+    if @owns_transaction = 0
+        select @callers_lane = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -22 /* callers */;
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -2 /* delayed */;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
+
+    with head as (
+        select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
+        from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.due_at >= @since
+          and d.due_at <= @now
+          and (@owns_transaction = 1 or d.group_key is null)
+        order by d.due_at, d.message_id
+    )
+    delete from head
+    output deleted.due_at, deleted.message_id, deleted.lane, deleted.attempt, deleted.group_key
+    into @moved (due_at, message_id, lane, attempt, group_key)
+    option (maxdop 1, keepfixed plan);
+    set @promoted = @@rowcount;
+    if @promoted = 0
+        return;
+
+    insert into @due (message_id, lane, place, attempt)
+    select j.message_id, j.lane, datediff_big(microsecond, '19700101', j.due_at), j.attempt
+    from @moved j
+    where j.group_key is null;
+    if @@rowcount < @promoted
+    begin
+        set @due_at = @since;
+        while 1 = 1
+        begin
+            select top (1) @due_at = j.due_at, @message_id = j.message_id, @lane = j.lane,
+                   @group_key = j.group_key
+            from @moved j
+            where j.due_at >= @due_at
+              and (j.due_at > @due_at or j.message_id > @message_id)
+              and j.group_key is not null
+            order by j.due_at, j.message_id;
+            if @@rowcount = 0
+                break;
+            exec rowq.InternalPromoteGrouped
+                @part_id, @group_key, @message_id, @lane, @has_token output;
+            if @has_token = 1
+                insert into @due (message_id, lane, place, attempt)
+                values (@message_id, @lane, datediff_big(microsecond, '19700101', @due_at), 0);
+            if @has_token is null
+                set @promoted -= 1;
+        end;
+    end;
+    exec rowq.InternalPushReady @part_id, @due;
+
+    -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
+    -- message taken, but stays half a second behind now, because messages of the last moments may
+    -- not be committed yet.
+    if @owns_transaction = 1 and abs(cast(checksum(newid()) as bigint)) % 12 < @promoted
+    begin
+        select top (1) @first = j.due_at from @moved j order by j.due_at;
+        if @first > dateadd(millisecond, -500, @now)
+            set @first = dateadd(millisecond, -500, @now);
+        set @to = datediff_big(microsecond, '19700101', @first);
+        if @to > @floor
+            exec rowq.InternalMoveFloor @part_id, -2 /* delayed */, @floor, @to;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalPromoteGrouped
+    @part_id int,
+    @group_key varbinary(802),
+    @message_id bigint,
+    @lane smallint,
+    @has_token bit output
+as
+begin
+-- purpose   Let a due message join its group: with a token it is for the caller to make ready, with 0 it waits there, and with null it is delayed by another half second.
+-- locks     as InternalTryJoinGroup; the message row, tried; new delayed and expiry
+--           rows
+-- differs   no such helper on PostgreSQL: part of internal_promote
+    set nocount on;
+    declare @due_at datetime2(6) = dateadd(millisecond, 500, sysutcdatetime());
+    declare @delayed rowq.message_list;
+
+    exec rowq.InternalTryJoinGroup
+        @part_id, @group_key, @message_id, @lane, @has_token output;
+    if @has_token is not null
+        return;
+
+    -- message.due_at finds a delayed message, so the two change together. Where a producer holds
+    -- the row, because it names the message, both stay as they are.
+    update m
+    set due_at = @due_at
+    from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where m.part_id = @part_id
+      and m.message_id = @message_id
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount = 0
+        select @due_at = m.due_at
+        from rowq.message m with (forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id;
+    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
+    values (@part_id, @due_at, @message_id, @lane, @group_key);
+    -- Without a note, who has just read its old time would not find it by the new one.
+    insert into @delayed (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
+    exec rowq.InternalNoteExpiry @part_id, @delayed;
 end
 go

@@ -3,7 +3,6 @@
 import pymysql
 import pytest
 
-from rowq.resources import sql_directory
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import (
     call,
@@ -17,6 +16,7 @@ from tests.helpers.calls import (
 )
 from tests.helpers.queues import Connect
 from tests.interleavings.conftest import Open, sessions
+from tests.static.sources import sql_units
 
 __all__ = ["sessions"]
 
@@ -346,16 +346,15 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
 
 @pytest.mark.pitfall("mysql 2")
 def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
-    folder = sql_directory() / "mysql"
-    openers = {"begin_work.sql"}
+    openers = {"begin_work"}
     # The short ways of two routines are flat, because each call in them would cost.
-    enders = {"commit_work.sql", "roll_back.sql", "complete.sql", "dequeue_fast.sql"}
-    for path in [*folder.glob("internal/*.sql"), *folder.glob("routines/*.sql")]:
-        code = [line.strip() for line in path.read_text().splitlines()]
+    enders = {"commit_work", "roll_back", "complete", "dequeue_fast"}
+    for unit in sql_units("mysql", "internal", "routines"):
+        code = [line.strip() for line in unit.text.splitlines()]
         code = [line for line in code if not line.startswith("--")]
-        assert ("start transaction;" in code) == (path.name in openers), path
+        assert ("start transaction;" in code) == (unit.stem in openers), unit
         ends = [line for line in code if line.startswith(("commit", "rollback"))]
-        assert bool(ends) == (path.name in enders), path
+        assert bool(ends) == (unit.stem in enders), unit
 
 
 def _messages(session: Connection, queue: str) -> int:

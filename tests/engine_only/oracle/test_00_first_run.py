@@ -15,7 +15,6 @@ import pytest
 
 from rowq import migrate
 from rowq.oracle.refusals import refusal
-from rowq.resources import sql_directory
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
@@ -34,6 +33,7 @@ from tests.helpers.calls import (
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.helpers.waiter import Waiter
+from tests.static.sources import unit_text
 from tests.stored_times import pass_seconds, tick
 
 LONG = "x" * 40_000
@@ -268,8 +268,8 @@ def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
 def test_microseconds_become_the_moment_that_they_are_beyond_2038(
     connection: Connection, moment: str
 ) -> None:
-    path = sql_directory() / "oracle" / "internal" / "from_microseconds.sql"
-    found = re.search(r"    return (.*?);", path.read_text(encoding="utf-8"), re.DOTALL)
+    text = unit_text("oracle", "internal/from_microseconds")
+    found = re.search(r"    return (.*?);", text, re.DOTALL)
     assert found
     microseconds = f"(date '{moment}' - date '1970-01-01') * 86400000000 + 123456"
     expression = found[1].replace("p_microseconds", f"({microseconds})")

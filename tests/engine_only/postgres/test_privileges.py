@@ -14,20 +14,18 @@ from psycopg import sql
 from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from rowq.migrate import migrate
-from rowq.resources import sql_directory
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue, rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.static.sources import sql_units
 
 pytestmark = pytest.mark.promise("P16")
 
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
 TABLES = sorted(
-    path.stem
-    for path in (sql_directory() / "postgres" / "tables").glob("*.sql")
-    if path.stem != "schema"
+    unit.stem for unit in sql_units("postgres", "tables") if "create table " in unit.text
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import oracledb
 
 from rowq.contract import Parameter, Routine, load_contract
+from rowq.oracle.packages import beside
 from rowq.resources import sql_directory
 from tests.engines.values import given, probes
 
@@ -62,8 +63,7 @@ class OracleCatalog:
         What only helps callers in PL/SQL, or package rowq_wait, is called private here: the
         contract does not know it.
         """
-        folders = (sql_directory() / "oracle" / folder for folder in ("helpers", "waiting"))
-        helpers = {path.stem for folder in folders for path in folder.glob("*.sql")}
+        helpers = {each.name for each in beside(sql_directory() / "oracle")}
         with closing(connection.cursor()) as cursor:
             names = [name for (name,) in cursor.execute(_NAMES)]
         return [f"internal_{name}" if name in helpers else name for name in names]

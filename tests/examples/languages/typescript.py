@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from sql.generate.typescript import types
 from tests.engines.base import Server
 from tests.examples.programs import EXAMPLES, Programs
 from tests.helpers.npm import package
@@ -27,6 +28,7 @@ def programs(server: Server, url: str, target: Path) -> Programs:  # noqa: ARG00
 def _compile(folder: Path) -> None:
     compiler = package("typescript")
     shutil.copytree(EXAMPLES / "typescript", folder, dirs_exist_ok=True)
+    (folder / "rowq.ts").write_text(types(), encoding="utf-8")
     modules = folder / "node_modules"
     if not modules.exists():
         modules.symlink_to(compiler.parent)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import pymysql
 import pytest
 
-from rowq.resources import sql_directory
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import open_account
 from tests.engines.mysql.server import Session
 from tests.helpers.calls import call
 from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
+from tests.static.sources import unit_text
 
 pytestmark = [
     pytest.mark.pitfall("mysql 21"),
@@ -51,7 +51,7 @@ which cannot change in an open transaction; a transaction that may not write.
 DISTURBING = ("character_set_", "collation_", "sql_mode")
 """Variables that decide how the values of others are read."""
 
-_PIN = (sql_directory() / "mysql" / "internal" / "pin_session.sql").read_text(encoding="utf-8")
+_PIN = unit_text("mysql", "internal/pin_session")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
 """One of these may lead to the others' being set as rowq needs them."""
 

@@ -1,6 +1,6 @@
 """Parses the SQL and PL/SQL of sql/oracle with a grammar of the language; no database is needed.
 
-A file of `routines`, `internal` or `helpers` holds one subprogram as it stands in the package body,
+A file of `routines`, `internal` or `helpers` holds subprograms as they stand in the package body,
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
 grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
 not parsed again. accepted.txt says in the repository that everything which is checked was accepted
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.oracle.packages import packages
+from rowq.oracle.script import SCRIPT
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -29,7 +29,7 @@ _REMEMBERED = Path(__file__).with_name("accepted.txt")
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _BODY = "create or replace package body rowq as "
-_SUBPROGRAM = re.compile(r"(?:--[^\n]*\n)*(?:procedure|function|type|subtype)\b")
+_SUBPROGRAM = re.compile(r"(?:(?:--[^\n]*)?\n)*(?:procedure|function|type|subtype)\b")
 _CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*")
 """Lines for SQL*Plus itself, where no unit has begun."""
 
@@ -62,9 +62,9 @@ def product() -> list[Script]:
     thousands of lines it would take gigabytes to parse.
     """
     assembled = [
-        Script(f"sql/oracle/packages/{name}", text)
-        for name, text in packages(SOURCES)
-        if name != "rowq_body.sql"
+        Script(f"sql/oracle/{name}", text)
+        for name, text in SCRIPT.assembled(SOURCES).items()
+        if name != "packages/rowq_body.sql"
     ]
     return sorted([*map(script, SOURCES.rglob("*.sql")), *assembled])
 

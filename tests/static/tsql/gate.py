@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rowq.sqlserver.script import SCRIPT
 from tests.static.tsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -46,14 +47,15 @@ class Script:
 
 
 def product() -> list[Script]:
-    """Return every file of sql/sqlserver that makes something, in a fixed order."""
+    """Return every file of sql/sqlserver that makes something, and what is made of them."""
     paths = [
         path
         for room in ("tables", "internal", "routines", "")
         for path in sorted((SOURCES / room).glob("*.sql"))
         if path.name != "install.sql"
     ]
-    return [script(path) for path in paths]
+    made = SCRIPT.assembled(SOURCES).items()
+    return [*map(script, paths), *(Script(f"sql/sqlserver/{name}", text) for name, text in made)]
 
 
 def script(path: Path) -> Script:

@@ -1,1 +1,0 @@
-"""SQL Server as the seeds' experiments need it: sessions, observers, fresh databases."""

@@ -1,4 +1,0 @@
--- Jobs are selected, then marked, in one transaction but without a lock on what was selected.
--- like: for_update.sql
-
--- name: lock

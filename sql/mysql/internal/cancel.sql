@@ -1,0 +1,963 @@
+-- Cancel: by a caller, or by expiry; and where a message is.
+--
+-- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
+-- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
+-- call that returns the message ends it. A message that expires has a row in expiry, which says
+-- where the message was when it became ready. Each call that makes it ready at a new place adds
+-- another row, so maintain finds every due message by key and may forget a row whose message it
+-- does not find. A locked message is skipped and looked up again.
+--
+--   retry_later, fail_now, release, ... -> end_cancelled
+--   cancel -> note_cancels
+--   cancel, cancel_many -> withdraw -> pop_waiting
+--   purge_waiting -> pop_waiting -> delete_ready
+--   purge_ready -> delete_ready
+--   get_message, get_history, read_result -> locate_messages
+--   maintain_delivery -> expire -> pop_expired
+--   pop_expired -> delete_ready
+--   push_delayed, push_ready, rejoin_groups -> note_expiry
+--
+-- Writes expiry, lane. Only reads blocked, claim, dead, delayed, finished, grouped, message, queue,
+-- ready.
+
+drop procedure if exists rowq.internal_end_cancelled;
+
+delimiter //
+create procedure rowq.internal_end_cancelled(
+    p_part_id int,
+    p_cancel_ids longtext,
+    p_owns_transaction boolean,
+    inout p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   End those messages of a claim that were cancelled, and leave the others in p_messages; null where there is none.
+-- locks     as internal_finish
+    declare v_archive_days int;
+    declare v_ended, v_rest longtext;
+
+    select q.archive_days into v_archive_days
+    from rowq.queue q
+    where q.part_id = p_part_id;
+    select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_ended
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j
+    straight_join (
+        select distinct a.message_id
+        from json_table(p_cancel_ids, '$[*]' columns (message_id bigint path '$')) a
+    ) w on w.message_id = j.message_id;
+    select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_rest
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            attempt smallint path '$[2]'
+        )
+    ) j
+    left join (
+        select distinct a.message_id
+        from json_table(p_cancel_ids, '$[*]' columns (message_id bigint path '$')) a
+    ) w on w.message_id = j.message_id
+    where w.message_id is null;
+    call rowq.internal_finish(
+        p_part_id, v_archive_days, true, v_ended, null, null, p_owns_transaction, 'cancelled'
+    );
+    set p_messages = v_rest;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_note_cancels;
+
+delimiter //
+create procedure rowq.internal_note_cancels(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_noted_ids longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Note in the claims that hold these messages that they were cancelled; return those noted, null where there is none.
+-- locks     claim rows, passing over locked ones
+    declare v_claim_ids, v_notes, v_noted longtext;
+    declare v_notes_before int;
+    set p_noted_ids = null;
+
+    -- Find claims without locks, then lock them by their whole keys, so that no gap is locked.
+    call rowq.internal_claims_of(p_part_id, p_message_ids, v_claim_ids, p_noted_ids);
+    if v_claim_ids is not null then
+        set p_noted_ids = null;
+        select json_arrayagg(h.claim_id), sum(h.has_notes) into v_notes, v_notes_before
+        from (
+            select c.claim_id, c.cancel_ids is not null as has_notes
+            from (
+                select distinct a.claim_id
+                from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) a
+            ) j
+            straight_join rowq.claim c force index (primary)
+                on c.part_id = p_part_id
+               and c.claim_id = j.claim_id
+            for update /*!80000 of c */ skip locked
+        ) h;
+        set v_claim_ids = v_notes, v_notes = null;
+    end if;
+
+    -- Read the rows as they are now, even under an old snapshot.
+    if v_notes_before > 0 then
+        select json_arrayagg(h.message_id) into v_noted
+        from (
+            select n.message_id
+            from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
+            straight_join rowq.claim c force index (primary)
+                on c.part_id = p_part_id
+               and c.claim_id = l.claim_id
+            straight_join json_table(
+                c.cancel_ids, '$[*]' columns (message_id bigint path '$')
+            ) n
+            straight_join (
+                select distinct a.message_id
+                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+            ) w on w.message_id = n.message_id
+            for update /*!80000 of c */
+        ) h;
+    end if;
+    if v_claim_ids is not null then
+        -- A list of ids goes as a text.
+        select json_arrayagg(json_array(h.claim_id, concat(h.ids, ''))) into v_notes
+        from (
+            select c.claim_id, json_arrayagg(w.message_id) as ids
+            from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
+            straight_join rowq.claim c force index (primary)
+                on c.part_id = p_part_id
+               and c.claim_id = l.claim_id
+            straight_join json_table(
+                coalesce(c.messages, concat('[[0]', repeat(',[0]', c.last_id - c.first_id), ']')),
+                '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+            ) j
+            straight_join (
+                select distinct a.message_id
+                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+            ) w on w.message_id = if(c.messages is null, c.first_id + j.place - 1, j.message_id)
+            left join (
+                select distinct a.message_id
+                from json_table(v_noted, '$[*]' columns (message_id bigint path '$')) a
+            ) o on o.message_id = w.message_id
+            where o.message_id is null
+            group by c.claim_id
+            for update /*!80000 of c */
+        ) h;
+        update json_table(
+            v_notes, '$[*]' columns (claim_id bigint path '$[0]', ids longtext path '$[1]')
+        ) n
+        straight_join rowq.claim c force index (primary)
+            on c.part_id = p_part_id
+           and c.claim_id = n.claim_id
+        set c.cancel_ids = json_merge_preserve(coalesce(c.cancel_ids, '[]'), n.ids);
+        select json_arrayagg(j.message_id) into p_noted_ids
+        from json_table(v_notes, '$[*]' columns (ids longtext path '$[1]')) n
+        straight_join json_table(n.ids, '$[*]' columns (message_id bigint path '$')) j;
+        if v_noted is not null then
+            set p_noted_ids = json_merge_preserve(v_noted, coalesce(p_noted_ids, '[]'));
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_withdraw;
+
+delimiter //
+create procedure rowq.internal_withdraw(
+    p_part_id int,
+    p_message_ids longtext,
+    p_owns_transaction boolean,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Cancel those messages that no worker holds, and return them; null where there is none.
+-- locks     as internal_pop_waiting, then as internal_finish
+    declare v_archive_days int;
+    declare v_tokenless, v_keyless longtext;
+
+    call rowq.internal_pop_waiting(
+        p_part_id, p_message_ids, p_messages, v_tokenless, v_keyless
+    );
+    if p_messages is not null then
+        select q.archive_days into v_archive_days
+        from rowq.queue q
+        where q.part_id = p_part_id;
+        call rowq.internal_finish(
+            p_part_id, v_archive_days, true, p_messages, v_tokenless, v_keyless,
+            p_owns_transaction, 'cancelled'
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pop_waiting;
+
+delimiter //
+create procedure rowq.internal_pop_waiting(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_messages longtext,
+    out p_tokenless longtext,
+    out p_keyless longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_tokenless are those without a token of a group, and p_keyless those that were dead, null where none was.
+-- locks     blocked, delayed, dead, grouped and ready rows, passing over locked ones
+-- differs   PostgreSQL finds delayed messages by their ids
+    declare v_ids, v_seen, v_more, v_some, v_rest longtext;
+    set p_messages = null, p_tokenless = '[]', p_keyless = null;
+
+    -- Find rows without locks, then lock them by their whole keys: under the caller's REPEATABLE
+    -- READ, a lock on a key that is not there would cover the gap around it and make producers
+    -- wait.
+    select json_arrayagg(h.message_id) into v_ids
+    from (
+        select distinct a.message_id
+        from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+        where a.message_id > 0
+        order by a.message_id
+    ) h;
+
+    -- A message that waits for others goes to each of the other places from there, so look for it
+    -- first.
+    select json_arrayagg(b.message_id) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.blocked b force index (primary)
+        on b.part_id = p_part_id
+       and b.message_id = j.message_id;
+    if v_seen is not null then
+        call rowq.internal_pop_blocked(p_part_id, v_seen, p_messages, p_tokenless);
+    end if;
+
+    select json_arrayagg(d.message_id) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.dead d force index (primary)
+        on d.part_id = p_part_id
+       and d.message_id = j.message_id;
+    if v_seen is not null then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt)),
+               json_arrayagg(if(h.holds_group, null, h.message_id)),
+               json_arrayagg(h.message_id)
+        into v_some, v_more, p_keyless
+        from (
+            select d.message_id, d.lane, d.attempt, d.holds_group
+            from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
+            straight_join rowq.dead d force index (primary)
+                on d.part_id = p_part_id
+               and d.message_id = j.message_id
+            for update /*!80000 of d */ skip locked
+        ) h;
+        delete d
+        from json_table(v_some, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.dead d force index (primary)
+            on d.part_id = p_part_id
+           and d.message_id = j.message_id;
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+    end if;
+
+    -- Find a delayed message by message.due_at, which is its place in delayed.
+    select json_arrayagg(
+               json_array(d.message_id, timestampdiff(microsecond, '1970-01-01', d.due_at))
+           )
+    into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.delayed d force index (primary)
+        on d.part_id = p_part_id
+       and d.due_at = m.due_at
+       and d.message_id = j.message_id;
+    if v_seen is not null then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.due_at)),
+               json_arrayagg(if(h.group_key is null, null, h.message_id))
+        into v_some, v_more
+        from (
+            select d.message_id, d.lane, d.attempt, d.group_key, j.due_at
+            from json_table(
+                v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[1]')
+            ) j
+            straight_join rowq.delayed d force index (primary)
+                on d.part_id = p_part_id
+               and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
+               and d.message_id = j.message_id
+            for update /*!80000 of d */ skip locked
+        ) h;
+        delete d
+        from json_table(
+            v_some, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
+        straight_join rowq.delayed d force index (primary)
+            on d.part_id = p_part_id
+           and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
+           and d.message_id = j.message_id;
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+    end if;
+
+    -- A message goes from its group to the ready ones, so look for it there first.
+    select json_arrayagg(g.message_id) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.grouped g force index (primary)
+        on g.part_id = p_part_id
+       and g.group_key = m.group_key
+       and g.message_id = j.message_id;
+    if v_seen is not null then
+        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+    end if;
+
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at. Name the lanes by a join: MariaDB would look through all ready
+    -- messages for each id if they stood in a list. The others that have a body are looked for
+    -- among all ready messages.
+    select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.lane l force index (primary)
+        on l.part_id = p_part_id
+       and l.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+       and l.is_open
+    straight_join rowq.ready r force index (primary)
+        on r.part_id = p_part_id
+       and r.lane = l.lane
+       and r.seq = timestampdiff(microsecond, '1970-01-01', m.enqueued_at)
+       and r.message_id = j.message_id;
+    set v_seen = coalesce(v_seen, '[]');
+    select json_arrayagg(j.message_id) into v_rest
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    left join (
+        select distinct a.message_id
+        from json_table(
+            json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
+            '$[*]' columns (message_id bigint path '$[0]')
+        ) a
+    ) f on f.message_id = j.message_id
+    where m.part_id = p_part_id
+      and f.message_id is null;
+    if v_rest is not null then
+        select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_more
+        from rowq.ready r force index (primary)
+        straight_join (
+            select distinct a.message_id
+            from json_table(v_rest, '$[*]' columns (message_id bigint path '$')) a
+        ) w on w.message_id = r.message_id
+        where r.part_id = p_part_id
+          and r.lane >= 0
+          and r.message_id > 0;
+        set v_seen = json_merge_preserve(v_seen, coalesce(v_more, '[]'));
+    end if;
+    if v_seen <> '[]' then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.seq)) into v_some
+        from (
+            select r.message_id, r.lane, r.attempt, r.seq
+            from json_table(
+                v_seen,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    seq bigint path '$[3]'
+                )
+            ) j
+            straight_join rowq.ready r force index (primary)
+                on r.part_id = p_part_id
+               and r.lane = j.lane
+               and r.seq = j.seq
+               and r.message_id = j.message_id
+            for update /*!80000 of r */ skip locked
+        ) h;
+        if v_some is not null then
+            call rowq.internal_delete_ready(p_part_id, v_some);
+            set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), v_some);
+        end if;
+    end if;
+    if p_messages = '[]' then
+        set p_messages = null;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_delete_ready;
+
+delimiter //
+create procedure rowq.internal_delete_ready(p_part_id int, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete ready rows by their whole keys: an array of [message_id, lane, attempt, seq].
+-- locks     ready rows
+-- differs   no such helper elsewhere: other engines delete by an array
+    delete r
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            seq bigint path '$[3]'
+        )
+    ) j
+    straight_join rowq.ready r force index (primary)
+        on r.part_id = p_part_id
+       and r.lane = j.lane
+       and r.seq = j.seq
+       and r.message_id = j.message_id;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_locate_messages;
+
+delimiter //
+create procedure rowq.internal_locate_messages(
+    p_part_id int,
+    p_message_id bigint,
+    p_enqueued_at datetime(6),
+    p_group_key varbinary(800),
+    inout p_due_at datetime(6),
+    out p_state varchar(20),
+    out p_lane smallint,
+    out p_attempt smallint,
+    out p_claim_id bigint,
+    out p_worker_name varchar(200),
+    out p_leased_at datetime(6),
+    out p_lease_until datetime(6),
+    out p_finished_at datetime(6),
+    out p_waits_for bigint,
+    out p_progress varchar(2000)
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
+    declare v_due_at datetime(6) default p_due_at;
+    declare v_lane smallint;
+    set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
+        p_worker_name = null, p_leased_at = null, p_lease_until = null, p_finished_at = null,
+        p_waits_for = null, p_progress = null;
+
+    select 'delayed', d.lane, d.attempt, d.due_at
+    into p_state, p_lane, p_attempt, p_due_at
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id
+      and d.due_at = v_due_at
+      and d.message_id = p_message_id;
+
+    if p_state is null then
+        select 'dead', d.lane, d.attempt, d.died_at
+        into p_state, p_lane, p_attempt, p_finished_at
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+          and d.message_id = p_message_id;
+    end if;
+
+    if p_state is null then
+        select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
+        into p_state, p_lane, p_attempt, p_due_at, p_waits_for
+        from rowq.blocked b force index (primary)
+        where b.part_id = p_part_id
+          and b.message_id = p_message_id;
+    end if;
+
+    if p_state is null and p_group_key is not null then
+        select 'blocked', g.lane, 0
+        into p_state, p_lane, p_attempt
+        from rowq.grouped g force index (primary)
+        where g.part_id = p_part_id
+          and g.group_key = p_group_key
+          and g.message_id = p_message_id;
+        select g.message_id, g.lane into p_waits_for, v_lane
+        from rowq.grouped g force index (primary)
+        where p_state is not null
+          and g.part_id = p_part_id
+          and g.group_key = p_group_key
+          and g.message_id < p_message_id
+        order by g.part_id desc, g.group_key desc, g.message_id desc
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select 'leased', c.lane, c.attempt, c.claim_id, c.worker_name, c.leased_at,
+               c.lease_until, c.progress
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_leased_at,
+             p_lease_until, p_progress
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+          and c.messages is null
+          and p_message_id between c.first_id and c.last_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select 'leased', j.lane, j.attempt, c.claim_id, c.worker_name, c.leased_at,
+               c.lease_until, c.progress
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_leased_at,
+             p_lease_until, p_progress
+        from rowq.claim c force index (primary)
+        straight_join json_table(
+            c.messages, '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+          and j.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select f.state, j.lane, j.attempt, f.finished_at
+        into p_state, p_lane, p_attempt, p_finished_at
+        from rowq.finished f force index (primary)
+        straight_join json_table(
+            f.messages, '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where f.part_id = p_part_id
+          and f.finish_id > 0
+          and j.message_id = p_message_id
+        limit 1;
+    end if;
+
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at.
+    if p_state is null then
+        select 'ready', r.lane, r.attempt
+        into p_state, p_lane, p_attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+          and r.seq = timestampdiff(microsecond, '1970-01-01', p_enqueued_at)
+          and r.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select 'ready', r.lane, r.attempt
+        into p_state, p_lane, p_attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
+        set p_state = 'leased';
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_expire;
+
+delimiter //
+create procedure rowq.internal_expire(
+    p_part_id int,
+    p_archive_days int,
+    p_limit int,
+    out p_expired int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were. Call it in a transaction of its own.
+-- locks     as internal_pop_expired; expiry rows; then as complete
+    -- Times are in microseconds, and those of internal_rescan_floors.
+    declare c_short_walk bigint default 300;
+    declare c_long_walk bigint default 20000;
+    -- The engine cuts an array of more than a megabyte, and keys of as many messages, written in
+    -- hex, must fit into one.
+    declare v_step_size int default least(p_limit, 250);
+    declare v_most_seen bigint default 10 * p_limit;
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_started, v_now datetime(6) default utc_timestamp(6);
+    declare v_latest bigint default timestampdiff(microsecond, '1970-01-01', v_now) - 500000;
+    declare v_floor, v_first, v_took, v_pause bigint;
+    declare v_is_checked boolean;
+    declare v_since datetime(6);
+    declare v_after bigint default 0;
+    declare v_due, v_messages, v_tokenless, v_gone, v_some, v_kept longtext;
+    declare v_seen, v_count int default 0;
+    set p_expired = 0;
+
+    -- Put the floor right first, so that what was committed late is found.
+    select l.floor, l.check_after <= v_now into v_floor, v_is_checked
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -6 /* expiry */;
+    call rowq.internal_first_key(p_part_id, -6 /* expiry */, if(v_is_checked, 0, v_floor), v_first);
+    set v_since = v_epoch + interval v_first microsecond,
+        v_took = timestampdiff(microsecond, v_now, utc_timestamp(6)),
+        v_first = least(v_first, v_latest);
+    if v_is_checked and v_took > c_long_walk then
+        set v_pause = least(v_took * 50, 3600000000);
+        update rowq.lane l
+        set l.check_after = utc_timestamp(6) + interval v_pause microsecond
+        where l.part_id = p_part_id
+          and l.lane = -6 /* expiry */;
+    end if;
+    if v_first < v_floor
+       or v_first > v_floor + if(v_took > c_short_walk, 0, 60000000) then
+        call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
+        set v_floor = v_first;
+    end if;
+
+    steps: while v_since <= v_now and v_seen < v_most_seen and p_expired < p_limit do
+        -- One statement looks for the message in all places, so that none is missed on its way from
+        -- one to another. A note may be there of a message that does not expire yet, or not at all:
+        -- its writer could not see it.
+        select json_arrayagg(json_array(
+                   e.message_id, e.lane, e.seq,
+                   case
+                       when m.expires_at is null
+                         or coalesce(r.message_id, d.message_id, b.message_id, g.message_id) is null
+                           then null
+                       when m.expires_at > v_now then 'later'
+                       when r.message_id is not null then 'ready'
+                       when d.message_id is not null then 'delayed'
+                       when b.message_id is not null then 'blocked'
+                       when g.message_id is not null then 'grouped'
+                   end,
+                   e.expiry_id, timestampdiff(microsecond, '1970-01-01', e.expires_at),
+                   timestampdiff(microsecond, '1970-01-01', m.due_at),
+                   timestampdiff(
+                       microsecond, '1970-01-01', least(m.expires_at, v_now + interval 1 day)
+                   )
+               ))
+        into v_due
+        from (
+            select x.expires_at, x.expiry_id, x.message_id, x.lane, x.seq
+            from rowq.expiry x force index (primary)
+            where x.part_id = p_part_id
+              and x.expires_at >= v_since
+              and x.expires_at <= v_now
+              and (x.expires_at > v_since or x.expiry_id > v_after)
+            order by x.part_id, x.expires_at, x.expiry_id
+            limit v_step_size
+        ) e
+        left join rowq.message m force index (primary) on m.message_id = e.message_id
+        left join rowq.ready r force index (primary)
+            on r.part_id = p_part_id
+           and r.lane = e.lane
+           and r.seq = e.seq
+           and r.message_id = e.message_id
+        left join rowq.delayed d force index (primary)
+            on d.part_id = p_part_id
+           and d.due_at = m.due_at
+           and d.message_id = m.message_id
+        left join rowq.blocked b force index (primary)
+            on b.part_id = p_part_id
+           and b.message_id = m.message_id
+        left join rowq.grouped g force index (primary)
+            on g.part_id = p_part_id
+           and g.group_key = m.group_key
+           and g.message_id = m.message_id;
+        if v_due is null then
+            leave steps;
+        end if;
+        set v_count = json_length(v_due), v_seen = v_seen + v_count;
+
+        call rowq.internal_pop_expired(p_part_id, v_due, v_messages, v_tokenless);
+        if v_messages is not null then
+            call rowq.internal_finish(
+                p_part_id, p_archive_days, true, v_messages, v_tokenless, null, true, 'expired'
+            );
+            set p_expired = p_expired + json_length(v_messages);
+        end if;
+
+        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
+        -- back adds a row. One that another session holds now is looked for again, and one row of a
+        -- message that expires later is put off.
+        select json_arrayagg(
+                   if(j.place is null or p.message_id is not null
+                      or j.place = 'later' and j.turn > 1,
+                      json_array(j.expiry_id, j.expires_at), null)
+               ),
+               json_arrayagg(
+                   if(j.place <> 'later' and p.message_id is null,
+                      json_array(j.expiry_id, j.expires_at), null)
+               )
+        into v_gone, v_some
+        from (
+            select x.message_id, x.place, x.expiry_id, x.expires_at,
+                   row_number() over (
+                       partition by x.message_id, x.place order by x.expiry_id
+                   ) as turn
+            from json_table(
+                v_due,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    place varchar(20) path '$[3]',
+                    expiry_id bigint path '$[4]',
+                    expires_at bigint path '$[5]'
+                )
+            ) x
+        ) j
+        left join (
+            select distinct a.message_id
+            from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) a
+        ) p on p.message_id = j.message_id;
+        delete e
+        from json_table(
+            v_gone, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')
+        ) j
+        straight_join rowq.expiry e force index (primary)
+            on e.part_id = p_part_id
+           and e.expires_at = v_epoch + interval j.expires_at microsecond
+           and e.expiry_id = j.expiry_id;
+        if locate('"later"', v_due) > 0 then
+            update json_table(
+                v_due,
+                '$[*]' columns (
+                    place varchar(20) path '$[3]',
+                    expiry_id bigint path '$[4]',
+                    expires_at bigint path '$[5]',
+                    later bigint path '$[7]'
+                )
+            ) j
+            straight_join rowq.expiry e force index (primary)
+                on e.part_id = p_part_id
+               and e.expires_at = v_epoch + interval j.expires_at microsecond
+               and e.expiry_id = j.expiry_id
+            set e.expires_at = v_epoch + interval j.later microsecond
+            where j.place = 'later';
+        end if;
+        set v_kept = if(v_kept is null, v_some, json_merge_preserve(v_kept, v_some)),
+            v_since = v_epoch
+                + interval json_extract(v_due, concat('$[', v_count - 1, '][5]')) microsecond,
+            v_after = json_extract(v_due, concat('$[', v_count - 1, '][4]'));
+        if v_count < v_step_size then
+            leave steps;
+        end if;
+        -- Take the time anew, because what the end of a message has let go on has a row of a later
+        -- moment.
+        set v_now = utc_timestamp(6);
+    end while;
+
+    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
+    -- session that is idle in its transaction must not make every look write.
+    if v_seen >= v_most_seen
+       or v_seen > 0 and timestampdiff(microsecond, v_started, utc_timestamp(6)) > c_long_walk then
+        update json_table(
+            v_kept, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')
+        ) j
+        straight_join rowq.expiry e force index (primary)
+            on e.part_id = p_part_id
+           and e.expires_at = v_epoch + interval j.expires_at microsecond
+           and e.expiry_id = j.expiry_id
+        set e.expires_at = v_now;
+    end if;
+    if v_seen > 0 then
+        call rowq.internal_first_key(p_part_id, -6 /* expiry */, v_floor, v_first);
+        set v_first = least(v_first, v_latest);
+        if v_first > v_floor then
+            call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pop_expired;
+
+delimiter //
+create procedure rowq.internal_pop_expired(
+    p_part_id int,
+    p_due longtext,
+    out p_messages longtext,
+    out p_tokenless longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take messages out of the places where internal_expire saw them, unless another session holds them. p_tokenless are those without a token of a group.
+-- locks     blocked, delayed, grouped and ready rows, tried only
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_due, v_seen, v_some, v_more longtext;
+    set p_messages = null, p_tokenless = '[]';
+
+    -- Several notes may say the same of one message.
+    select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.due_at))
+    into v_due
+    from (
+        select j.message_id, max(j.lane) as lane, max(j.seq) as seq, max(j.place) as place,
+               max(j.due_at) as due_at
+        from json_table(
+            p_due,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                seq bigint path '$[2]',
+                place varchar(20) path '$[3]',
+                due_at bigint path '$[6]'
+            )
+        ) j
+        where j.place <> 'later'
+        group by j.message_id
+    ) h;
+
+    if locate('"blocked"', v_due) > 0 then
+        select json_arrayagg(j.message_id) into v_seen
+        from json_table(
+            v_due,
+            '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
+        ) j
+        where j.place = 'blocked';
+        call rowq.internal_pop_blocked(p_part_id, v_seen, v_some, v_more);
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+    end if;
+
+    if locate('"delayed"', v_due) > 0 then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.due_at)),
+               json_arrayagg(if(h.group_key is null, null, h.message_id))
+        into v_some, v_more
+        from (
+            select d.message_id, d.lane, d.attempt, d.group_key, j.due_at
+            from json_table(
+                v_due,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    place varchar(20) path '$[3]',
+                    due_at bigint path '$[4]'
+                )
+            ) j
+            straight_join rowq.delayed d force index (primary)
+                on d.part_id = p_part_id
+               and d.due_at = v_epoch + interval j.due_at microsecond
+               and d.message_id = j.message_id
+            where j.place = 'delayed'
+            for update /*!80000 of d */ skip locked
+        ) h;
+        delete d
+        from json_table(
+            v_some, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
+        straight_join rowq.delayed d force index (primary)
+            on d.part_id = p_part_id
+           and d.due_at = v_epoch + interval j.due_at microsecond
+           and d.message_id = j.message_id;
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+    end if;
+
+    if locate('"grouped"', v_due) > 0 then
+        select json_arrayagg(j.message_id) into v_seen
+        from json_table(
+            v_due,
+            '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
+        ) j
+        where j.place = 'grouped';
+        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+    end if;
+
+    if locate('"ready"', v_due) > 0 then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.seq)) into v_some
+        from (
+            select r.message_id, r.lane, r.attempt, r.seq
+            from json_table(
+                v_due,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    seq bigint path '$[2]',
+                    place varchar(20) path '$[3]'
+                )
+            ) j
+            straight_join rowq.ready r force index (primary)
+                on r.part_id = p_part_id
+               and r.lane = j.lane
+               and r.seq = j.seq
+               and r.message_id = j.message_id
+            where j.place = 'ready'
+            for update /*!80000 of r */ skip locked
+        ) h;
+        if v_some is not null then
+            call rowq.internal_delete_ready(p_part_id, v_some);
+            set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), v_some);
+        end if;
+    end if;
+    if p_messages = '[]' then
+        set p_messages = null;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_note_expiry;
+
+delimiter //
+create procedure rowq.internal_note_expiry(p_part_id int, p_messages longtext, p_seq bigint)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let maintain look again for those of the messages that expire: [message_id, lane]. In ready, their places are those in the array behind p_seq; it is null where they wait elsewhere.
+-- locks     new expiry rows
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_notes longtext;
+
+    -- Read first, because an insert with a select would lock what it reads under the caller's
+    -- repeatable read. maintain finds out about a message that an old snapshot does not show.
+    select json_arrayagg(
+               json_array(
+                   j.message_id, if(p_seq is null, null, j.lane), p_seq + j.place,
+                   timestampdiff(
+                       microsecond, '1970-01-01',
+                       least(
+                           greatest(coalesce(m.expires_at, v_now), v_now), v_now + interval 1 day
+                       )
+                   )
+               )
+           )
+    into v_notes
+    from json_table(
+        p_messages,
+        '$[*]' columns (
+            place for ordinality,
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]'
+        )
+    ) j
+    left join rowq.message m force index (primary) on m.message_id = j.message_id
+    where m.expires_at is not null
+       or m.message_id is null;
+
+    if v_notes is not null then
+        insert into rowq.expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
+        select p_part_id, v_epoch + interval j.expires_at microsecond,
+               uuid_short() & 9007199254740991, j.message_id, j.lane, j.seq
+        from json_table(
+            v_notes,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                seq bigint path '$[2]',
+                expires_at bigint path '$[3]'
+            )
+        ) j;
+    end if;
+end//
+delimiter ;

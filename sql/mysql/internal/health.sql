@@ -1,0 +1,569 @@
+-- Health: what health and queue_stats measure.
+--
+-- Each check returns its name, the queue, a measured value and the values from which it is a
+-- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
+-- costs the same whatever the backlog is. Checks of the whole server name the session, or the
+-- transaction, that an operator has to end.
+--
+--   queue_stats -> count_messages, oldest_ready
+--   health -> health_numbers -> next_numbers
+--   health -> next_numbers, health_server, newest_numbers
+--   health -> health_queue -> oldest_ready
+--
+-- Reads blocked, claim, dead, delayed, expiry, grouped, history, lane, message, meta, queue, ready,
+-- recheck, result, schedule.
+
+drop procedure if exists rowq.internal_count_messages;
+
+delimiter //
+create procedure rowq.internal_count_messages(
+    p_part_id int,
+    p_limit int,
+    out p_ready bigint,
+    out p_delayed bigint,
+    out p_leased bigint,
+    out p_dead bigint,
+    out p_blocked bigint
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Count the messages of a queue by where they are, each up to p_limit.
+-- differs   PostgreSQL counts in queue_stats itself
+    -- Count from the first row and not from the floor, so that messages that were committed late
+    -- count too.
+    select count(*) into p_ready
+    from (
+        select r.attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.message_id > 0
+        limit p_limit
+    ) h;
+    select count(*) into p_delayed
+    from (
+        select d.attempt
+        from rowq.delayed d force index (primary)
+        where d.part_id = p_part_id
+          and d.message_id > 0
+        limit p_limit
+    ) h;
+    select least(
+               coalesce(sum(coalesce(json_length(h.messages), h.last_id - h.first_id + 1)), 0),
+               p_limit
+           )
+    into p_leased
+    from (
+        select c.messages, c.first_id, c.last_id
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+        limit p_limit
+    ) h;
+    select count(*) into p_dead
+    from (
+        select d.attempt
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+        limit p_limit
+    ) h;
+    select count(*) into p_blocked
+    from (
+        (
+            select g.lane
+            from rowq.grouped g force index (primary)
+            where g.part_id = p_part_id
+              and g.message_id > 0
+            limit p_limit
+        )
+        union all
+        (
+            select b.lane
+            from rowq.blocked b force index (primary)
+            where b.part_id = p_part_id
+            limit p_limit
+        )
+        limit p_limit
+    ) h;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_oldest_ready;
+
+delimiter //
+create procedure rowq.internal_oldest_ready(p_part_id int, out p_enqueued_at datetime(6))
+sql security definer
+reads sql data
+begin
+-- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
+    declare v_lane smallint default -32768;
+    declare v_next, v_attempt smallint;
+    declare v_is_hidden boolean default false;
+    declare v_floor, v_message_id bigint;
+    declare v_head datetime(6);
+    set p_enqueued_at = null;
+
+    lanes: loop
+        set v_next = null;
+        select l.lane, l.floor into v_next, v_floor
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane > v_lane
+          and (l.is_open or v_is_hidden)
+        order by l.part_id, l.lane
+        limit 1;
+        if v_next is null then
+            leave lanes;
+        end if;
+        if v_next < 0 then
+            -- Look into closed lanes too: there are messages, but an open transaction keeps others
+            -- from opening the lanes.
+            set v_is_hidden = true, v_lane = -1;
+            iterate lanes;
+        end if;
+
+        set v_lane = v_next, v_message_id = null, v_head = null;
+        select r.message_id, r.attempt into v_message_id, v_attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.lane = v_lane
+          and r.seq >= v_floor
+          and r.seq < 9223372036854775806
+        order by r.part_id, r.lane, r.seq, r.message_id
+        limit 1;
+        select m.enqueued_at into v_head
+        from rowq.message m force index (primary)
+        where m.message_id = v_message_id;
+        set p_enqueued_at = least(coalesce(p_enqueued_at, v_head), coalesce(v_head, p_enqueued_at));
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_health_numbers;
+
+delimiter //
+create procedure rowq.internal_health_numbers(
+    p_message_id bigint,
+    p_claim_id bigint,
+    inout p_checks longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Append the check whether the numbers that come next are behind the newest ones stored.
+-- differs   this engine's own
+    -- A worker may hold a claim that is newer than any which was restored.
+    declare c_margin int default 1000000;
+    declare v_next_id, v_next_claim bigint;
+    declare v_value bigint default 0;
+    declare v_detail varchar(500);
+
+    -- Ask for them after the rows, because messages may have come and ended meanwhile.
+    call rowq.internal_next_numbers(v_next_id, v_next_claim);
+    if p_message_id >= v_next_id then
+        set v_value = p_message_id - v_next_id + 1,
+            v_detail = concat(
+                'alter table rowq.message auto_increment = ', p_message_id + c_margin, ';'
+            );
+    end if;
+    if p_claim_id >= v_next_claim then
+        set v_value = greatest(v_value, p_claim_id - v_next_claim + 1),
+            v_detail = concat_ws(' ', v_detail, concat(
+                'do benchmark(', p_claim_id - v_next_claim + c_margin, ', uuid_short());'
+            ));
+    end if;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'sequence_behind', null, v_value, 1, 1,
+        coalesce(
+            concat('ids that are in use would be given out again: ', v_detail),
+            'all numbers are ahead of the ids that are stored'
+        )
+    ));
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_next_numbers;
+
+delimiter //
+create procedure rowq.internal_next_numbers(out p_message_id bigint, out p_claim_id bigint)
+sql security definer
+reads sql data
+begin
+-- purpose   Return the numbers that the next message and the next claim would get.
+-- differs   elsewhere sequences give them
+    set p_message_id = null;
+    select t.auto_increment into p_message_id
+    from information_schema.tables t
+    where t.table_schema = 'rowq'
+      and t.table_name = 'message';
+    set p_message_id = coalesce(p_message_id, 1),
+        p_claim_id = uuid_short() & 9007199254740991;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_health_queue;
+
+delimiter //
+create procedure rowq.internal_health_queue(p_part_id int, out p_checks longtext)
+sql security definer
+reads sql data
+begin
+-- purpose   Return the checks of a queue, as JSON arrays in a row.
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
+    declare v_finished_at, v_expires_at, v_ended_at datetime(6);
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_delayed_from, v_recheck_from, v_expiry_from, v_result_from datetime(6);
+    declare v_history_from datetime(6);
+    declare v_claim_from bigint;
+    declare v_result_seconds double;
+    declare v_history_days int;
+    declare v_attempt smallint;
+    declare v_is_hint boolean;
+    declare v_dead, v_waiting, v_failed, v_message_id bigint;
+    set p_checks = null;
+
+    select q.paused_at, q.result_seconds, q.history_days
+    into v_paused_at, v_result_seconds, v_history_days
+    from rowq.queue q
+    where q.part_id = p_part_id;
+    -- Begin each look where the first live row may be, beyond the dead ones.
+    select max(if(l.lane = -1 /* claim */, l.floor, 0)),
+           v_epoch + interval max(if(l.lane = -2 /* delayed */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -4 /* deferred */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -6 /* expiry */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -7 /* result */, l.floor, 0)) microsecond,
+           v_epoch + interval max(if(l.lane = -8 /* history */, l.floor, 0)) microsecond
+    into v_claim_from, v_delayed_from, v_recheck_from, v_expiry_from, v_result_from,
+         v_history_from
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane between -8 /* history */ and -1 /* claim */;
+
+    call rowq.internal_oldest_ready(p_part_id, v_oldest);
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'oldest_ready', p_part_id,
+        coalesce(timestampdiff(microsecond, v_oldest, v_now) / 1e6, 0), 300, 3600,
+        concat(
+            'seconds that the oldest ready message has waited',
+            if(v_paused_at is null, '', '; the queue is paused')
+        )
+    ));
+
+    select count(*) into v_dead
+    from (
+        select d.attempt
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+        limit 1000
+    ) h;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'dead_messages', p_part_id, v_dead, 1, 1000,
+        'dead messages, counted up to 1000; see list_dead and reset'
+    ));
+
+    select d.due_at, d.attempt into v_due_at, v_attempt
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id
+      and d.due_at >= v_delayed_from
+      and d.due_at <= v_now
+    order by d.part_id, d.due_at, d.message_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_delayed', p_part_id,
+        coalesce(timestampdiff(microsecond, v_due_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that the oldest due message has not been promoted; call maintain every second'
+    ));
+
+    select min(c.lease_until) into v_lease_until
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id > 0
+      and c.claim_id >= v_claim_from
+      and c.lease_until <= v_now;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'expired_leases', p_part_id,
+        coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
+        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    ));
+
+    select count(*) into v_waiting
+    from (
+        select s.message_id
+        from (
+            select d.message_id, d.attempt
+            from rowq.dead d force index (primary)
+            where d.part_id = p_part_id
+            order by d.part_id desc, d.message_id desc
+            limit 10000
+        ) n
+        straight_join rowq.successor s force index (primary)
+            on s.part_id = p_part_id
+           and s.predecessor_id = n.message_id
+        straight_join rowq.blocked b force index (primary)
+            on b.part_id = s.part_id
+           and b.message_id = s.message_id
+        limit 1000
+    ) h;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'waits_for_dead', p_part_id, v_waiting, 1, 1000,
+        'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
+        'cancel these'
+    ));
+
+    select r.due_at, r.is_hint into v_recheck_at, v_is_hint
+    from rowq.recheck r force index (primary)
+    where r.part_id = p_part_id
+      and r.due_at >= v_recheck_from
+      and r.due_at <= v_now
+    order by r.part_id, r.due_at, r.recheck_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_groups', p_part_id,
+        coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    ));
+
+    select e.expires_at, e.message_id into v_expires_at, v_message_id
+    from rowq.expiry e force index (primary)
+    where e.part_id = p_part_id
+      and e.expires_at >= v_expiry_from
+      and e.expires_at <= v_now
+    order by e.part_id, e.expires_at, e.expiry_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_expiries', p_part_id,
+        coalesce(timestampdiff(microsecond, v_expires_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a message whose time has come has waited for maintain, or for who holds it'
+    ));
+
+    select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint
+    from rowq.result r force index (result_finished_ix)
+    where r.part_id = p_part_id
+      and r.finished_at >= v_result_from
+      and r.finished_at <= v_now
+    order by r.part_id, r.finished_at
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_results', p_part_id,
+        greatest(
+            coalesce(timestampdiff(microsecond, v_finished_at, v_now) / 1e6, 0) - v_result_seconds,
+            0
+        ),
+        300, 3600,
+        'seconds that the oldest result has been kept beyond result_seconds; call maintain '
+        'every second'
+    ));
+
+    select h.ended_at, h.attempt into v_ended_at, v_attempt
+    from rowq.history h force index (primary)
+    where h.part_id = p_part_id
+      and h.ended_at >= v_history_from
+      and h.ended_at <= v_now
+    order by h.part_id, h.ended_at, h.message_id, h.claim_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_history', p_part_id,
+        greatest(
+            coalesce(timestampdiff(microsecond, v_ended_at, v_now) / 1e6, 0)
+            - v_history_days * 86400,
+            0
+        ),
+        3600, 86400,
+        'seconds that the oldest attempt has been kept beyond history_days; call maintain '
+        'every second'
+    ));
+
+    select min(if(s.next_run_at <= v_now, s.next_run_at, null)), count(s.last_error)
+    into v_run_at, v_failed
+    from rowq.schedule s force index (primary)
+    where s.part_id = p_part_id;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_schedules', p_part_id,
+        coalesce(timestampdiff(microsecond, v_run_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
+        'the transaction that has locked the schedule'
+    ));
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'failed_schedules', p_part_id, v_failed, 1, 1000,
+        'schedules whose last tick made no message; list_schedules says why'
+    ));
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_health_server;
+
+delimiter //
+create procedure rowq.internal_health_server(inout p_checks longtext)
+sql security definer
+reads sql data
+begin
+-- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, prepared transactions, numbers that run out, queues that are not maintained.
+-- differs   this engine's own
+    declare v_age, v_prepared_age double default 0;
+    declare v_length, v_used double default 0;
+    declare v_table varchar(64);
+    declare v_thread, v_prepared bigint;
+    declare v_may_look boolean default true;
+    declare v_failed int;
+    declare v_fault varchar(500);
+    -- In some clouds no account may look at other sessions, because that needs the PROCESS
+    -- privilege (1227).
+    declare continue handler for 1227, 1142, 1044 set v_may_look = false;
+
+    -- trx_started is in the time zone of the machine, so convert the present moment to that.
+    select t.trx_mysql_thread_id,
+           timestampdiff(
+               second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
+           )
+    into v_thread, v_age
+    from information_schema.innodb_trx t
+    where t.trx_mysql_thread_id <> connection_id()
+    order by t.trx_started
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
+        case
+            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
+            when v_thread is null or v_age < 1 then 'no transaction is older than a second'
+            else concat(
+                if(v_thread = 0, 'a prepared XA transaction', concat('connection ', v_thread)),
+                ' keeps dead rows from being purged; rowq stays fast, other tables grow'
+            )
+        end
+    ));
+
+    -- A prepared transaction has no session once that is gone or the server has been restarted. The
+    -- tables of which it keeps rows locked cannot be seen.
+    select t.trx_id,
+           timestampdiff(
+               second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
+           )
+    into v_prepared, v_prepared_age
+    from information_schema.innodb_trx t
+    where t.trx_mysql_thread_id = 0
+      and t.trx_state <> 'ROLLING BACK'
+      and (t.trx_rows_locked > 0 or t.trx_rows_modified > 0)
+    order by t.trx_started
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'prepared_transactions', null, greatest(v_prepared_age, 0), 30, 300,
+        case
+            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
+            when v_prepared is null
+                then 'seconds that a prepared XA transaction has kept rows locked'
+            else 'seconds that a prepared XA transaction has kept rows locked, perhaps of rowq; '
+                'xa recover names it, xa commit or xa rollback ends it'
+        end
+    ));
+
+    select coalesce(max(m.count), 0) into v_length
+    from information_schema.innodb_metrics m
+    where m.name = 'trx_rseg_history_len';
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
+        if(
+            v_may_look, 'transactions whose dead rows wait for the purge',
+            concat('unknown: grant process on *.* to ', current_user())
+        )
+    ));
+
+    select h.table_name, h.used into v_table, v_used
+    from (
+        select t.table_name,
+               1e2 * t.auto_increment / if(t.table_name = 'queue', 2147483647, 9223372036854775807)
+                   as used
+        from information_schema.tables t
+        where t.table_schema = 'rowq'
+          and t.table_name in ('queue', 'message', 'finished')
+    ) h
+    order by h.used desc
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'sequence_near_end', null, coalesce(v_used, 0), 50, 90,
+        concat('per cent of the numbers of rowq.', coalesce(v_table, 'message'), ' are used up')
+    ));
+
+    select count(*),
+           min(concat(
+               'maintain has failed for queue ', convert(q.queue_name using utf8mb4), ': ', m.value
+           ))
+    into v_failed, v_fault
+    from rowq.meta m
+    straight_join rowq.queue q on m.name = concat('maintain_fault.', q.part_id);
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'maintain_fault', null, v_failed, 1, 1,
+        left(coalesce(v_fault, 'maintain has failed for no queue'), 500)
+    ));
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_newest_numbers;
+
+delimiter //
+create procedure rowq.internal_newest_numbers(
+    p_part_id int,
+    p_next_id bigint,
+    p_next_claim bigint,
+    inout p_message_id bigint,
+    inout p_claim_id bigint
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Raise p_message_id and p_claim_id to a queue's newest ids, if these are beyond the numbers that come next.
+-- differs   here the table of messages is always ahead of its own numbers
+    -- uuid_short counts so many numbers on from one second in which a server starts to the next. A
+    -- server that has started earlier has lower numbers and never comes to those that are stored;
+    -- one that has started in the same second gives them out again.
+    declare c_second int default 16777216;
+    declare v_state varchar(20);
+    declare v_message_id, v_claim_id bigint;
+    declare v_lease_until datetime(6);
+
+    -- Begin each look where the next number would be, beyond all rows of the queue, dead ones too.
+    select r.message_id, r.state into v_message_id, v_state
+    from rowq.result r force index (primary)
+    where r.part_id = p_part_id
+      and r.message_id >= p_next_id
+    order by r.part_id, r.message_id
+    limit 1;
+    if v_message_id is not null then
+        select greatest(p_message_id, r.message_id), r.state into p_message_id, v_state
+        from rowq.result r force index (primary)
+        where r.part_id = p_part_id
+        order by r.part_id desc, r.message_id desc
+        limit 1;
+    end if;
+
+    set v_message_id = null;
+    select h.message_id into v_message_id
+    from rowq.history h force index (history_message_ix)
+    where h.part_id = p_part_id
+      and h.message_id >= p_next_id
+    order by h.part_id, h.message_id
+    limit 1;
+    if v_message_id is not null then
+        select greatest(p_message_id, h.message_id) into p_message_id
+        from rowq.history h force index (history_message_ix)
+        where h.part_id = p_part_id
+        order by h.part_id desc, h.message_id desc
+        limit 1;
+    end if;
+
+    select c.claim_id, c.lease_until into v_claim_id, v_lease_until
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id >= p_next_claim
+    order by c.part_id, c.claim_id
+    limit 1;
+    if v_claim_id < p_next_claim + c_second then
+        select greatest(p_claim_id, c.claim_id), c.lease_until into p_claim_id, v_lease_until
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id < p_next_claim + c_second
+        order by c.part_id desc, c.claim_id desc
+        limit 1;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,360 @@
+-- Limits: max_leased and rate_limit.
+--
+-- A dequeue from a limited queue counts the messages that are leased and the deliveries that
+-- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
+-- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
+-- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
+-- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
+-- queue's row in gate.
+--
+--   dequeue -> admit -> room, lock_gate
+--   maintain_delivery -> move_safe_floor -> has_late_claim
+--   dequeue -> note_start
+--   maintain_delivery -> purge_started
+--
+-- Writes gate, started. Only reads claim, lane, queue.
+
+drop procedure if exists rowq.internal_admit;
+
+delimiter //
+create procedure rowq.internal_admit(
+    p_part_id int,
+    p_wanted int,
+    p_max_leased int,
+    inout p_rate_limit int,
+    p_rate_seconds double,
+    p_owns_transaction boolean,
+    out p_room int,
+    out p_last_claim_id bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return how many messages a dequeue may lease under its queue's limits, the rate_limit by then, and the last claim before it; from then on it is alone until its transaction ends.
+-- locks     the gate of the queue
+-- errors    RQ713
+-- differs   elsewhere the level of the transaction can be read, and not only that of the session
+    declare v_is_old boolean default
+        not p_owns_transaction
+        and /*!80000 @@session.transaction_isolation */ /*M!100600 @@session.tx_isolation */
+            <> 'READ-COMMITTED';
+    declare v_is_paused boolean;
+    set p_room = 0, p_last_claim_id = null;
+
+    -- An older snapshot does not show what others have leased since, and READ UNCOMMITTED takes
+    -- for gone what may be rolled back. The level of one transaction stands in no variable, so the
+    -- session's counts.
+    if not v_is_old then
+        -- Look first, because a poll of a queue without room shall neither wait nor write.
+        call rowq.internal_room(
+            p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
+        );
+        if p_room > 0 then
+            call rowq.internal_lock_gate(p_part_id, p_last_claim_id);
+        end if;
+    end if;
+
+    if p_last_claim_id is not null and not p_owns_transaction then
+        -- REPEATABLE READ may have been chosen for this transaction only. A snapshot that shows the
+        -- last one to have held the gate shows all before it, too.
+        select not g.last_claim_id <=> p_last_claim_id into v_is_old
+        from rowq.gate g
+        where g.part_id = p_part_id;
+    end if;
+    if v_is_old then
+        signal sqlstate '45713'
+            set message_text =
+                'RQ713 wrong_transaction_state: limits ask for read committed in the session';
+    end if;
+
+    if p_last_claim_id is null then
+        set p_room = 0;
+    else
+        -- Look again, in statements of their own: their snapshots are newer than the lock, so they
+        -- see what the session leased that held the gate before, and settings that were changed
+        -- meanwhile.
+        select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
+        into v_is_paused, p_max_leased, p_rate_limit, p_rate_seconds
+        from rowq.queue q
+        where q.part_id = p_part_id;
+        if v_is_paused then
+            set p_room = 0;
+        else
+            call rowq.internal_room(
+                p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
+            );
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_room;
+
+delimiter //
+create procedure rowq.internal_room(
+    p_part_id int,
+    p_wanted int,
+    p_max_leased int,
+    p_rate_limit int,
+    p_rate_seconds double,
+    out p_room int
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
+    declare v_since datetime(6) default
+        utc_timestamp(6) - interval round(p_rate_seconds * 1000000) microsecond;
+    set p_room = p_wanted;
+
+    if p_max_leased > 0 then
+        -- Begin at the safe floor of the claims, because one that was committed late counts, too.
+        select least(
+                   p_room,
+                   p_max_leased - coalesce(
+                       sum(coalesce(json_length(c.messages), c.last_id - c.first_id + 1)), 0
+                   )
+               )
+        into p_room
+        from rowq.lane l force index (primary)
+        straight_join rowq.claim c force index (primary)
+            on c.part_id = l.part_id
+           and c.claim_id >= l.floor
+        where l.part_id = p_part_id
+          and l.lane = -9 /* counted claim */
+          and c.claim_id > 0;
+    end if;
+    if p_rate_limit > 0 and p_room > 0 then
+        select least(p_room, p_rate_limit - coalesce(sum(s.messages), 0)) into p_room
+        from rowq.started s force index (primary)
+        where s.part_id = p_part_id
+          and s.started_at > v_since;
+    end if;
+    set p_room = greatest(p_room, 0);
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_gate;
+
+delimiter //
+create procedure rowq.internal_lock_gate(p_part_id int, out p_last_claim_id bigint)
+sql security definer
+modifies sql data
+begin
+-- purpose   Lock the gate of a limited queue and return its last claim; null where that could not be done in a tenth of a second.
+-- locks     the gate of the queue, tried for a tenth of a second
+    declare v_naps_left int default 10;
+    set p_last_claim_id = null;
+
+    tries: loop
+        select g.last_claim_id into p_last_claim_id
+        from rowq.gate g
+        where g.part_id = p_part_id
+        for update skip locked;
+        if p_last_claim_id is not null or v_naps_left = 0 then
+            leave tries;
+        end if;
+        -- Nap between tries, because the shortest time-out for a lock is a second.
+        set v_naps_left = v_naps_left - 1;
+        if sleep(0.01) then
+            signal sqlstate '70100'
+                set mysql_errno = 1317, message_text = 'Query execution was interrupted';
+        end if;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_move_safe_floor;
+
+delimiter //
+create procedure rowq.internal_move_safe_floor(p_part_id int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Move the floor from which a limited queue's claims are counted up to the first one that is there or may yet be committed.
+-- locks     the gate, passed over when locked; as internal_has_late_claim
+-- commits   its own transaction where the caller has none; never the caller's
+-- differs   PostgreSQL has such a floor for each lane
+    declare c_worth_it int default 400;
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_floor, v_last, v_first bigint;
+    declare v_has_late boolean;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+            set v_last = null;
+
+            -- In the caller's transaction the gate would be locked to its end. While this session
+            -- has it, no dequeue that counts can add a claim.
+            if v_owns_transaction then
+                select g.last_claim_id into v_last
+                from rowq.gate g
+                where g.part_id = p_part_id
+                for update skip locked;
+            end if;
+            if v_last is not null then
+                select l.floor into v_floor
+                from rowq.lane l force index (primary)
+                where l.part_id = p_part_id
+                  and l.lane = -9 /* counted claim */;
+                call rowq.internal_first_key(p_part_id, -1 /* claim */, v_floor, v_first);
+                -- Never pass the last claim that was counted: internal_note_start compares new ones
+                -- with that.
+                set v_first = least(coalesce(v_first, v_last + 1), v_last + 1);
+                if v_first > v_floor + c_worth_it then
+                    call rowq.internal_has_late_claim(
+                        p_part_id, v_floor, v_first, v_has_late
+                    );
+                    if not v_has_late then
+                        call rowq.internal_move_floor(
+                            p_part_id, -9 /* counted claim */, v_floor, v_first
+                        );
+                    end if;
+                end if;
+            end if;
+
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_has_late_claim;
+
+delimiter //
+create procedure rowq.internal_has_late_claim(
+    p_part_id int,
+    p_from bigint,
+    p_before bigint,
+    out p_has_late boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return whether a claim with a number from p_from to below p_before is there, or was made by a transaction that is still open.
+-- locks     claim rows of that range, not waited for; a time-out may roll the transaction back, so
+--           call it before anything is changed
+-- differs   PostgreSQL knows which transactions are open
+    declare v_patience bigint default @@session.innodb_lock_wait_timeout;
+    declare v_claim_id bigint;
+    declare v_is_range boolean;
+    -- MariaDB allows no "nowait" in procedures (1314), but a time-out of 0, which MySQL does not
+    -- have.
+    declare exit handler for 1205, 3572
+    begin
+        set session innodb_lock_wait_timeout = v_patience;
+        set p_has_late = true;
+    end;
+    declare exit handler for sqlexception
+    begin
+        set session innodb_lock_wait_timeout = v_patience;
+        resignal;
+    end;
+
+    /*M!100600 set session innodb_lock_wait_timeout = 0; */
+    select c.claim_id, c.messages is null into v_claim_id, v_is_range
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id > 0
+      and c.claim_id >= p_from
+      and c.claim_id < p_before
+    limit 1
+    for update /*!80000 nowait */;
+    set session innodb_lock_wait_timeout = v_patience;
+    set p_has_late = v_claim_id is not null;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_note_start;
+
+delimiter //
+create procedure rowq.internal_note_start(
+    p_part_id int,
+    p_claim_id bigint,
+    p_last_claim_id bigint,
+    p_started_at datetime(6),
+    p_messages int,
+    p_rate_limit int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Note a claim that was made under the queue's limits, and where there is a rate_limit the deliveries that it has begun.
+-- locks     the gate, locked by the caller; the new started row
+    update rowq.gate g
+    set g.last_claim_id = p_claim_id
+    where g.part_id = p_part_id;
+
+    if p_claim_id < p_last_claim_id then
+        -- The numbers of claims begin again lower, as they may on another server. Count from the
+        -- first one on until maintain has found where the claims begin now.
+        call rowq.internal_move_floor(p_part_id, -9 /* counted claim */, 0, 0);
+    end if;
+
+    if p_rate_limit > 0 then
+        insert into rowq.started (part_id, started_at, claim_id, messages)
+        values (p_part_id, p_started_at, p_claim_id, p_messages);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_started;
+
+delimiter //
+create procedure rowq.internal_purge_started(p_part_id int, p_seconds double, p_limit int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete up to p_limit notes, 10000 at most, of deliveries that began more than p_seconds ago.
+-- locks     started rows
+    -- A longer list might be cut off at group_concat_max_len.
+    declare v_limit int default least(p_limit, 10000);
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_before datetime(6) default
+        utc_timestamp(6) - interval round(p_seconds * 1000000) microsecond;
+    declare v_since datetime(6);
+    declare v_old longtext;
+
+    select v_epoch + interval l.floor microsecond into v_since
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -5 /* started */;
+    -- Find rows without locks, then delete them by their whole keys, so that no gap is locked.
+    select json_arrayagg(
+               json_array(h.claim_id, timestampdiff(microsecond, '1970-01-01', h.started_at))
+           )
+    into v_old
+    from (
+        select s.started_at, s.claim_id, s.messages
+        from rowq.started s force index (primary)
+        where s.part_id = p_part_id
+          and s.started_at >= v_since
+          and s.started_at < v_before
+        order by s.part_id, s.started_at, s.claim_id
+        limit v_limit
+    ) h;
+
+    if v_old is not null then
+        delete s
+        from json_table(
+            v_old, '$[*]' columns (claim_id bigint path '$[0]', started_at bigint path '$[1]')
+        ) j
+        straight_join rowq.started s force index (primary)
+            on s.part_id = p_part_id
+           and s.started_at = v_epoch + interval j.started_at microsecond
+           and s.claim_id = j.claim_id;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,1151 @@
+-- Predecessors: messages that wait for others to end, and deferred work.
+--
+-- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
+-- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
+-- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
+-- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
+-- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- messages, rows of ended messages. maintain runs what is due of it.
+--
+--   complete, finish -> end_awaited
+--   cancel, cancel_many -> finished_of
+--   store_batch -> batch_predecessors
+--   store -> block -> await_predecessor, recheck_later
+--   await_predecessor -> recheck_later
+--   delete_messages -> recheck_later
+--   push_dead -> follow_deaths -> recheck_later, follow_death
+--   follow_death -> unblock, recheck_later
+--   unblock -> try_unblock
+--   try_unblock -> await_predecessor
+--   cut_ties, end_held -> free_successors -> recheck_later, let_go
+--   let_go -> unblock, follow_deaths
+--   purge_blocked, pop_expired, pop_waiting -> pop_blocked
+--   dequeue, maintain_delivery -> recheck -> recheck_death, free_successors, let_go
+--   recheck_death -> follow_deaths
+--
+-- Writes blocked, dead, delayed, grouped, message, recheck, successor. Only reads finished, lane.
+
+drop procedure if exists rowq.internal_end_awaited;
+
+delimiter //
+create procedure rowq.internal_end_awaited(
+    p_part_id int,
+    p_messages longtext,
+    p_owns_transaction boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete those of these messages that are still there, none with a key, and let the messages go on that wait for them; leave to maintain those whose rows another transaction has locked.
+-- locks     as internal_read_ties and internal_cut_ties; new recheck rows
+-- differs   PostgreSQL learns by the delete itself who waits
+    declare v_ties, v_held longtext;
+    call rowq.internal_read_ties(p_messages, null, false, true, v_ties, v_held);
+    call rowq.internal_delete_messages(p_part_id, p_messages, v_held);
+    if v_ties is not null then
+        call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_finished_of;
+
+delimiter //
+create procedure rowq.internal_finished_of(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_finished_ids longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return which of these messages are finished and not yet archived; null where there is none.
+-- differs   PostgreSQL compares arrays
+    select json_arrayagg(x.message_id) into p_finished_ids
+    from rowq.finished f force index (primary)
+    straight_join json_table(
+        f.messages, '$[*]' columns (message_id bigint path '$[0]')
+    ) x
+    straight_join (
+        select distinct j.message_id
+        from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
+    ) a on a.message_id = x.message_id
+    where f.part_id = p_part_id
+      and f.finish_id > 0;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_batch_predecessors;
+
+delimiter //
+create procedure rowq.internal_batch_predecessors(
+    p_place int,
+    p_stored longtext,
+    p_positions longtext,
+    inout p_predecessor_ids longtext,
+    out p_own_id bigint,
+    out p_fault varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Add to a message's predecessors those that it names by their places in the batch. p_stored is a row of [1 if it is new and has not failed, message_id], 20 digits each, of the messages before it; p_own_id is the newest such one.
+-- differs   part of internal_block_batch on PostgreSQL
+    declare v_is_good boolean;
+    declare v_low, v_high decimal(20);
+    declare v_ids longtext;
+    set p_own_id = null, p_fault = null;
+
+    call rowq.internal_is_id_list(p_positions, v_is_good);
+    if v_is_good then
+        select min(j.place), max(j.place) into v_low, v_high
+        from json_table(p_positions, '$[*]' columns (place decimal(20) path '$')) j;
+    end if;
+    if not v_is_good or v_low < 1 or v_high >= p_place then
+        set p_fault =
+            'predecessor_positions must be a flat list of places before the message''s own';
+    elseif v_low is not null then
+        select json_arrayagg(cast(substring(h.entry, 2) as signed)),
+               max(if(left(h.entry, 1) = '1', cast(substring(h.entry, 2) as signed), null))
+        into v_ids, p_own_id
+        from (
+            select substring(p_stored, (j.place - 1) * 20 + 1, 20) as entry
+            from json_table(p_positions, '$[*]' columns (place int path '$')) j
+            limit 1000000
+        ) h;
+        set p_predecessor_ids = json_merge_preserve(coalesce(p_predecessor_ids, '[]'), v_ids);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_block;
+
+delimiter //
+create procedure rowq.internal_block(
+    p_part_id int,
+    p_message_id bigint,
+    p_place int,
+    p_lane smallint,
+    p_due_at datetime(6),
+    p_group_key varbinary(800),
+    p_predecessor_ids longtext,
+    p_own_id bigint,
+    p_on_dead varchar(20),
+    p_owns_transaction boolean,
+    out p_state varchar(20)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let a new message wait for its predecessors: waiting, unsure, failed with one, or free where all have ended. The caller frees the dedup key of one that has failed. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
+-- locks     as internal_await_predecessor; new blocked, dead and result rows
+-- errors    RQ711
+    declare v_ids, v_rest_ids longtext;
+    declare v_newest_id, v_predecessor_id bigint;
+    declare v_looks int;
+
+    -- A number that is too big for an id is read as null.
+    select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_newest_id
+    from (
+        select distinct coalesce(a.message_id, 9223372036854775807) as message_id
+        from json_table(p_predecessor_ids, '$[*]' columns (message_id bigint path '$')) a
+        order by coalesce(a.message_id, 9223372036854775807) desc
+        limit 1000000
+    ) h
+    where h.message_id > 0;
+    if v_newest_id >= p_message_id then
+        call rowq.internal_refuse(
+            concat(
+                'predecessor_ids must name messages that are there',
+                if(p_place > 0, concat(' (message ', p_place, ')'), '')
+            )
+        );
+    end if;
+
+    set p_state = 'free';
+    if v_newest_id = p_own_id then
+        -- Nobody else sees this predecessor yet.
+        update rowq.message m force index (primary)
+        set m.has_successors = true
+        where m.message_id = p_own_id;
+        insert into rowq.successor (part_id, predecessor_id, message_id)
+        values (p_part_id, p_own_id, p_message_id);
+        set p_state = 'waiting', v_predecessor_id = p_own_id,
+            v_rest_ids = json_remove(v_ids, '$[0]');
+        set v_rest_ids = nullif(v_rest_ids, '[]');
+    elseif v_ids is not null then
+        call rowq.internal_await_predecessor(
+            p_part_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
+            null, p_state, v_predecessor_id, v_rest_ids, v_looks
+        );
+    end if;
+
+    if p_state = 'failed' then
+        insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+        values (
+            p_part_id, p_message_id, p_lane, 0, utc_timestamp(6),
+            concat('predecessor ', v_predecessor_id, ' is dead')
+        );
+        call rowq.internal_push_result(
+            p_part_id, json_array(json_array(p_message_id + 0)), 'dead', null, null, null
+        );
+    elseif p_state <> 'free' then
+        insert into rowq.blocked (
+            part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+        )
+        values (
+            p_part_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
+            v_rest_ids
+        );
+        if p_state = 'unsure' then
+            call rowq.internal_recheck_later(
+                p_part_id, json_array(p_message_id + 0), null, false
+            );
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_await_predecessor;
+
+delimiter //
+create procedure rowq.internal_await_predecessor(
+    p_part_id int,
+    p_message_id bigint,
+    p_predecessor_ids longtext,
+    p_on_dead varchar(20),
+    p_is_fresh boolean,
+    p_owns_transaction boolean,
+    p_most_looks int,
+    out p_state varchar(20),
+    out p_predecessor_id bigint,
+    out p_rest_ids longtext,
+    out p_looks int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them, if that is not null. p_is_fresh says that a message that is not seen has ended.
+-- locks     the predecessor's message row, tried only; a new successor row; new recheck rows
+    declare v_count int default json_length(p_predecessor_ids);
+    declare v_place int default 0;
+    declare v_next int;
+    declare v_shown_id, v_locked_id, v_after, v_ended_id bigint;
+    declare v_has_successors boolean;
+    declare v_last_place int;
+    set p_state = null, p_rest_ids = null, p_looks = 0;
+
+    looks: while p_state is null do
+        set v_last_place = coalesce(
+            least(v_count, v_place + greatest(p_most_looks - p_looks, 0)), v_count
+        );
+        set v_next = null, p_predecessor_id = null, v_locked_id = null, v_ended_id = null;
+        select j.place, j.message_id, m.message_id, m.has_successors
+        into v_next, p_predecessor_id, v_shown_id, v_has_successors
+        from json_table(
+            p_predecessor_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) j
+        left join rowq.message m force index (primary)
+            on m.message_id = j.message_id
+           and m.part_id = p_part_id
+        where j.place > v_place
+          and j.place <= v_last_place
+          and (m.message_id is not null or not p_is_fresh)
+        limit 1;
+        set p_looks = p_looks + coalesce(v_next, v_last_place) - v_place;
+        if v_next is null then
+            set p_state = if(v_last_place < v_count, 'cut', 'free'), v_place = v_last_place;
+            leave looks;
+        end if;
+        set v_place = v_next;
+        if v_shown_id is null then
+            -- It has ended, or is newer than the snapshot. A lock on a key that is not there would
+            -- cover the gap where new messages go.
+            set p_state = 'unsure';
+            leave looks;
+        end if;
+
+        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
+        -- row to maintain meanwhile. This one waits for nobody.
+        if v_has_successors then
+            select m.message_id, m.has_successors into v_locked_id, v_has_successors
+            from rowq.message m force index (primary)
+            where m.message_id = p_predecessor_id
+              and m.part_id = p_part_id
+            /*!80000 for share skip locked */ /*M!100600 lock in share mode skip locked */;
+        else
+            select m.message_id, m.has_successors into v_locked_id, v_has_successors
+            from rowq.message m force index (primary)
+            where m.message_id = p_predecessor_id
+              and m.part_id = p_part_id
+            for update skip locked;
+        end if;
+        if v_locked_id is null and p_is_fresh then
+            -- It is in others' hands, or has ended meanwhile.
+            select m.message_id, 'unsure' into v_locked_id, p_state
+            from rowq.message m force index (primary)
+            where m.message_id = p_predecessor_id
+              and m.part_id = p_part_id;
+            iterate looks;
+        elseif v_locked_id is null then
+            set p_state = 'unsure';
+            leave looks;
+        end if;
+
+        -- The archive keeps the message row for a while.
+        select greatest(l.floor - 1, 0) into v_after
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane = -3 /* finished */;
+        select f.finish_id into v_ended_id
+        from rowq.finished f force index (primary)
+        straight_join json_table(f.messages, '$[*]' columns (message_id bigint path '$[0]')) x
+        where f.part_id = p_part_id
+          and f.finish_id > v_after
+          and x.message_id = p_predecessor_id
+        limit 1;
+        if v_ended_id is null and p_owns_transaction and p_on_dead in ('continue', 'fail') then
+            select d.message_id into v_ended_id
+            from rowq.dead d force index (primary)
+            where d.part_id = p_part_id
+              and d.message_id = p_predecessor_id;
+            if v_ended_id is not null and p_on_dead = 'fail' then
+                set p_state = 'failed';
+                leave looks;
+            end if;
+        end if;
+        if v_ended_id is not null then
+            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            select json_arrayagg(h.message_id) into p_predecessor_ids
+            from (
+                select j.message_id
+                from json_table(
+                    p_predecessor_ids,
+                    '$[*]' columns (place for ordinality, message_id bigint path '$')
+                ) j
+                left join (
+                    select distinct x.message_id
+                    from rowq.finished f force index (primary)
+                    straight_join json_table(
+                        f.messages, '$[*]' columns (message_id bigint path '$[0]')
+                    ) x
+                    where f.part_id = p_part_id
+                      and f.finish_id > v_after
+                ) e on e.message_id = j.message_id
+                where j.place > v_place
+                  and e.message_id is null
+                order by j.place
+                limit 1000000
+            ) h;
+            set v_place = 0, v_count = coalesce(json_length(p_predecessor_ids), 0);
+            iterate looks;
+        end if;
+
+        if v_has_successors is null then
+            update rowq.message m force index (primary)
+            set m.has_successors = true
+            where m.message_id = p_predecessor_id;
+        end if;
+        insert ignore into rowq.successor (part_id, predecessor_id, message_id)
+        values (p_part_id, p_predecessor_id, p_message_id);
+        if not p_owns_transaction and p_on_dead in ('continue', 'fail') then
+            -- An old snapshot does not show whether the predecessor is dead.
+            call rowq.internal_recheck_later(
+                p_part_id, null, json_array(p_predecessor_id + 0), true
+            );
+        end if;
+        set p_state = 'waiting';
+    end while;
+
+    -- What is left of a list are its last members, and its end.
+    if p_state = 'unsure' then
+        set p_predecessor_id = null, v_place = v_place - 1;
+    elseif p_state = 'cut' then
+        set p_predecessor_id = null;
+    end if;
+    if p_state in ('waiting', 'unsure', 'cut') and v_place < v_count then
+        set p_rest_ids = if(
+            v_place = 0, p_predecessor_ids,
+            concat('[', substring_index(p_predecessor_ids, ',', v_place - v_count))
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_recheck_later;
+
+delimiter //
+create procedure rowq.internal_recheck_later(
+    p_part_id int,
+    p_message_ids longtext,
+    p_predecessor_ids longtext,
+    p_are_dead boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
+-- locks     new recheck rows
+    insert into rowq.recheck (part_id, due_at, recheck_id, message_id, predecessor_id, is_hint)
+    select p_part_id, utc_timestamp(6), uuid_short() & 9007199254740991,
+           if(p_message_ids is null, null, j.message_id),
+           if(p_predecessor_ids is null, null, j.message_id),
+           p_message_ids is null and p_are_dead
+    from json_table(
+        coalesce(p_message_ids, p_predecessor_ids), '$[*]' columns (message_id bigint path '$')
+    ) j;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_follow_deaths;
+
+delimiter //
+create procedure rowq.internal_follow_deaths(
+    p_part_id int,
+    p_dead longtext,
+    p_failed longtext,
+    p_owns_transaction boolean,
+    inout p_most_looks int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first. p_most_looks is as for internal_unblock.
+-- locks     message rows, tried only; in the caller's transaction as internal_read_ties; new dead
+--           and result rows; as internal_release_dedup_keys and internal_follow_death; new recheck
+--           rows
+    declare c_most int default 1000;
+    declare v_count int default 0;
+    declare v_dead longtext default p_dead;
+    declare v_failed longtext default p_failed;
+    declare v_rest, v_slice, v_ties, v_free, v_held, v_awaited longtext;
+    declare v_at int;
+    declare v_most int default c_most;
+
+    levels: loop
+        if v_failed is not null then
+            insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+            select p_part_id, j.message_id, j.lane, 0, utc_timestamp(6),
+                   concat('predecessor ', j.dead_id, ' is dead')
+            from json_table(
+                v_failed,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    dead_id bigint path '$[3]'
+                )
+            ) j;
+            call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
+            set v_rest = v_failed;
+            while v_rest is not null do
+                call rowq.internal_next_slice(v_rest, v_slice);
+                call rowq.internal_read_ties(
+                    v_slice, null, true, not p_owns_transaction, v_ties, v_held
+                );
+                if v_ties is not null then
+                    call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+                end if;
+            end while;
+            set v_dead = v_failed, v_count = v_count + json_length(v_failed);
+        end if;
+
+        -- Where a row is locked, a producer is adding a message that waits: look again when it is
+        -- there.
+        select json_arrayagg(json_array(h.message_id, h.has_successors)) into v_free
+        from (
+            select m.message_id, m.has_successors
+            from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+            limit 1000000
+            for update /*!80000 of m */ skip locked
+        ) h;
+        select json_arrayagg(j.message_id) into v_awaited
+        from json_table(
+            v_free, '$[*]' columns (message_id bigint path '$[0]', is_awaited int path '$[1]')
+        ) j
+        where j.is_awaited;
+        if coalesce(json_length(v_free), 0) < json_length(v_dead) then
+            select json_arrayagg(j.message_id) into v_held
+            from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
+            left join (
+                select distinct x.message_id
+                from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) x
+            ) f on f.message_id = j.message_id
+            where f.message_id is null;
+            call rowq.internal_recheck_later(p_part_id, null, v_held, true);
+        end if;
+
+        -- An old snapshot does not show every message that waits, and a long tree dies in steps, so
+        -- that no transaction grows without end.
+        if v_awaited is null then
+            leave levels;
+        elseif not p_owns_transaction or v_count > c_most then
+            call rowq.internal_recheck_later(p_part_id, null, v_awaited, true);
+            leave levels;
+        end if;
+
+        set v_at = 0, v_failed = null;
+        while v_at < json_length(v_awaited) do
+            call rowq.internal_follow_death(
+                p_part_id, json_extract(v_awaited, concat('$[', v_at, ']')), p_owns_transaction,
+                v_most, p_most_looks, v_failed
+            );
+            set v_at = v_at + 1;
+        end while;
+        if v_failed is null then
+            leave levels;
+        end if;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_follow_death;
+
+delimiter //
+create procedure rowq.internal_follow_death(
+    p_part_id int,
+    p_dead_id bigint,
+    p_owns_transaction boolean,
+    inout p_most int,
+    inout p_most_looks int,
+    inout p_failed longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to p_failed, as internal_unblock returns them. p_most and p_most_looks are as for internal_free_successors.
+-- locks     successor rows; as internal_unblock; new recheck rows
+-- differs   part of internal_follow_deaths on PostgreSQL
+    declare v_ids, v_again, v_some longtext;
+
+    select json_arrayagg(h.message_id) into v_ids
+    from (
+        select s.message_id
+        from rowq.successor s force index (primary)
+        straight_join rowq.blocked b force index (primary)
+            on b.part_id = s.part_id
+           and b.message_id = s.message_id
+        where s.part_id = p_part_id
+          and s.predecessor_id = p_dead_id
+          and b.on_dead in ('continue', 'fail')
+        order by s.part_id, s.predecessor_id, s.message_id
+        limit p_most
+    ) h;
+    set p_most = p_most - coalesce(json_length(v_ids), 0);
+    if v_ids is not null then
+        delete s
+        from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+        straight_join rowq.successor s force index (primary)
+            on s.part_id = p_part_id
+           and s.predecessor_id = p_dead_id
+           and s.message_id = j.message_id;
+        call rowq.internal_unblock(
+            p_part_id, v_ids, null, p_owns_transaction, p_most_looks, v_again, v_some
+        );
+        if v_again is not null then
+            call rowq.internal_recheck_later(p_part_id, v_again, null, false);
+        end if;
+        if v_some is not null then
+            set p_failed = if(
+                p_failed is null, v_some, json_merge_preserve(p_failed, v_some)
+            );
+        end if;
+    end if;
+    if p_most = 0 then
+        call rowq.internal_recheck_later(p_part_id, null, json_array(p_dead_id + 0), true);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_unblock;
+
+delimiter //
+create procedure rowq.internal_unblock(
+    p_part_id int,
+    p_message_ids longtext,
+    p_ended_id bigint,
+    p_owns_transaction boolean,
+    inout p_most_looks int,
+    out p_again longtext,
+    out p_failed longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are the ids of those that need another look, p_failed those that fail: [message_id, lane, attempt, the predecessor that is dead]. p_most_looks is for how many predecessors it may look, and then how many of that are left.
+-- locks     blocked rows, tried only; as internal_try_unblock; new ready rows
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_seen, v_held, v_free, v_ready longtext;
+    declare v_message_id bigint;
+    declare v_state varchar(20);
+    declare v_next varchar(80);
+    declare v_is_late, v_is_end boolean default false;
+    declare v_left int;
+    declare each_other cursor for
+        select j.message_id
+        from json_table(
+            v_held, '$[*]' columns (message_id bigint path '$[0]', is_free int path '$[3]')
+        ) j
+        where not j.is_free;
+    declare continue handler for not found set v_is_end = true;
+    set p_again = null, p_failed = null;
+
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+    select json_arrayagg(b.message_id) into v_seen
+    from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.blocked b force index (primary)
+        on b.part_id = p_part_id
+       and b.message_id = j.message_id;
+    if v_seen is not null then
+        -- What has been begun is finished first, so these go to the front of their priorities.
+        select json_arrayagg(json_array(h.message_id, h.lane div 2 * 2, 0, h.is_free)) into v_held
+        from (
+            select b.message_id, b.lane,
+                   if(
+                       b.predecessor_id <=> p_ended_id
+                       and b.rest_ids is null
+                       and b.group_key is null
+                       and coalesce(b.due_at <= v_now, true),
+                       1, 0
+                   ) as is_free
+            from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
+            straight_join rowq.blocked b force index (primary)
+                on b.part_id = p_part_id
+               and b.message_id = j.message_id
+            limit 1000000
+            for update /*!80000 of b */ skip locked
+        ) h;
+
+        -- Somebody is cancelling the others, perhaps.
+        select json_arrayagg(j.message_id) into p_again
+        from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
+        left join (
+            select distinct x.message_id
+            from json_table(v_held, '$[*]' columns (message_id bigint path '$[0]')) x
+        ) h on h.message_id = j.message_id
+        where h.message_id is null;
+    end if;
+
+    -- Each message has its share of the looks, so that those with many predecessors do not keep the
+    -- others waiting.
+    set v_left = json_length(v_held);
+    open each_other;
+    set v_is_end = false;
+    messages: loop
+        fetch each_other into v_message_id;
+        if v_is_end then
+            leave messages;
+        end if;
+        call rowq.internal_try_unblock(
+            p_part_id, v_message_id, p_ended_id, p_owns_transaction, p_most_looks div v_left,
+            p_most_looks, v_is_late, v_state, v_next
+        );
+        set v_is_end = false, v_left = v_left - 1;
+        if v_state = 'again' then
+            set p_again = json_array_append(coalesce(p_again, '[]'), '$', v_message_id + 0);
+        elseif v_state = 'failed' then
+            set p_failed = concat_ws(',', p_failed, v_next);
+        elseif v_state = 'ready' then
+            set v_ready = concat_ws(',', v_ready, v_next);
+        end if;
+    end loop;
+    close each_other;
+    set p_failed = concat('[', p_failed, ']'), v_ready = concat('[', v_ready, ']');
+
+    select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_free
+    from json_table(
+        v_held,
+        '$[*]' columns (
+            message_id bigint path '$[0]',
+            lane smallint path '$[1]',
+            is_free int path '$[3]'
+        )
+    ) j
+    where j.is_free;
+    if v_free is not null then
+        delete b
+        from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.blocked b force index (primary)
+            on b.part_id = p_part_id
+           and b.message_id = j.message_id;
+    end if;
+    if v_free is not null and v_ready is not null then
+        -- They go on in the order of their numbers.
+        select json_arrayagg(json_array(h.message_id, h.lane, 0)) into v_ready
+        from (
+            select j.message_id, j.lane
+            from json_table(
+                json_merge_preserve(v_free, v_ready),
+                '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+            ) j
+            order by j.message_id
+            limit 1000000
+        ) h;
+    end if;
+    if v_free is not null or v_ready is not null then
+        call rowq.internal_push_ready(p_part_id, coalesce(v_ready, v_free));
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_try_unblock;
+
+delimiter //
+create procedure rowq.internal_try_unblock(
+    p_part_id int,
+    p_message_id bigint,
+    p_ended_id bigint,
+    p_owns_transaction boolean,
+    p_share int,
+    inout p_most_looks int,
+    inout p_is_late boolean,
+    out p_state varchar(20),
+    out p_next varchar(80)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Look again what a blocked message waits for, whose row the caller has locked: again, waiting, moved, ready or failed; p_next is one that is ready, as [message_id, lane, attempt], or one that fails, with the predecessor that is dead behind that. p_share is for how many predecessors it may look, of the p_most_looks that the call has.
+-- locks     as internal_await_predecessor and internal_try_enter_group; the message row, tried only
+-- differs   PostgreSQL does it in internal_unblock
+    declare v_lane smallint;
+    declare v_predecessor_id, v_dead_id, v_shown_id, v_locked_id bigint;
+    declare v_due_at datetime(6);
+    declare v_on_dead varchar(20);
+    declare v_group_key varbinary(800);
+    declare v_rest_ids, v_ids longtext;
+    declare v_is_fresh, v_is_delayed boolean;
+    declare v_has_token boolean default true;
+    declare v_looks int default 0;
+    set p_state = 'free', p_next = null;
+
+    select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.rest_ids
+    into v_lane, v_predecessor_id, v_due_at, v_on_dead, v_group_key, v_rest_ids
+    from rowq.blocked b force index (primary)
+    where b.part_id = p_part_id
+      and b.message_id = p_message_id
+    for update;
+
+    set v_ids = v_rest_ids;
+    if v_predecessor_id is not null and not v_predecessor_id <=> p_ended_id then
+        set v_ids = if(
+            v_rest_ids is null,
+            concat('[', v_predecessor_id, ']'),
+            concat('[', v_predecessor_id, ',', substring(v_rest_ids, 2))
+        );
+    end if;
+    if v_ids is not null then
+        -- A snapshot that shows the message shows what it waits for, too, unless that has ended.
+        if not p_owns_transaction then
+            select m.message_id into v_shown_id
+            from rowq.message m force index (primary)
+            where m.message_id = p_message_id;
+        end if;
+        set v_is_fresh = p_owns_transaction or v_shown_id is not null;
+        call rowq.internal_await_predecessor(
+            p_part_id, p_message_id, v_ids, v_on_dead, v_is_fresh, p_owns_transaction,
+            p_share, p_state, v_dead_id, v_rest_ids, v_looks
+        );
+        set p_most_looks = greatest(p_most_looks - v_looks, 0);
+    end if;
+    set v_is_delayed = coalesce(v_due_at > utc_timestamp(6), false);
+
+    if p_state in ('waiting', 'cut') then
+        update rowq.blocked b force index (primary)
+        set b.predecessor_id = v_dead_id,
+            b.rest_ids = v_rest_ids
+        where b.part_id = p_part_id
+          and b.message_id = p_message_id;
+        set p_state = if(p_state = 'cut', 'again', p_state);
+    elseif p_state = 'failed' then
+        -- Its row is to have the error, and a producer may be adding a message that waits for it.
+        select m.message_id into v_locked_id
+        from rowq.message m force index (primary)
+        where m.message_id = p_message_id
+        for update skip locked;
+        if v_locked_id is null then
+            set p_state = 'again';
+        else
+            set p_next = json_array(p_message_id + 0, v_lane + 0, 0, v_dead_id + 0);
+        end if;
+    elseif p_state = 'free' and v_is_delayed then
+        insert into rowq.delayed (part_id, due_at, message_id, lane, group_key)
+        values (p_part_id, v_due_at, p_message_id, v_lane, v_group_key);
+        set p_state = 'moved';
+    elseif p_state = 'free' and v_group_key is not null then
+        -- Wait for a producer once a call, and no longer than a moment.
+        set v_has_token = null;
+        if not p_is_late then
+            call rowq.internal_try_enter_group(
+                p_part_id, v_group_key, p_owns_transaction, v_has_token
+            );
+        end if;
+        if v_has_token is null then
+            set p_is_late = true, p_state = 'again';
+        elseif v_has_token then
+            -- Groups take turns.
+            set p_state = 'ready', p_next = json_array(p_message_id + 0, v_lane + 0, 0);
+        else
+            insert into rowq.grouped (part_id, group_key, message_id, lane)
+            values (p_part_id, v_group_key, p_message_id, v_lane);
+            set p_state = 'moved';
+        end if;
+    elseif p_state = 'free' then
+        -- What has been begun is finished first.
+        set p_state = 'ready', p_next = json_array(p_message_id + 0, v_lane div 2 * 2, 0);
+    else
+        set p_state = 'again';
+    end if;
+
+    if p_state in ('moved', 'ready', 'failed') then
+        delete from rowq.blocked
+        where part_id = p_part_id
+          and message_id = p_message_id;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_free_successors;
+
+delimiter //
+create procedure rowq.internal_free_successors(
+    p_part_id int,
+    p_predecessor_id bigint,
+    p_owns_transaction boolean,
+    inout p_most int,
+    inout p_most_looks int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
+-- locks     successor rows; as internal_let_go; new recheck rows
+    declare v_ids, v_again longtext;
+
+    select json_arrayagg(h.message_id) into v_ids
+    from (
+        select s.message_id
+        from rowq.successor s force index (primary)
+        where s.part_id = p_part_id
+          and s.predecessor_id = p_predecessor_id
+        order by s.part_id, s.predecessor_id, s.message_id
+        limit p_most
+    ) h;
+    set p_most = p_most - coalesce(json_length(v_ids), 0);
+    -- An old snapshot does not show every message that waits.
+    if not p_owns_transaction or p_most = 0 then
+        call rowq.internal_recheck_later(
+            p_part_id, null, json_array(p_predecessor_id + 0), false
+        );
+    end if;
+    if v_ids is not null then
+        delete s
+        from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+        straight_join rowq.successor s force index (primary)
+            on s.part_id = p_part_id
+           and s.predecessor_id = p_predecessor_id
+           and s.message_id = j.message_id;
+        call rowq.internal_let_go(
+            p_part_id, v_ids, p_predecessor_id, p_owns_transaction, p_most_looks, v_again
+        );
+        if v_again is not null then
+            call rowq.internal_recheck_later(p_part_id, v_again, null, false);
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_let_go;
+
+delimiter //
+create procedure rowq.internal_let_go(
+    p_part_id int,
+    p_message_ids longtext,
+    p_ended_id bigint,
+    p_owns_transaction boolean,
+    inout p_most_looks int,
+    out p_again longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. p_again are the ids of those that need another look; p_most_looks is as for internal_unblock.
+-- locks     as internal_unblock and internal_follow_deaths
+    declare v_failed longtext;
+    call rowq.internal_unblock(
+        p_part_id, p_message_ids, p_ended_id, p_owns_transaction, p_most_looks, p_again, v_failed
+    );
+    if v_failed is not null then
+        call rowq.internal_follow_deaths(
+            p_part_id, null, v_failed, p_owns_transaction, p_most_looks
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pop_blocked;
+
+delimiter //
+create procedure rowq.internal_pop_blocked(
+    p_part_id int,
+    p_seen longtext,
+    out p_messages longtext,
+    out p_ids longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Take messages out that wait for others, by their ids; return those that nobody holds, and their ids.
+-- locks     blocked rows, passing over locked ones
+-- differs   no such helper elsewhere: part of purge_queue and internal_pop_waiting
+    select json_arrayagg(json_array(h.message_id, h.lane, 0)), json_arrayagg(h.message_id)
+    into p_messages, p_ids
+    from (
+        select b.message_id, b.lane
+        from json_table(p_seen, '$[*]' columns (message_id bigint path '$')) j
+        straight_join rowq.blocked b force index (primary)
+            on b.part_id = p_part_id
+           and b.message_id = j.message_id
+        for update /*!80000 of b */ skip locked
+    ) h;
+    delete b
+    from json_table(p_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.blocked b force index (primary)
+        on b.part_id = p_part_id
+       and b.message_id = j.message_id;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_recheck;
+
+delimiter //
+create procedure rowq.internal_recheck(
+    p_part_id int,
+    p_limit int,
+    p_owns_transaction boolean,
+    p_may_reorder boolean,
+    out p_solved int
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
+-- locks     recheck rows, passing over locked ones; as internal_pass_group, internal_widen_group,
+--           internal_let_go, internal_free_successors, internal_recheck_death,
+--           internal_free_dedup_keys and internal_end_held
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_since, v_due_at datetime(6);
+    declare v_recheck_id, v_last_id, v_message_id, v_predecessor_id bigint;
+    declare v_group_key varbinary(800);
+    declare v_is_hint, v_is_left, v_is_done boolean;
+    declare v_seen, v_locked, v_notes, v_awaited, v_again longtext;
+    declare v_next, v_note varchar(80);
+    declare v_is_end boolean default false;
+    declare v_most int default p_limit;
+    declare v_looks int default 50 * p_limit;
+    declare each_note cursor for
+        select j.recheck_id, v_epoch + interval j.due_at microsecond
+        from json_table(
+            v_seen,
+            '$[*]' columns (
+                place for ordinality,
+                recheck_id bigint path '$[0]',
+                due_at bigint path '$[1]'
+            )
+        ) j
+        order by j.place;
+    declare continue handler for not found set v_is_end = true;
+    set p_solved = 0;
+
+    select v_epoch + interval l.floor microsecond into v_since
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -4 /* deferred */;
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+    select json_arrayagg(
+               json_array(h.recheck_id, timestampdiff(microsecond, '1970-01-01', h.due_at))
+           )
+    into v_seen
+    from (
+        select r.due_at, r.recheck_id, r.is_hint
+        from rowq.recheck r force index (primary)
+        where r.part_id = p_part_id
+          and r.due_at >= v_since
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        limit p_limit
+    ) h;
+
+    open each_note;
+    notes: loop
+        set v_is_end = false, v_is_hint = null;
+        fetch each_note into v_recheck_id, v_due_at;
+        if v_is_end then
+            leave notes;
+        end if;
+        set v_last_id = v_recheck_id;
+        select r.group_key, r.message_id, r.predecessor_id, r.is_hint
+        into v_group_key, v_message_id, v_predecessor_id, v_is_hint
+        from rowq.recheck r force index (primary)
+        where r.part_id = p_part_id
+          and r.due_at = v_due_at
+          and r.recheck_id = v_recheck_id
+        for update skip locked;
+        if v_is_hint is null then
+            iterate notes;
+        end if;
+        set v_note = concat(
+                '[', coalesce(v_message_id, 'null'), ',', v_recheck_id, ',',
+                timestampdiff(microsecond, v_epoch, v_due_at), ']'
+            ),
+            v_locked = concat_ws(',', v_locked, v_note);
+        -- An old snapshot does not show what has happened to messages since.
+        if v_group_key is null and not p_owns_transaction then
+            iterate notes;
+        end if;
+
+        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
+        -- must not make every look write.
+        if v_predecessor_id is not null and least(v_most, v_looks) = 0 then
+            -- Others have used up what one call may do: leave this one to the next call.
+            set v_is_done = false;
+        elseif v_message_id = v_predecessor_id then
+            call rowq.internal_end_held(
+                p_part_id, v_message_id, v_most, v_looks, v_is_done
+            );
+        elseif v_message_id is not null then
+            set v_is_done = false, v_notes = concat_ws(',', v_notes, v_note);
+        elseif v_predecessor_id is not null and v_is_hint then
+            call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_looks, v_is_done);
+        elseif v_predecessor_id is not null then
+            call rowq.internal_free_successors(
+                p_part_id, v_predecessor_id, p_owns_transaction, v_most, v_looks
+            );
+            set v_is_done = true;
+        elseif v_group_key is null then
+            call rowq.internal_free_dedup_keys(p_part_id, v_is_done);
+        elseif v_is_hint then
+            call rowq.internal_widen_group(
+                p_part_id, v_group_key, p_owns_transaction, v_is_done
+            );
+        else
+            call rowq.internal_pass_group(
+                p_part_id, v_group_key, true, p_owns_transaction, v_next, v_is_left
+            );
+            set v_is_done = not v_is_left;
+            if v_next is not null then
+                call rowq.internal_push_ready(p_part_id, concat('[', v_next, ']'));
+            end if;
+        end if;
+        if v_is_done then
+            delete from rowq.recheck
+            where part_id = p_part_id
+              and due_at = v_due_at
+              and recheck_id = v_recheck_id;
+            set p_solved = p_solved + 1;
+        end if;
+    end loop;
+    close each_note;
+
+    -- One call for all of the messages waits once for a producer that opens their group.
+    if v_notes is not null then
+        set v_notes = concat('[', v_notes, ']');
+        select json_arrayagg(h.message_id) into v_awaited
+        from (
+            select distinct j.message_id
+            from json_table(v_notes, '$[*]' columns (message_id bigint path '$[0]')) j
+            order by j.message_id
+            limit 1000000
+        ) h;
+        call rowq.internal_let_go(
+            p_part_id, v_awaited, null, p_owns_transaction, v_looks, v_again
+        );
+        delete r
+        from json_table(
+            v_notes,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                recheck_id bigint path '$[1]',
+                due_at bigint path '$[2]'
+            )
+        ) j
+        straight_join rowq.recheck r force index (primary)
+            on r.part_id = p_part_id
+           and r.due_at = v_epoch + interval j.due_at microsecond
+           and r.recheck_id = j.recheck_id
+        left join json_table(
+            coalesce(v_again, '[]'), '$[*]' columns (message_id bigint path '$')
+        ) a on a.message_id = j.message_id
+        where a.message_id is null;
+        set p_solved = p_solved + row_count();
+    end if;
+
+    -- But where there are so many of these that others were not looked at, put them behind those.
+    set v_recheck_id = null;
+    if p_may_reorder and v_locked is not null and p_solved < p_limit
+       and json_length(v_seen) >= p_limit then
+        select r.recheck_id, r.is_hint into v_recheck_id, v_is_hint
+        from rowq.recheck r force index (primary)
+        where r.part_id = p_part_id
+          and (r.due_at = v_due_at and r.recheck_id > v_last_id or r.due_at > v_due_at)
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        limit 1;
+    end if;
+    if v_recheck_id is not null then
+        update json_table(
+            concat('[', v_locked, ']'),
+            '$[*]' columns (recheck_id bigint path '$[1]', due_at bigint path '$[2]')
+        ) j
+        straight_join rowq.recheck r force index (primary)
+            on r.part_id = p_part_id
+           and r.due_at = v_epoch + interval j.due_at microsecond
+           and r.recheck_id = j.recheck_id
+        set r.due_at = v_now;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_recheck_death;
+
+delimiter //
+create procedure rowq.internal_recheck_death(
+    p_part_id int,
+    p_message_id bigint,
+    inout p_most_looks int,
+    out p_is_done boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Look again what waits for a dead message; p_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock. The transaction must be the call's own.
+-- locks     the message row, tried only; as internal_follow_deaths
+    declare v_message_id, v_dead_id bigint;
+    select m.message_id into v_message_id
+    from rowq.message m force index (primary)
+    where m.message_id = p_message_id
+      and m.part_id = p_part_id
+    for update skip locked;
+    set p_is_done = true;
+
+    if v_message_id is null then
+        select m.message_id, false into v_message_id, p_is_done
+        from rowq.message m force index (primary)
+        where m.message_id = p_message_id
+          and m.part_id = p_part_id;
+    else
+        -- One that was reset meanwhile is waited for as before.
+        select d.message_id into v_dead_id
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+          and d.message_id = p_message_id;
+        if v_dead_id is not null then
+            call rowq.internal_follow_deaths(
+                p_part_id, json_array(json_array(p_message_id + 0)), null, true, p_most_looks
+            );
+        end if;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,583 @@
+-- Queues: settings, locks against drop_queue, and deletion.
+--
+-- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
+-- A call that adds or moves messages also keeps the queue from being dropped until its transaction
+-- ends. drop_queue locks the other way round and gives up with RQ705 after about a second, so that
+-- nothing waits behind it for long.
+--
+-- The lock is the queue's row in part, shared by producers and exclusive for drop_queue.
+--
+--   create_queue -> add_part
+--   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
+--   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
+--   drop_queue -> remove_queue -> refuse_not_empty, delete_queue
+--   bind_topic, unbind_topic, purge_queue, ... -> lock_part_shared -> refuse_queue
+--   purge_queue -> purge_blocked, purge_grouped, purge_ready, purge_waiting
+--
+-- Writes archive, claim, delayed, expiry, finished, gate, grouped, history, lane, part, queue,
+-- ready, recheck, result, started. Only reads blocked, dead, dedup, message, message_group,
+-- schedule, successor, topic_binding, worker.
+
+drop procedure if exists rowq.internal_add_part;
+
+delimiter //
+create procedure rowq.internal_add_part(p_part_id int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Insert the part row, the gate, the lanes and the fence rows of a new queue.
+-- locks     new rows only
+-- differs   PostgreSQL opens lanes when they are first used, and needs no fence rows
+    declare v_lane smallint default 0;
+
+    insert into rowq.part (part_id) values (p_part_id);
+    insert into rowq.gate (part_id) values (p_part_id);
+    while v_lane < 20 do
+        -- The tail of the default priority is open from the start, because most queues use no other
+        -- lane.
+        insert into rowq.lane (part_id, lane, is_open)
+        values (p_part_id, v_lane, v_lane = 11);
+        insert into rowq.ready (part_id, lane, seq, message_id)
+        values
+            (p_part_id, v_lane, 9223372036854775806, 0),
+            (p_part_id, v_lane, 9223372036854775807, 0);
+        set v_lane = v_lane + 1;
+    end while;
+
+    insert into rowq.lane (part_id, lane)
+    values
+        (p_part_id, -1 /* claim */), (p_part_id, -2 /* delayed */), (p_part_id, -3 /* finished */),
+        (p_part_id, -4 /* deferred */), (p_part_id, -5 /* started */), (p_part_id, -6 /* expiry */),
+        (p_part_id, -7 /* result */), (p_part_id, -8 /* history */),
+        (p_part_id, -9 /* counted claim */), (p_part_id, -20 /* waiters */);
+    insert into rowq.delayed (part_id, due_at, message_id, lane)
+    values
+        (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
+        (p_part_id, '9999-12-31 23:59:59.999999', 0, 11);
+    insert into rowq.grouped (part_id, group_key, message_id, lane)
+    values (p_part_id, x'FF', 0, 11), (p_part_id, x'FFFF', 0, 11);
+    insert into rowq.recheck (part_id, due_at, recheck_id, group_key)
+    values
+        (p_part_id, '9999-12-31 23:59:59.999998', 0, ''),
+        (p_part_id, '9999-12-31 23:59:59.999999', 0, '');
+    insert into rowq.expiry (part_id, expires_at, expiry_id, message_id)
+    values
+        (p_part_id, '9999-12-31 23:59:59.999998', 0, 0),
+        (p_part_id, '9999-12-31 23:59:59.999999', 0, 0);
+    insert into rowq.result (part_id, message_id, finished_at, state)
+    values
+        (p_part_id, -1, '9999-12-31 23:59:59.999998', 'completed'),
+        (p_part_id, 0, '9999-12-31 23:59:59.999999', 'completed');
+    insert into rowq.history (
+        part_id, ended_at, message_id, attempt, claim_id, leased_at, outcome
+    )
+    values
+        (
+            p_part_id, '9999-12-31 23:59:59.999998', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+        ),
+        (
+            p_part_id, '9999-12-31 23:59:59.999999', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+        );
+    insert into rowq.claim (part_id, claim_id, lease_until, messages)
+    values
+        (p_part_id, -2, '9999-12-31 00:00:00', '[]'),
+        (p_part_id, -1, '9999-12-31 00:00:00', '[]');
+    insert into rowq.started (part_id, started_at, claim_id, messages)
+    values
+        (p_part_id, '1970-01-01 00:00:00', -2, 0),
+        (p_part_id, '1970-01-01 00:00:00', -1, 0);
+    insert into rowq.finished (part_id, finish_id, finished_at, state, messages)
+    values
+        (p_part_id, -2, '9999-12-31 00:00:00', 'completed', '[]'),
+        (p_part_id, -1, '9999-12-31 00:00:00', 'completed', '[]');
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_refuse_queue;
+
+delimiter //
+create procedure rowq.internal_refuse_queue(p_queue_name longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Raise the error for a queue name that is missing or unknown.
+-- errors    RQ701 RQ711
+    declare v_text varchar(128);
+    if p_queue_name is null then
+        call rowq.internal_refuse('queue_name is missing');
+    end if;
+    set v_text = concat('RQ701 queue_not_found: ', left(p_queue_name, 100));
+    signal sqlstate '45701' set message_text = v_text;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_require_queue;
+
+delimiter //
+create procedure rowq.internal_require_queue(p_queue_name longtext, out p_part_id int)
+sql security definer
+reads sql data
+begin
+-- purpose   Return the part of a queue; raise an error if it does not exist.
+-- errors    RQ701 RQ711
+    set p_part_id = null;
+    select q.part_id into p_part_id
+    from rowq.queue q
+    where q.queue_name = cast(p_queue_name as binary);
+    if p_part_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_remove_queue;
+
+delimiter //
+create procedure rowq.internal_remove_queue(
+    p_part_id int,
+    p_queue_name longtext,
+    p_force boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
+-- locks     the part for itself, the gate, then all rows of the queue, waiting for a second at most
+-- errors    RQ704 RQ705
+-- differs   PostgreSQL locks tables
+    declare v_patience bigint default @@session.innodb_lock_wait_timeout;
+    declare v_part_id int;
+    declare exit handler for 1205
+    begin
+        set session innodb_lock_wait_timeout = v_patience;
+        signal sqlstate '45705'
+            set message_text = 'RQ705 queue_busy: open transactions hold the queue; try again';
+    end;
+    declare exit handler for sqlexception
+    begin
+        set session innodb_lock_wait_timeout = v_patience;
+        resignal;
+    end;
+
+    set session innodb_lock_wait_timeout = 1;
+    -- Wait for open enqueues, because their messages are not visible yet.
+    select p.part_id into v_part_id
+    from rowq.part p
+    where p.part_id = p_part_id
+    for update;
+    -- Wait for whoever takes messages under the queue's limits, and let nobody else do so.
+    delete from rowq.gate
+    where part_id = p_part_id;
+    if not p_force then
+        call rowq.internal_refuse_not_empty(p_part_id, p_queue_name);
+    end if;
+    call rowq.internal_delete_queue(p_part_id);
+    set session innodb_lock_wait_timeout = v_patience;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_refuse_not_empty;
+
+delimiter //
+create procedure rowq.internal_refuse_not_empty(p_part_id int, p_queue_name longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Raise an error if a queue still has messages or an archive.
+-- locks     the first row of each kind, shared
+-- errors    RQ704
+-- differs   no such helper elsewhere: part of drop_queue
+    declare v_probe bigint;
+    declare v_text varchar(128);
+
+    -- A locking read finds the rows as they are now, even under an old snapshot. The order is that
+    -- of internal_delete_queue, for the same reason.
+    select b.message_id into v_probe
+    from rowq.blocked b force index (primary)
+    where b.part_id = p_part_id
+    limit 1
+    lock in share mode;
+    if v_probe is null then
+        select d.message_id into v_probe
+        from rowq.delayed d force index (primary)
+        where d.part_id = p_part_id and d.message_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select g.message_id into v_probe
+        from rowq.grouped g force index (primary)
+        where g.part_id = p_part_id and g.message_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select r.message_id into v_probe
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id and r.message_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select c.claim_id into v_probe
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id and c.claim_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select d.message_id into v_probe
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select f.finish_id into v_probe
+        from rowq.finished f force index (primary)
+        where f.part_id = p_part_id and f.finish_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select a.message_id into v_probe
+        from rowq.archive a
+        where a.part_id = p_part_id
+        limit 1
+        lock in share mode;
+    end if;
+
+    if v_probe is not null then
+        set v_text = left(
+            concat('RQ704 queue_not_empty: ', p_queue_name, '; force drops all of it'), 128
+        );
+        signal sqlstate '45704' set message_text = v_text;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_delete_queue;
+
+delimiter //
+create procedure rowq.internal_delete_queue(p_part_id int)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete everything that belongs to a queue, and the queue.
+-- locks     all rows of the queue
+-- differs   no such helper elsewhere: part of drop_queue
+    -- A dequeue and a complete hold no lock on the part. They move messages from blocked to all
+    -- other places, from delayed to grouped or ready, from grouped to ready, and from ready to
+    -- claim or dead, so look in this order: a look waits for a call that has taken a row there, and
+    -- the looks after it see where the message went.
+    delete m
+    from rowq.blocked b force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = b.message_id
+    where b.part_id = p_part_id;
+    delete m
+    from rowq.delayed d force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+    where d.part_id = p_part_id;
+    delete m
+    from rowq.grouped g force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = g.message_id
+    where g.part_id = p_part_id;
+    delete m
+    from rowq.ready r force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = r.message_id
+    where r.part_id = p_part_id;
+    delete m
+    from rowq.dead d force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+    where d.part_id = p_part_id;
+    -- An array of as many empty ones stands for the messages of a range.
+    delete m
+    from rowq.claim c force index (primary)
+    straight_join json_table(
+        coalesce(c.messages, concat('[[]', repeat(',[]', c.last_id - c.first_id), ']')),
+        '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+    ) j
+    straight_join rowq.message m force index (primary)
+        on m.message_id = coalesce(j.message_id, c.first_id + j.place - 1)
+    where c.part_id = p_part_id;
+    delete m
+    from rowq.finished f force index (primary)
+    straight_join json_table(f.messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    where f.part_id = p_part_id;
+
+    -- Name the index, because MariaDB 11 would read the whole of a table of which the queue has the
+    -- most rows, and wait for those of other queues.
+    delete r from rowq.ready r force index (primary) where r.part_id = p_part_id;
+    delete d from rowq.delayed d force index (primary) where d.part_id = p_part_id;
+    delete c from rowq.claim c force index (primary) where c.part_id = p_part_id;
+    delete d from rowq.dead d force index (primary) where d.part_id = p_part_id;
+    delete k from rowq.dedup k force index (primary) where k.part_id = p_part_id;
+    delete b from rowq.blocked b force index (primary) where b.part_id = p_part_id;
+    delete s from rowq.successor s force index (primary) where s.part_id = p_part_id;
+    delete r from rowq.recheck r force index (primary) where r.part_id = p_part_id;
+    delete g from rowq.grouped g force index (primary) where g.part_id = p_part_id;
+    delete t from rowq.message_group t force index (primary) where t.part_id = p_part_id;
+    delete s from rowq.started s force index (primary) where s.part_id = p_part_id;
+    delete e from rowq.expiry e force index (primary) where e.part_id = p_part_id;
+    delete f from rowq.finished f force index (primary) where f.part_id = p_part_id;
+    delete s from rowq.schedule s force index (primary) where s.part_id = p_part_id;
+    delete b from rowq.topic_binding b force index (primary) where b.part_id = p_part_id;
+    delete w from rowq.worker w force index (primary) where w.part_id = p_part_id;
+    delete r from rowq.result r force index (primary) where r.part_id = p_part_id;
+    delete h from rowq.history h force index (primary) where h.part_id = p_part_id;
+    delete from rowq.archive where part_id = p_part_id;
+    delete l from rowq.lane l force index (primary) where l.part_id = p_part_id;
+    delete from rowq.part where part_id = p_part_id;
+    delete from rowq.queue where part_id = p_part_id;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_lock_part_shared;
+
+delimiter //
+create procedure rowq.internal_lock_part_shared(p_part_id int, p_queue_name longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep a queue from being dropped while messages are added or moved.
+-- locks     the row of the part, shared; waits for a drop that is under way
+-- errors    RQ701
+-- differs   on PostgreSQL the first insert waits for a drop
+    declare v_part_id int;
+    -- Lock the one row by its whole key, which covers no gap and finds the row as it is now, even
+    -- under an old snapshot.
+    select p.part_id into v_part_id
+    from rowq.part p
+    where p.part_id = p_part_id
+    lock in share mode;
+    if v_part_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_blocked;
+
+delimiter //
+create procedure rowq.internal_purge_blocked(
+    p_part_id int,
+    p_limit bigint,
+    p_owns_transaction boolean,
+    out p_removed bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete up to p_limit messages that wait for others to end; null means all.
+-- locks     blocked rows, passing over locked ones; message and dedup rows
+-- differs   no such helper elsewhere: part of purge_queue
+    declare c_step int default 5000;
+    declare v_after bigint default 0;
+    declare v_step int;
+    declare v_seen, v_some, v_ids longtext;
+    set p_removed = 0;
+
+    steps: loop
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step));
+        if v_step <= 0 then
+            leave steps;
+        end if;
+        -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+        select json_arrayagg(h.message_id), max(h.message_id) into v_seen, v_after
+        from (
+            select b.message_id, b.lane
+            from rowq.blocked b force index (primary)
+            where b.part_id = p_part_id
+              and b.message_id > v_after
+            order by b.part_id, b.message_id
+            limit v_step
+        ) h;
+        if v_seen is null then
+            leave steps;
+        end if;
+
+        call rowq.internal_pop_blocked(p_part_id, v_seen, v_some, v_ids);
+        if v_some is not null then
+            call rowq.internal_finish(
+                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+            );
+            set p_removed = p_removed + json_length(v_some);
+        end if;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_grouped;
+
+delimiter //
+create procedure rowq.internal_purge_grouped(
+    p_part_id int,
+    p_limit bigint,
+    p_owns_transaction boolean,
+    out p_removed bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete up to p_limit messages that wait in groups; null means all.
+-- locks     grouped rows, passing over locked ones; message and dedup rows
+    declare c_step int default 5000;
+    declare v_after varbinary(800) default '';
+    declare v_after_id bigint default 0;
+    declare v_step int;
+    declare v_seen, v_some, v_ids longtext;
+    set p_removed = 0;
+
+    steps: loop
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step));
+        if v_step <= 0 then
+            leave steps;
+        end if;
+        -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+        select json_arrayagg(h.message_id) into v_seen
+        from (
+            select g.group_key, g.message_id, g.lane
+            from rowq.grouped g force index (primary)
+            where g.part_id = p_part_id
+              and g.group_key >= v_after
+              and g.group_key < x'FF'
+              and (g.group_key > v_after or g.message_id > v_after_id)
+            order by g.part_id, g.group_key, g.message_id
+            limit v_step
+        ) h;
+        if v_seen is null then
+            leave steps;
+        end if;
+        set v_after_id = json_extract(v_seen, concat('$[', json_length(v_seen) - 1, ']'));
+        select m.group_key into v_after
+        from rowq.message m force index (primary)
+        where m.message_id = v_after_id;
+
+        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_ids);
+        if v_some is not null then
+            call rowq.internal_finish(
+                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+            );
+            set p_removed = p_removed + json_length(v_some);
+        end if;
+    end loop;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_ready;
+
+delimiter //
+create procedure rowq.internal_purge_ready(
+    p_part_id int,
+    p_limit bigint,
+    p_owns_transaction boolean,
+    out p_removed bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
+-- locks     ready rows, passing over locked ones; message and dedup rows
+    declare c_step int default 5000;
+    declare v_lane smallint default 0;
+    declare v_from bigint default 0;
+    declare v_step int;
+    declare v_messages longtext;
+    set p_removed = 0;
+
+    lanes: while v_lane < 20 do
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step));
+        if v_step <= 0 then
+            leave lanes;
+        end if;
+        call rowq.internal_lock_ready(
+            p_part_id, v_lane, v_from, v_step, p_owns_transaction, v_messages
+        );
+        if v_messages is null then
+            set v_lane = v_lane + 1, v_from = 0;
+            iterate lanes;
+        end if;
+        -- Go on from the last row and not from the start, where the index still has the rows
+        -- deleted so far.
+        set v_from = json_extract(
+            v_messages, concat('$[', json_length(v_messages) - 1, '][3]')
+        );
+        call rowq.internal_delete_ready(p_part_id, v_messages);
+        call rowq.internal_finish(
+            p_part_id, 0, true, v_messages, null, null, p_owns_transaction, 'cancelled'
+        );
+        set p_removed = p_removed + json_length(v_messages);
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_purge_waiting;
+
+delimiter //
+create procedure rowq.internal_purge_waiting(
+    p_part_id int,
+    p_of_dead boolean,
+    p_limit bigint,
+    p_owns_transaction boolean,
+    out p_removed bigint
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
+-- locks     delayed or dead rows, passing over locked ones; message and dedup rows
+    declare c_step int default 5000;
+    declare v_after datetime(6) default '1970-01-01 00:00:00';
+    declare v_before datetime(6);
+    declare v_after_id bigint default 0;
+    declare v_step int;
+    declare v_ids, v_messages, v_tokenless, v_keyless longtext;
+    set p_removed = 0;
+
+    steps: loop
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step)), v_before = v_after;
+        if v_step <= 0 then
+            leave steps;
+        end if;
+        if p_of_dead then
+            select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_after_id
+            from (
+                select d.message_id
+                from rowq.dead d force index (primary)
+                where d.part_id = p_part_id
+                  and d.message_id > v_after_id
+                order by d.part_id, d.message_id
+                limit v_step
+            ) h;
+        else
+            select json_arrayagg(h.message_id), max(h.due_at) into v_ids, v_after
+            from (
+                select d.message_id, d.due_at
+                from rowq.delayed d force index (primary)
+                where d.part_id = p_part_id
+                  and d.due_at >= v_after
+                  and d.message_id > 0
+                order by d.part_id, d.due_at, d.message_id
+                limit v_step
+            ) h;
+        end if;
+        if v_ids is null then
+            leave steps;
+        end if;
+
+        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages, v_tokenless, v_keyless);
+        if v_messages is not null then
+            call rowq.internal_finish(
+                p_part_id, 0, true, v_messages, v_tokenless, v_keyless, p_owns_transaction,
+                'cancelled'
+            );
+            set p_removed = p_removed + json_length(v_messages);
+        elseif not p_of_dead and v_after = v_before then
+            -- All rows of this step have the same due_at and are locked by other sessions, so that
+            -- the next step would find the same rows.
+            leave steps;
+        end if;
+    end loop;
+end//
+delimiter ;

@@ -1,0 +1,227 @@
+-- Text: JSON, timestamps and lists of ids.
+--
+-- Results and headers must be JSON that every reader accepts: no number of more than a hundred
+-- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
+-- whatever the session's settings are.
+--
+--   enqueue_batch, publish_batch, retry_later, ... -> check_text
+--   next_slice, archive -> cut_slice
+--   message_fault, check_schedule, check_results -> json_fault -> find_outside_strings
+--   check_results -> json_length
+--   parse_message -> parse_moment
+--
+-- No table.
+
+drop procedure if exists rowq.internal_check_text;
+
+delimiter //
+create procedure rowq.internal_check_text(p_name longtext, p_text longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Refuse a text that no client can read; call it only for a text with a byte ED.
+-- errors    RQ711
+-- differs   elsewhere the engine refuses it
+    -- MariaDB accepts half of a surrogate pair (ED A0 80 to ED BF BF) as a character of UTF-8. On
+    -- the way to UTF-16 and back it becomes a question mark, so that the texts differ.
+    if convert(convert(p_text using utf16) using utf8mb4) <> p_text then
+        call rowq.internal_refuse(concat(p_name, ' has half of a surrogate pair, no character'));
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_cut_slice;
+
+delimiter //
+create procedure rowq.internal_cut_slice(
+    inout p_messages longtext,
+    p_most int,
+    out p_slice longtext
+)
+sql security definer
+reads sql data
+begin
+-- purpose   Take up to p_most messages from the head of an array; p_messages are the others, or null.
+-- differs   elsewhere an array has slices
+    declare v_all longtext default p_messages;
+
+    set p_slice = p_messages, p_messages = null;
+    if json_length(v_all) > p_most then
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_slice
+        from json_table(
+            v_all,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where j.place <= p_most;
+        select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_messages
+        from json_table(
+            v_all,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where j.place > p_most;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_json_fault;
+
+delimiter //
+create procedure rowq.internal_json_fault(
+    p_name varchar(20),
+    p_value longtext,
+    p_kind varchar(20),
+    p_deepest int,
+    p_max_length int,
+    out p_fault varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return what is wrong with headers or results: p_kind is what they must be, p_deepest how deep 20 levels are, from the outside; null means nothing.
+    -- This finds a number of more than 100 digits, or with an exponent above 200.
+    declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'
+        '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';
+    declare c_short int default 65536;
+    declare v_found boolean;
+    -- MySQL raises 3157 for JSON that is nested more than 100 deep, MariaDB 4040 for more than 31.
+    declare exit handler for 3157, 4040
+        set p_fault = concat(
+            p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep'
+        );
+
+    -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
+    -- depth too.
+    set p_fault = case
+        when not json_valid(p_value)
+            then concat(p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep')
+        when json_type(p_value) <> p_kind
+            then concat(p_name, ' must be a JSON ', lower(p_kind))
+        when char_length(p_value) > p_max_length
+            then concat(p_name, ' are longer than ', p_max_length, ' characters')
+        when json_depth(p_value) > p_deepest
+            then concat(p_name, ' are nested more than 20 deep')
+        -- The first pattern seldom finds anything. Where it does, the second one looks again and
+        -- passes over the strings in the value.
+        when char_length(p_value) <= c_short
+            and p_value regexp c_hard
+            and p_value regexp concat(
+                '^(?:[^"0-9]++|"(?:[^"\\\\]++|\\\\.)*+"|(?!', c_hard, ')[0-9.eE+-]++)*+', c_hard
+            )
+            then concat(p_name, ' have a number of too many digits')
+    end;
+    if p_fault is null and char_length(p_value) > c_short then
+        call rowq.internal_find_outside_strings(
+            p_value, concat('(?<![0-9.])', c_hard), v_found
+        );
+        if v_found then
+            set p_fault = concat(p_name, ' have a number of too many digits');
+        end if;
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_find_outside_strings;
+
+delimiter //
+create procedure rowq.internal_find_outside_strings(
+    p_value longtext,
+    p_pattern varchar(200),
+    out p_found boolean
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Look in long JSON, but not in its strings, for a pattern that a number in 210 characters matches.
+-- differs   no such helper elsewhere: MySQL gives up a regular expression in a long text (3699)
+    declare c_inside varchar(40) default '"(?:[^"\\\\]++|\\\\.)*+';
+    declare c_before varchar(80) default concat('^(?:[^"]++|', c_inside, '")*+');
+    declare c_size int default 10000;
+    -- Only bytes are found without counting all characters before them, and no byte of a longer
+    -- character is one of those that the patterns name.
+    declare v_bytes longblob default cast(p_value as binary);
+    declare v_at bigint default 1;
+    declare v_piece, v_rest longtext;
+    declare v_kept longtext default '';
+    set p_found = false;
+
+    while not p_found and v_at <= length(v_bytes) do
+        set v_piece = concat(v_kept, convert(substring(v_bytes, v_at, c_size) using latin1)),
+            v_at = v_at + c_size;
+        -- A string that does not end here goes on in the next piece, perhaps after half an escape.
+        set v_rest = case
+            when v_piece regexp concat(c_before, c_inside, '\\\\$') then '"\\'
+            when v_piece regexp concat(c_before, '"') then '"'
+            else ''
+        end;
+        set v_piece = regexp_replace(v_piece, concat(c_inside, '(?:"|\\\\?$)'), ' ');
+        set p_found = v_piece regexp p_pattern,
+            v_kept = concat(right(v_piece, 210), v_rest);
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_json_length;
+
+delimiter //
+create procedure rowq.internal_json_length(p_value longtext, out p_length bigint)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return the length of a JSON value where a character that was written as an escape of six counts once.
+-- differs   no such helper elsewhere: MariaDB keeps JSON as it was written
+    declare c_size int default 10000;
+    declare v_bytes longblob default cast(p_value as binary);
+    declare v_at bigint default 1;
+    declare v_piece varbinary(10001);
+    set p_length = char_length(p_value);
+    -- In a long text the time that replace takes grows with the square of what it finds. A piece
+    -- has one byte of the next one, so that an escape that begins in it is whole.
+    while v_at <= length(v_bytes) do
+        set v_piece = substring(v_bytes, v_at, c_size + 1), v_at = v_at + c_size;
+        set p_length = p_length
+            - (length(v_piece) - length(replace(v_piece, x'5C75', ''))) div 2 * 5;
+    end while;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_parse_moment;
+
+delimiter //
+create procedure rowq.internal_parse_moment(p_text longtext, out p_moment datetime(6))
+sql security definer
+no sql
+begin
+-- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
+    -- The patterns mean the same whatever default_regex_flags says.
+    declare v_zone varchar(6) default coalesce(
+        regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})\\z'), ''
+    );
+    declare v_minutes int default 0;
+    set p_moment = null;
+
+    if p_text regexp concat(
+        '\\A[0-9]{4}-[0-9]{2}-[0-9]{2}[T\\x20][0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?',
+        '(Z|[+-][0-9]{2}:?[0-9]{2})?\\z'
+    ) then
+        set p_moment = cast(
+            replace(left(p_text, char_length(p_text) - char_length(v_zone)), 'T', ' ')
+            as datetime(6)
+        );
+        if char_length(v_zone) > 1 then
+            set v_minutes = substr(v_zone, 2, 2) * 60 + right(v_zone, 2);
+            set p_moment = p_moment
+                - interval if(left(v_zone, 1) = '-', -v_minutes, v_minutes) minute;
+        end if;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,424 @@
+-- Topics: publish, and the patterns that queues are bound to.
+--
+-- A published message goes to every queue with a matching pattern, once a queue, in the order of
+-- queue names, in the caller's transaction. A pattern is found by the words before its first
+-- wildcard, which are the key of an index; only those found are compared. A batch reads once which
+-- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
+-- each. Arguments are checked whether a queue is bound or not.
+--
+--   bind_topic, unbind_topic, publish, ... -> topic_fault
+--   publish, publish_batch -> bound_queues
+--   publish_batch -> check_unbound, pick_messages, store_published
+--
+-- Writes message, ready. Only reads part, queue.
+
+drop procedure if exists rowq.internal_topic_fault;
+
+delimiter //
+create procedure rowq.internal_topic_fault(
+    p_name longtext,
+    p_topic longtext,
+    p_is_pattern boolean,
+    out p_fault varchar(120)
+)
+sql security definer
+no sql
+begin
+-- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+    -- Without the count of bytes, letters of other alphabets would pass whose small letters are
+    -- ours, where default_regex_flags asks to ignore case.
+    set p_fault = case
+        when p_topic is null
+            then concat(p_name, ' is missing')
+        when char_length(p_topic) > 200
+            then concat(p_name, ' is longer than 200 characters')
+        when p_is_pattern
+             and (
+                 length(p_topic) > char_length(p_topic)
+                 or p_topic not regexp '\\A(([A-Za-z0-9_\\-]+|[*])[.])*([A-Za-z0-9_\\-]+|[*#])\\z'
+             )
+            then concat(
+                p_name, ' must be words of letters, digits, _, - or *, dots between, # last'
+            )
+        when not p_is_pattern
+             and (
+                 length(p_topic) > char_length(p_topic)
+                 or p_topic not regexp '\\A[A-Za-z0-9_\\-]+([.][A-Za-z0-9_\\-]+)*\\z'
+             )
+            then concat(p_name, ' must be words of letters, digits, _, -, with dots between')
+    end;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_bound_queues;
+
+delimiter //
+create procedure rowq.internal_bound_queues(p_messages longtext, out p_queues longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return the queues that are bound to the topics of messages, in the order of their names, and keep them from being dropped: [part_id, name in hex, max_body_length, places of the messages].
+-- locks     the rows of their parts, shared; waits for a drop that is under way
+    declare v_part_id, v_last_part_id, v_there, v_max_body_length, v_place int;
+    declare v_queue_name varbinary(400);
+    declare v_chunk longtext default '';
+    declare v_is_end boolean default false;
+    declare v_is_batch boolean default json_length(p_messages) > 1;
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
+    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
+    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
+    -- have the same number of them. An array of as many zeros as a topic has heads counts these.
+    -- No column is JSON or a long text, which would put the temporary tables on disk.
+    declare each_match_of_one cursor for
+        select q.part_id, q.queue_name, q.max_body_length, h.place
+        from (
+            select distinct b.part_id, t.place
+            from json_table(
+                p_messages,
+                '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
+            ) t
+            straight_join json_table(
+                concat(
+                    '[0,0',
+                    repeat(',0', char_length(t.topic) - char_length(replace(t.topic, '.', ''))),
+                    ']'
+                ),
+                '$[*]' columns (place for ordinality)
+            ) n
+            straight_join rowq.topic_binding b force index (topic_binding_head_ix)
+                on b.literal_head = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+            where (
+                b.has_rest
+                or b.word_count
+                    = char_length(t.topic) - char_length(replace(t.topic, '.', '')) + 1
+            )
+              and (
+                  b.like_pattern is null
+                  or cast(substring_index(t.topic, '.', b.word_count) as binary)
+                      like b.like_pattern escape '!'
+              )
+        ) h
+        straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
+        order by q.queue_name, h.place;
+    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
+    -- topic matches at most one pattern of each shape. So each pattern that begins as a topic does
+    -- is read once for its shape, however many topics there are; the patterns that a topic would
+    -- match are then put together from its words, and looked up.
+    declare each_match cursor for
+        select q.part_id, q.queue_name, q.max_body_length, h.place
+        from (
+            select distinct b.part_id, m.place
+            from (
+                select t.place,
+                       cast(cast(group_concat(
+                           case substr(s.shape, w.place, 1)
+                               when '1' then '*'
+                               when '2' then '#'
+                               else substring_index(
+                                        substring_index(t.topic, '.', w.place), '.', -1
+                                    )
+                           end
+                           order by w.place separator '.'
+                       ) as char(200)) as binary) as topic_pattern
+                from json_table(
+                    p_messages,
+                    '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
+                ) t
+                straight_join json_table(
+                    concat(
+                        '[0,0',
+                        repeat(',0', char_length(t.topic) - char_length(replace(t.topic, '.', ''))),
+                        ']'
+                    ),
+                    '$[*]' columns (place for ordinality)
+                ) n
+                straight_join (
+                    select distinct b.literal_head, b.shape
+                    from (
+                        select distinct
+                               cast(substring_index(t.topic, '.', n.place - 1) as binary) as head
+                        from json_table(
+                            p_messages, '$[*]' columns (topic varchar(200) path '$.topic')
+                        ) t
+                        straight_join json_table(
+                            concat(
+                                '[0,0',
+                                repeat(
+                                    ',0',
+                                    char_length(t.topic) - char_length(replace(t.topic, '.', ''))
+                                ),
+                                ']'
+                            ),
+                            '$[*]' columns (place for ordinality)
+                        ) n
+                    ) d
+                    straight_join rowq.topic_binding b force index (topic_binding_head_ix)
+                        on b.literal_head = d.head
+                ) s on s.literal_head = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+                straight_join json_table(
+                    concat('[0', repeat(',0', length(s.shape) - 1), ']'),
+                    '$[*]' columns (place for ordinality)
+                ) w
+                where if(
+                          right(s.shape, 1) = '2',
+                          length(s.shape) - 2
+                              <= char_length(t.topic) - char_length(replace(t.topic, '.', '')),
+                          length(s.shape) - 1
+                              = char_length(t.topic) - char_length(replace(t.topic, '.', ''))
+                      )
+                group by t.place, s.shape
+            ) m
+            straight_join rowq.topic_binding b force index (topic_binding_pattern_ix)
+                on b.topic_pattern = m.topic_pattern
+        ) h
+        straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
+        order by q.queue_name, h.place;
+    declare continue handler for not found set v_is_end = true;
+    declare exit handler for sqlexception
+    begin
+        set session group_concat_max_len = v_cut_at;
+        resignal;
+    end;
+    set p_queues = '';
+
+    if not v_is_batch then
+        open each_match_of_one;
+    else
+        -- The engine cuts the result of group_concat to this length, which is the caller's.
+        if v_cut_at < 1024 then
+            set session group_concat_max_len = 1024;
+        end if;
+        open each_match;
+        if v_cut_at < 1024 then
+            set session group_concat_max_len = v_cut_at;
+        end if;
+    end if;
+    matches: loop
+        if v_is_batch then
+            fetch each_match into v_part_id, v_queue_name, v_max_body_length, v_place;
+        else
+            fetch each_match_of_one into v_part_id, v_queue_name, v_max_body_length, v_place;
+        end if;
+        if v_is_end then
+            leave matches;
+        end if;
+        if v_last_part_id is null or v_part_id <> v_last_part_id then
+            -- Leave a queue out that was dropped since the look.
+            set v_last_part_id = v_part_id, v_there = null;
+            select p.part_id into v_there
+            from rowq.part p
+            where p.part_id = v_part_id
+            lock in share mode;
+            set v_is_end = false;
+            if v_there is not null then
+                set v_chunk = concat(
+                    v_chunk, if(p_queues = '' and v_chunk = '', '[', ']],'),
+                    '[', v_part_id, ',"', hex(v_queue_name), '",', v_max_body_length, ',[', v_place
+                );
+            end if;
+        elseif v_there is not null then
+            set v_chunk = concat(v_chunk, ',', v_place);
+        end if;
+        -- Build the text in pieces, because a long one is copied each time something is added.
+        if length(v_chunk) > 5000 then
+            set p_queues = concat(p_queues, v_chunk), v_chunk = '';
+        end if;
+    end loop;
+    if v_is_batch then
+        close each_match;
+    else
+        close each_match_of_one;
+    end if;
+    set p_queues = concat(p_queues, v_chunk);
+    set p_queues = if(p_queues = '', '[]', concat(p_queues, ']]]'));
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_check_unbound;
+
+delimiter //
+create procedure rowq.internal_check_unbound(p_messages longtext, p_queues longtext)
+sql security definer
+modifies sql data
+begin
+-- purpose   Refuse the messages of publish_batch where one is bad that no queue is bound to, as internal_store_batch does with the others.
+-- errors    RQ711
+    declare v_place int;
+    declare v_message, v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_body_binary longblob;
+    declare v_priority, v_max_attempts int;
+    declare v_delay_seconds, v_expire_seconds double;
+    declare v_run_at datetime(6);
+    declare v_fault varchar(120);
+    declare v_is_end boolean default false;
+    declare each_message cursor for
+        select j.place, cast(j.message as char) as message
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message json path '$')
+        ) j
+        left join (
+            select distinct q.place
+            from json_table(
+                p_queues, '$[*]' columns (nested path '$[3][*]' columns (place int path '$'))
+            ) q
+        ) bound on bound.place = j.place
+        where bound.place is null;
+    declare continue handler for not found set v_is_end = true;
+
+    open each_message;
+    messages: loop
+        fetch each_message into v_place, v_message;
+        if v_is_end then
+            leave messages;
+        end if;
+        call rowq.internal_parse_message(
+            v_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers,
+            v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
+            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_expire_seconds, v_fault
+        );
+        if v_fault is not null then
+            call rowq.internal_refuse(concat(left(v_fault, 80), ' (message ', v_place, ')'));
+        end if;
+        set v_is_end = false;
+    end loop;
+    close each_message;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_pick_messages;
+
+delimiter //
+create procedure rowq.internal_pick_messages(
+    p_messages longtext,
+    p_places longtext,
+    out p_picked longtext,
+    out p_picked_places longblob
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return the messages at these places of a batch as a batch of their own; and the places once more, five digits each, in its order, or '' where they are all.
+-- differs   no such helper elsewhere: part of publish_batch
+    declare v_place int;
+    declare v_message, v_chunk longtext;
+    declare v_is_end boolean default false;
+    -- The limit makes MySQL sort what was cast to text, as in internal_store_batch.
+    declare each_message cursor for
+        select h.place, h.message
+        from (
+            select j.place, cast(j.message as char) as message
+            from json_table(
+                p_messages, '$[*]' columns (place for ordinality, message json path '$')
+            ) j
+            straight_join (
+                select distinct w.place
+                from json_table(p_places, '$[*]' columns (place int path '$')) w
+            ) wanted on wanted.place = j.place
+            limit 10000
+        ) h
+        order by h.place;
+    declare continue handler for not found set v_is_end = true;
+    set p_picked = '[', p_picked_places = '', v_chunk = '';
+
+    if json_length(p_places) = json_length(p_messages) then
+        set p_picked = p_messages;
+    else
+        open each_message;
+        messages: loop
+            fetch each_message into v_place, v_message;
+            if v_is_end then
+                leave messages;
+            end if;
+            -- Build the text in pieces, because a long one is copied each time something is added.
+            set v_chunk = concat(v_chunk, if(p_picked_places = '', '', ','), v_message),
+                p_picked_places = concat(p_picked_places, lpad(v_place, 5, '0'));
+            if length(v_chunk) > 100000 then
+                set p_picked = concat(p_picked, v_chunk), v_chunk = '';
+            end if;
+        end loop;
+        close each_message;
+        set p_picked = concat(p_picked, v_chunk, ']');
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_store_published;
+
+delimiter //
+create procedure rowq.internal_store_published(
+    p_part_id int,
+    p_messages longtext,
+    p_places longblob,
+    out p_results longtext
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Keep published messages that are plain but for their topics, in two inserts; returns [position, message_id, outcome] of each as internal_store_batch does, or null where it kept nothing.
+-- locks     new rows only; the next number of message, until they are inserted
+-- differs   internal_store_batch keeps every batch; this does what internal_store_plain does
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_count, v_plain_count int;
+    declare v_first_id bigint;
+    declare v_ordinals longtext;
+    set p_results = null;
+
+    -- As in internal_store_plain. A topic of other characters, or with escapes, is left to
+    -- internal_store_batch.
+    if @@global.innodb_autoinc_lock_mode < 2 and length(p_messages) < 1000000 then
+        select count(*),
+               sum(json_length(j.message) = 2
+                   and left(j.body, 1) = '"'
+                   and length(j.body) <= least(
+                       q.max_body_length,
+                       (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+                   )
+                   and length(j.topic) between 3 and 202
+                   and char_length(j.topic) = length(j.topic)
+                   and j.topic regexp '\\A"[A-Za-z0-9_\\-]+([.][A-Za-z0-9_\\-]+)*"\\z')
+        into v_count, v_plain_count
+        from rowq.queue q
+        straight_join json_table(
+            p_messages,
+            '$[*]' columns (
+                message json path '$',
+                body json path '$.body',
+                topic json path '$.topic'
+            )
+        ) j
+        where q.part_id = p_part_id;
+    end if;
+
+    if v_count = v_plain_count then
+        insert into rowq.message (part_id, enqueued_at, message_type, body)
+        select p_part_id, v_now + interval j.place microsecond, json_unquote(j.topic),
+               json_unquote(j.body)
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                place for ordinality,
+                body json path '$.body',
+                topic json path '$.topic'
+            )
+        ) j;
+        set v_first_id = last_insert_id(),
+            v_ordinals = concat('[0', repeat(',0', v_count - 1), ']');
+        insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+        select p_part_id, 11,
+               timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
+               v_first_id + (j.place - 1) * @@auto_increment_increment,
+               false
+        from json_table(v_ordinals, '$[*]' columns (place for ordinality)) j;
+        select json_arrayagg(
+                   json_array(
+                       coalesce(nullif(substring(p_places, j.place * 5 - 4, 5), '') + 0, j.place),
+                       v_first_id + (j.place - 1) * @@auto_increment_increment,
+                       'enqueued'
+                   )
+               )
+        into p_results
+        from json_table(v_ordinals, '$[*]' columns (place for ordinality)) j;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,358 @@
+-- Health: what health and queue_stats measure.
+--
+-- Each check returns its name, the queue, a measured value and the values from which it is a
+-- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
+-- costs the same whatever the backlog is. Checks of the whole server name the session, or the
+-- transaction, that an operator has to end.
+--
+--   queue_stats -> count_messages -> oldest_ready
+--   health -> health_queue -> oldest_ready
+--   health -> health_server
+--
+-- Reads blocked, claim, dead, delayed, expiry, finished, grouped, history, leased, message, meta,
+-- queue, ready, recheck, result, schedule, successor.
+
+function internal_count_messages(p_part_id in number, p_limit in number)
+return rowq_count
+is
+-- purpose   Count the messages of a queue by where they are, each up to p_limit.
+-- differs   PostgreSQL counts in queue_stats itself
+    v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, 0, null);
+begin
+    -- Count from the first row and not from the floor, so that messages that were committed late
+    -- count too.
+    select count(*) into v_count.ready_count
+    from (
+        select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
+        from rowq_ready r
+        where r.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    select count(*) into v_count.delayed_count
+    from (
+        select /*+ index_rs_asc(d rowq_delayed_pk) */ d.message_id
+        from rowq_delayed d
+        where d.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    select count(*) into v_count.leased_count
+    from (
+        select /*+ index_rs_asc(l rowq_leased_pk) */ l.place
+        from rowq_leased l
+        where l.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    select count(*) into v_count.dead_count
+    from (
+        select /*+ index_rs_asc(d rowq_dead_pk) */ d.message_id
+        from rowq_dead d
+        where d.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    select count(*) into v_count.blocked_count
+    from (
+        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
+        from rowq_grouped g
+        where g.part_id = p_part_id
+        union all
+        select /*+ index_rs_asc(b rowq_blocked_pk) */ b.message_id
+        from rowq_blocked b
+        where b.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    v_count.oldest_seconds := internal_seconds_since(
+        internal_oldest_ready(p_part_id), sys_extract_utc(systimestamp)
+    );
+    return v_count;
+end internal_count_messages;
+
+function internal_oldest_ready(p_part_id in number)
+return timestamp
+is
+-- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
+    v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
+    v_id     rowq_ready.message_id%type;
+    v_head   timestamp(6);
+    v_oldest timestamp(6);
+    cursor lane_rows(p_lane in number, p_floor in number) is
+        select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_floor
+        order by r.part_id, r.lane, r.seq, r.message_id;
+begin
+    for i in 1 .. v_lanes.count loop
+        v_id := null;
+        open lane_rows(v_lanes(i).lane, v_lanes(i).floor_seq);
+        fetch lane_rows into v_id;
+        close lane_rows;
+        select min(m.enqueued_at) into v_head
+        from rowq_message m
+        where m.part_id = p_part_id
+          and m.message_id = v_id;
+        v_oldest := least(coalesce(v_oldest, v_head), coalesce(v_head, v_oldest));
+    end loop;
+    return v_oldest;
+end internal_oldest_ready;
+
+procedure internal_health_queue(
+    p_part_id        in number,
+    p_queue_name     in varchar2,
+    p_is_paused      in boolean,
+    p_result_seconds in number,
+    p_history_days   in number,
+    p_checks         in out nocopy rowq_checks
+)
+is
+-- purpose   Append the checks of a queue.
+    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_dead        pls_integer;
+    v_waiting     pls_integer;
+    v_failed      pls_integer;
+    v_due_at      timestamp(6);
+    v_lease_until timestamp(6);
+    v_finished_at timestamp(6);
+    v_ended_at    timestamp(6);
+    v_history_from constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_part_id, -8 /* history */));
+
+    procedure note(
+        p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
+        p_detail in varchar2
+    )
+    is
+    begin
+        p_checks.extend;
+        p_checks(p_checks.last) := rowq_check(
+            p_name, p_queue_name, coalesce(p_value, 0), p_warning, p_critical, p_detail
+        );
+    end note;
+begin
+    note(
+        'oldest_ready', internal_seconds_since(internal_oldest_ready(p_part_id), v_now), 300, 3600,
+        'seconds that the oldest ready message has waited'
+        || case when p_is_paused then '; the queue is paused' end
+    );
+
+    select count(*) into v_dead
+    from (
+        select d.message_id
+        from rowq_dead d
+        where d.part_id = p_part_id
+        fetch first 1000 rows only
+    ) h;
+    note(
+        'dead_messages', v_dead, 1, 1000,
+        'dead messages, counted up to 1000; see list_dead and reset'
+    );
+
+    select min(d.due_at) into v_due_at
+    from rowq_delayed d
+    where d.part_id = p_part_id
+      and d.due_at <= v_now;
+    note(
+        'overdue_delayed', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that the oldest due message has not been promoted; call maintain every second'
+    );
+
+    select min(c.lease_until) into v_lease_until
+    from rowq_claim c
+    where c.part_id = p_part_id
+      and c.lease_until <= v_now;
+    note(
+        'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
+        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    );
+
+    select count(*) into v_waiting
+    from (
+        select /*+ leading(d s b) use_nl(s) use_nl(b) index(s rowq_successor_pk)
+                   index(b rowq_blocked_pk) */
+               s.message_id
+        from rowq_dead d
+        join rowq_successor s
+          on s.part_id = d.part_id
+         and s.predecessor_id = d.message_id
+        join rowq_blocked b
+          on b.part_id = s.part_id
+         and b.message_id = s.message_id
+        where d.part_id = p_part_id
+        fetch first 1000 rows only
+    ) h;
+    note(
+        'waits_for_dead', v_waiting, 1, 1000,
+        'messages that wait for dead ones, counted up to 1000; reset or cancel these'
+    );
+
+    select min(r.due_at) into v_due_at
+    from rowq_recheck r
+    where r.part_id = p_part_id
+      and r.due_at <= v_now;
+    note(
+        'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    );
+
+    select min(e.expires_at) into v_due_at
+    from rowq_expiry e
+    where e.part_id = p_part_id
+      and e.expires_at <= v_now;
+    note(
+        'overdue_expiries', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a message whose time has come has waited for maintain, or for who holds it'
+    );
+
+    select min(r.finished_at) into v_finished_at
+    from rowq_result r
+    where r.part_id = p_part_id
+      and r.finished_at <= v_now;
+    note(
+        'overdue_results',
+        greatest(internal_seconds_since(v_finished_at, v_now) - p_result_seconds, 0), 300, 3600,
+        'seconds that the oldest result has been kept beyond result_seconds; call maintain every'
+        || ' second'
+    );
+
+    select /*+ index(h rowq_history_pk) */ min(h.ended_at) into v_ended_at
+    from rowq_history h
+    where h.part_id = p_part_id
+      and h.ended_at >= v_history_from
+      and h.ended_at <= v_now;
+    note(
+        'overdue_history',
+        greatest(internal_seconds_since(v_ended_at, v_now) - p_history_days * 86400, 0), 3600,
+        86400,
+        'seconds that the oldest attempt has been kept beyond history_days; call maintain every'
+        || ' second'
+    );
+
+    select min(case when s.next_run_at <= v_now then s.next_run_at end), count(s.last_error)
+    into v_due_at, v_failed
+    from rowq_schedule s
+    where s.part_id = p_part_id;
+    note(
+        'overdue_schedules', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a tick of a schedule has not been run; call maintain every second, or end '
+        || 'the transaction that has locked the schedule or opened its group'
+    );
+    note(
+        'failed_schedules', v_failed, 1, 1000,
+        'schedules whose last tick made no message; list_schedules says why'
+    );
+end internal_health_queue;
+
+procedure internal_health_server(p_checks in out nocopy rowq_checks)
+is
+-- purpose   Append the checks that concern all queues: old transactions, errors in maintain, sequences that are behind.
+-- differs   this engine's own
+    -- ORA-00942 (no such table or view), ORA-01031 (no privilege) and ORA-41900 (the same of 23ai,
+    -- which names the privilege) mean that it may not look.
+    e_no_view exception;
+    e_no_right exception;
+    pragma exception_init(e_no_view, -942);
+    pragma exception_init(e_no_right, -1031);
+    e_no_right_named exception;
+    pragma exception_init(e_no_right_named, -41900);
+    v_seconds  number;
+    v_session  varchar2(200 char);
+    v_horizon  varchar2(500 char) := 'no transaction is older than a second';
+    v_fault    rowq_meta.value%type;
+    v_fault_at rowq_meta.changed_at%type;
+    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    c_margin   constant number := 1000000;
+    v_newest   number := 0;
+    v_claim    number := 0;
+    v_behind   number := 0;
+    v_restart  varchar2(500 char);
+    v_some     number;
+    v_parts    t_numbers;
+
+    procedure compare_sequence(p_name in varchar2, p_newest in number)
+    is
+        v_last number;
+    begin
+        -- last_number is the first number that no session has in its cache.
+        select max(s.last_number) into v_last
+        from user_sequences s
+        where s.sequence_name = upper(p_name);
+        if p_newest >= v_last then
+            v_behind := greatest(v_behind, p_newest - v_last + 1);
+            v_restart := v_restart || ' alter sequence ' || p_name || ' restart start with '
+                || internal_number_text(p_newest + c_margin) || ';';
+        end if;
+    end compare_sequence;
+begin
+    begin
+        -- This is dynamic SQL, so that the package compiles without a right to these views.
+        execute immediate q'[
+            select max((sysdate - t.start_date) * 86400),
+                   max(s.sid || ',' || s.serial#) keep (dense_rank first order by t.start_date)
+            from v$transaction t
+            join v$session s on s.taddr = t.addr
+            where s.sid <> to_number(sys_context('userenv', 'sid'))
+        ]' into v_seconds, v_session;
+        if v_seconds >= 1 then
+            v_horizon := 'session ' || v_session
+                || ' has the oldest open transaction; what it has taken or sent stays with it';
+        end if;
+    exception
+        when e_no_view or e_no_right or e_no_right_named then
+            v_horizon := 'unknown: the owner of rowq has no right to v_$transaction and v_$session';
+    end;
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'clean_up_horizon', null, coalesce(v_seconds, 0), 300, 3600, v_horizon
+    );
+
+    select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
+    into v_fault, v_fault_at
+    from rowq_meta m
+    where m.name like 'maintain_fault.%';
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'maintain_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
+        case
+            when v_fault is null then 'maintain had no error'
+            else substr(
+                to_char(v_fault_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
+                || v_fault, 1, 500
+            )
+        end
+    );
+
+    select q.part_id bulk collect into v_parts
+    from rowq_queue q;
+    for i in 1 .. v_parts.count loop
+        select max(m.message_id) into v_some
+        from rowq_message m
+        where m.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(r.message_id) into v_some
+        from rowq_result r
+        where r.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(h.message_id) into v_some
+        from rowq_history h
+        where h.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+        select max(c.claim_id) into v_some
+        from rowq_claim c
+        where c.part_id = v_parts(i);
+        v_claim := greatest(v_claim, coalesce(v_some, 0));
+        select max(f.finish_id) into v_some
+        from rowq_finished f
+        where f.part_id = v_parts(i);
+        v_claim := greatest(v_claim, coalesce(v_some, 0));
+    end loop;
+    compare_sequence('rowq_message_seq', v_newest);
+    compare_sequence('rowq_claim_seq', v_claim);
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'sequence_behind', null, v_behind, 1, 1,
+        case
+            when v_restart is null then 'every sequence is ahead of the ids that are stored'
+            else 'ids that are in use would be given out again:' || v_restart
+        end
+    );
+end internal_health_server;

@@ -1,0 +1,173 @@
+-- Limits: max_leased and rate_limit.
+--
+-- A dequeue from a limited queue counts the messages that are leased and the deliveries that
+-- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
+-- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
+-- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
+-- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
+-- queue's row in gate.
+--
+--   dequeue -> admit -> room, lock_gate
+--   dequeue -> note_start
+--   maintain_queue -> purge_started
+--
+-- Writes gate, started. Only reads leased, queue.
+
+function internal_admit(p_part_id in number, p_wanted in number)
+return number
+is
+-- purpose   Return how many messages a dequeue may lease under its queue's limits; from then on it is alone until its transaction ends.
+-- locks     the gate of the queue
+-- errors    RQ713
+-- differs   a serializable transaction is refused only where others have leased since it began:
+--           nothing tells its level
+begin
+    -- Look first, because a poll of a queue without room shall neither wait nor write.
+    if internal_room(p_part_id, p_wanted) = 0 then
+        return 0;
+    end if;
+    if not internal_lock_gate(p_part_id) then
+        return 0;
+    end if;
+    -- Look again, in a statement of its own: it is younger than the lock, so it sees what the
+    -- session leased that held the gate before, and settings that were changed meanwhile.
+    return internal_room(p_part_id, p_wanted);
+end internal_admit;
+
+function internal_room(p_part_id in number, p_wanted in number)
+return number
+is
+-- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment; none while it is paused.
+    v_now  constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_room number := 0;
+    -- Count from the first row and not from a floor, because a claim that was committed late
+    -- counts, too.
+    cursor room_row is
+        select least(
+                   p_wanted,
+                   case
+                       when q.max_leased > 0 then q.max_leased - (
+                           select /*+ index_rs_asc(l rowq_leased_pk) */ count(*)
+                           from rowq_leased l
+                           where l.part_id = p_part_id
+                       )
+                       else p_wanted
+                   end,
+                   case
+                       when q.rate_limit > 0 then q.rate_limit - (
+                           select /*+ index_rs_asc(s rowq_started_pk) */
+                                  coalesce(sum(s.messages), 0)
+                           from rowq_started s
+                           where s.part_id = p_part_id
+                             and s.started_at
+                                 > v_now - numtodsinterval(q.rate_seconds, 'second')
+                       )
+                       else p_wanted
+                   end
+               ) as messages
+        from rowq_queue q
+        where q.part_id = p_part_id
+          and q.paused_at is null;
+begin
+    open room_row;
+    fetch room_row into v_room;
+    close room_row;
+    return greatest(v_room, 0);
+end internal_room;
+
+function internal_lock_gate(p_part_id in number)
+return boolean
+is
+-- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
+-- locks     the gate of the queue, tried for a tenth of a second
+-- errors    RQ713
+-- differs   the row is written, so that a serializable transaction that is older is refused
+    -- ORA-08177: this transaction is serializable, and the gate was taken after it began.
+    e_not_serial exception;
+    pragma exception_init(e_not_serial, -8177);
+    c_most_tries constant pls_integer := 10;
+    v_tries pls_integer := 0;
+    v_held  rowq_gate.part_id%type;
+    cursor gate_row is
+        select g.part_id
+        from rowq_gate g
+        where g.part_id = p_part_id
+        for update skip locked;
+begin
+    loop
+        open gate_row;
+        fetch gate_row into v_held;
+        close gate_row;
+        exit when v_held is not null or v_tries = c_most_tries;
+        v_tries := v_tries + 1;
+        dbms_session.sleep(0.01);
+    end loop;
+    if v_held is null then
+        return false;
+    end if;
+    update rowq_gate g
+    set g.taken_at = sys_extract_utc(systimestamp)
+    where g.part_id = p_part_id;
+    return true;
+exception
+    when e_not_serial then
+        raise_application_error(
+            -20713,
+            'RQ713 wrong_transaction_state: a queue with max_leased or rate_limit delivers under'
+            || ' read committed only'
+        );
+end internal_lock_gate;
+
+procedure internal_note_start(
+    p_part_id    in number,
+    p_claim_id   in number,
+    p_started_at in timestamp,
+    p_messages   in number
+)
+is
+-- purpose   Note the deliveries that a claim has begun, where the queue has a rate_limit.
+-- locks     the new started row
+begin
+    insert into rowq_started (part_id, started_at, claim_id, messages)
+    select p_part_id, p_started_at, p_claim_id, p_messages
+    from rowq_queue q
+    where q.part_id = p_part_id
+      and q.rate_limit > 0;
+end internal_note_start;
+
+procedure internal_purge_started(p_queue in t_queue, p_limit in number)
+is
+-- purpose   Delete up to p_limit notes of deliveries that began too long ago to count.
+-- locks     started rows, passing over locked ones
+    type t_start is record (
+        started_at rowq_started.started_at%type,
+        claim_id   rowq_started.claim_id%type
+    );
+    type t_starts is table of t_start index by pls_integer;
+    -- Those of a queue that has no rate_limit any more are all too old.
+    v_seconds constant number :=
+        case when p_queue.rate_limit > 0 then p_queue.rate_seconds else 0 end;
+    v_before  constant timestamp(6) :=
+        sys_extract_utc(systimestamp) - numtodsinterval(v_seconds, 'second');
+    v_since   constant timestamp(6) :=
+        internal_from_microseconds(internal_read_floor(p_queue.part_id, -5 /* started */));
+    v_old     t_starts;
+    cursor old_rows is
+        select /*+ index_rs_asc(s rowq_started_pk) no_batch_table_access_by_rowid(s) */
+               s.started_at, s.claim_id
+        from rowq_started s
+        where s.part_id = p_queue.part_id
+          and s.started_at >= v_since
+          and s.started_at < v_before
+        order by s.part_id, s.started_at, s.claim_id
+        for update skip locked;
+begin
+    open old_rows;
+    fetch old_rows bulk collect into v_old limit p_limit;
+    close old_rows;
+    forall i in 1 .. v_old.count
+        delete from rowq_started s
+        where s.part_id = p_queue.part_id
+          and s.started_at = v_old(i).started_at
+          and s.claim_id = v_old(i).claim_id;
+end internal_purge_started;

@@ -1,0 +1,398 @@
+-- Queues: settings, locks against drop_queue, and deletion.
+--
+-- Every call reads its queue's settings by name, once, and raises RQ701 if there is no such queue.
+-- A call that adds or moves messages also keeps the queue from being dropped until its transaction
+-- ends. drop_queue locks the other way round and gives up with RQ705 after about a second, so that
+-- nothing waits behind it for long.
+--
+-- No row can be locked shared, so drop_queue locks the tables, and holds none while it waits for
+-- another one.
+--
+--   create_queue -> add_part
+--   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
+--   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
+--   drop_queue -> remove_queue -> refuse_not_empty, delete_queue
+--   bind_topic, unbind_topic -> lock_bindings -> require_queue
+--   purge_queue -> purge_blocked, purge_grouped, purge_ready, purge_waiting
+--   drop_days, note_fault -> note_value
+--
+-- Writes archive, blocked, claim, dead, dedup, delayed, door, expiry, finished, gate, grouped,
+-- history, lane, leased, message, message_group, meta, queue, ready, recheck, result, schedule,
+-- started, successor, topic_binding, worker.
+
+procedure internal_add_part(p_part_id in number)
+is
+-- purpose   Insert the lanes, the doors and the gate of a new queue.
+-- locks     new rows only
+-- differs   no such helper on PostgreSQL; no part, as the queue row itself is what a drop locks
+    c_lanes constant pls_integer := 28;
+    c_doors constant pls_integer := 64;
+    v_lanes t_numbers;
+    v_open  t_numbers;
+    v_doors t_numbers;
+begin
+    for i in 1 .. c_lanes loop
+        v_lanes(i) := i - 9;
+        -- The lanes of the default priority are open from the start, because most queues use no
+        -- others.
+        v_open(i) := case when v_lanes(i) in (10, 11) then 1 else 0 end;
+    end loop;
+    forall i in 1 .. c_lanes
+        insert into rowq_lane (part_id, lane, is_open)
+        values (p_part_id, v_lanes(i), v_open(i));
+
+    for i in 1 .. c_doors loop
+        v_doors(i) := i - 1;
+    end loop;
+    forall i in 1 .. c_doors
+        insert into rowq_door (part_id, door_no)
+        values (p_part_id, v_doors(i));
+    insert into rowq_gate (part_id)
+    values (p_part_id);
+end internal_add_part;
+
+procedure internal_refuse_queue(p_queue_name in varchar2)
+is
+-- purpose   Raise the error for a queue name that is missing or unknown.
+-- errors    RQ701 RQ711
+begin
+    if p_queue_name is null then
+        internal_refuse('queue_name is missing');
+    end if;
+    raise_application_error(-20701, 'RQ701 queue_not_found: ' || substr(p_queue_name, 1, 100));
+end internal_refuse_queue;
+
+function internal_require_queue(p_queue_name in varchar2)
+return t_queue
+is
+-- purpose   Return the settings of a queue; raise an error if it does not exist.
+-- errors    RQ701 RQ711
+    v_key   raw(400);
+    v_queue t_queue;
+    cursor named is
+        select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+               q.max_body_length, q.group_limit, q.group_after_dead, q.max_leased,
+               q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days, q.paused_at,
+               q.listened_until
+        from rowq_queue q
+        where q.queue_key = v_key;
+begin
+    if length(p_queue_name) <= 100 then
+        v_key := utl_raw.cast_to_raw(p_queue_name);
+        open named;
+        fetch named into v_queue;
+        close named;
+    end if;
+    if v_queue.part_id is null then
+        internal_refuse_queue(p_queue_name);
+    end if;
+    return v_queue;
+end internal_require_queue;
+
+procedure internal_remove_queue(
+    p_part_id    in number,
+    p_queue_name in varchar2,
+    p_force      in boolean
+)
+is
+-- purpose   Remove an empty queue, or with p_force a full one, when for a moment nobody writes.
+-- locks     the tables against writers, waiting for a second at most for each of three of them, and
+--           not for the others; all rows of the queue
+-- errors    RQ704 RQ705
+-- differs   nothing: as on PostgreSQL, tables are locked, as a row cannot be locked in share mode
+    e_busy exception;
+    e_timeout exception;
+    e_deadlock exception;
+    pragma exception_init(e_busy, -54);
+    pragma exception_init(e_timeout, -30006);
+    pragma exception_init(e_deadlock, -60);
+begin
+    -- Wait for open enqueues, because their messages are not visible yet, and for open calls of
+    -- workers and of schedules. While this waits for a table, all who come to write it wait behind
+    -- it, whatever their queue. So it holds no table while it waits for another one, and then takes
+    -- all that are free or none.
+    begin
+        savepoint rowq_drop_part;
+        lock table rowq_schedule in share row exclusive mode wait 1;
+        rollback to savepoint rowq_drop_part;
+        lock table rowq_claim in share row exclusive mode wait 1;
+        rollback to savepoint rowq_drop_part;
+        lock table rowq_message in share row exclusive mode wait 1;
+        lock table rowq_schedule, rowq_topic_binding, rowq_worker, rowq_gate, rowq_claim,
+            rowq_leased, rowq_ready, rowq_delayed, rowq_door, rowq_grouped, rowq_message_group,
+            rowq_recheck, rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive,
+            rowq_started, rowq_expiry, rowq_result, rowq_history, rowq_lane, rowq_queue
+            in share row exclusive mode nowait;
+    exception
+        when e_busy or e_timeout or e_deadlock then
+            raise_application_error(
+                -20705, 'RQ705 queue_busy: open transactions hold the tables; try again'
+            );
+    end;
+    if not p_force then
+        internal_refuse_not_empty(p_part_id, p_queue_name);
+    end if;
+    internal_delete_queue(p_part_id);
+    internal_note_fault(p_part_id, null);
+end internal_remove_queue;
+
+procedure internal_refuse_not_empty(p_part_id in number, p_queue_name in varchar2)
+is
+-- purpose   Raise an error if a queue still has messages or an archive.
+-- errors    RQ704
+-- differs   no such helper elsewhere: part of drop_queue
+    v_id number;
+    cursor kept is
+        select m.message_id
+        from rowq_message m
+        where m.part_id = p_part_id
+        union all
+        select a.message_id
+        from rowq_archive a
+        where a.part_id = p_part_id;
+begin
+    open kept;
+    fetch kept into v_id;
+    close kept;
+    if v_id is not null then
+        raise_application_error(
+            -20704,
+            'RQ704 queue_not_empty: ' || p_queue_name
+            || ' has messages or an archive; force drops them too'
+        );
+    end if;
+end internal_refuse_not_empty;
+
+procedure internal_delete_queue(p_part_id in number)
+is
+-- purpose   Delete everything that belongs to a queue, and the queue.
+-- locks     all rows of the queue
+-- differs   no such helper elsewhere: part of drop_queue
+begin
+    delete from rowq_schedule s where s.part_id = p_part_id;
+    delete from rowq_topic_binding b where b.part_id = p_part_id;
+    delete from rowq_worker w where w.part_id = p_part_id;
+    delete from rowq_ready r where r.part_id = p_part_id;
+    delete from rowq_delayed d where d.part_id = p_part_id;
+    delete from rowq_leased l where l.part_id = p_part_id;
+    delete from rowq_claim c where c.part_id = p_part_id;
+    delete from rowq_dead d where d.part_id = p_part_id;
+    delete from rowq_dedup d where d.part_id = p_part_id;
+    delete from rowq_blocked b where b.part_id = p_part_id;
+    delete from rowq_successor s where s.part_id = p_part_id;
+    delete from rowq_grouped g where g.part_id = p_part_id;
+    delete from rowq_message_group t where t.part_id = p_part_id;
+    delete from rowq_recheck r where r.part_id = p_part_id;
+    delete from rowq_expiry e where e.part_id = p_part_id;
+    delete from rowq_result r where r.part_id = p_part_id;
+    delete from rowq_history h where h.part_id = p_part_id;
+    delete from rowq_finished f where f.part_id = p_part_id;
+    delete from rowq_message m where m.part_id = p_part_id;
+    delete from rowq_archive a where a.part_id = p_part_id;
+    delete from rowq_started s where s.part_id = p_part_id;
+    delete from rowq_gate g where g.part_id = p_part_id;
+    delete from rowq_door d where d.part_id = p_part_id;
+    delete from rowq_lane l where l.part_id = p_part_id;
+    delete from rowq_queue q where q.part_id = p_part_id;
+end internal_delete_queue;
+
+function internal_lock_bindings(p_queue_name in varchar2)
+return t_queue
+is
+-- purpose   Return the settings of a queue, and keep it from being dropped.
+-- locks     the table of bindings against drop_queue; waits for one that is under way
+-- errors    RQ701 RQ711
+-- differs   this engine's own: elsewhere a row of the queue or of its part is locked
+begin
+    -- The look after this one sees what a drop has left that this session has waited for.
+    lock table rowq_topic_binding in row exclusive mode;
+    return internal_require_queue(p_queue_name);
+end internal_lock_bindings;
+
+function internal_purge_blocked(p_queue in t_queue, p_limit in number)
+return number
+is
+-- purpose   Delete up to p_limit messages that wait for others to end; null means all.
+-- locks     blocked rows, passing over locked ones; then as internal_finish
+-- differs   no such helper on PostgreSQL: part of purge_queue
+    c_step constant pls_integer := 5000;
+    v_removed  number := 0;
+    v_step     pls_integer;
+    v_ids      t_numbers;
+    v_lanes    t_numbers;
+    v_messages t_messages;
+    cursor waiting_rows is
+        select /*+ index_rs_asc(b rowq_blocked_pk) no_batch_table_access_by_rowid(b) */
+               b.message_id, b.lane
+        from rowq_blocked b
+        where b.part_id = p_queue.part_id
+        order by b.part_id, b.message_id
+        for update skip locked;
+begin
+    open waiting_rows;
+    while p_limit is null or v_removed < p_limit loop
+        v_step := least(c_step, coalesce(p_limit - v_removed, c_step));
+        fetch waiting_rows bulk collect into v_ids, v_lanes limit v_step;
+        exit when v_ids.count = 0;
+        v_messages.delete;
+        internal_pop_blocked(p_queue.part_id, v_ids, v_lanes, v_messages);
+        internal_finish(p_queue, v_messages, 'cancelled');
+        v_removed := v_removed + v_messages.count;
+    end loop;
+    close waiting_rows;
+    return v_removed;
+end internal_purge_blocked;
+
+function internal_purge_grouped(p_queue in t_queue, p_limit in number)
+return number
+is
+-- purpose   Delete up to p_limit messages that wait in groups; null means all.
+-- locks     grouped rows, passing over locked ones; then as internal_finish
+-- differs   no such helper on PostgreSQL: part of purge_queue
+    type t_grouped_row is record (
+        group_key  rowq_grouped.group_key%type,
+        message_id rowq_grouped.message_id%type
+    );
+    type t_grouped_rows is table of t_grouped_row index by pls_integer;
+    c_step constant pls_integer := 5000;
+    v_removed  number := 0;
+    v_step     pls_integer;
+    v_locked   t_grouped_rows;
+    v_messages t_messages;
+    cursor waiting_rows is
+        select /*+ index_rs_asc(g rowq_grouped_pk) no_batch_table_access_by_rowid(g) */
+               g.group_key, g.message_id
+        from rowq_grouped g
+        where g.part_id = p_queue.part_id
+        order by g.part_id, g.group_key, g.message_id
+        for update skip locked;
+begin
+    open waiting_rows;
+    while p_limit is null or v_removed < p_limit loop
+        v_step := least(c_step, coalesce(p_limit - v_removed, c_step));
+        fetch waiting_rows bulk collect into v_locked limit v_step;
+        exit when v_locked.count = 0;
+        forall i in 1 .. v_locked.count
+            delete from rowq_grouped g
+            where g.part_id = p_queue.part_id
+              and g.group_key = v_locked(i).group_key
+              and g.message_id = v_locked(i).message_id;
+        v_messages.delete;
+        -- Finish a message only if this statement has deleted its row.
+        for i in 1 .. v_locked.count loop
+            if sql%bulk_rowcount(i) = 1 then
+                v_messages(v_messages.count + 1).message_id := v_locked(i).message_id;
+                v_messages(v_messages.count).is_tokenless := 1;
+            end if;
+        end loop;
+        internal_finish(p_queue, v_messages, 'cancelled');
+        v_removed := v_removed + v_messages.count;
+    end loop;
+    close waiting_rows;
+    return v_removed;
+end internal_purge_grouped;
+
+function internal_purge_ready(p_queue in t_queue, p_limit in number)
+return number
+is
+-- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
+-- locks     ready rows, passing over locked ones; then as internal_finish
+    c_step constant pls_integer := 5000;
+    v_removed  number := 0;
+    v_step     pls_integer;
+    v_locked   t_locked_rows;
+    v_messages t_messages;
+    cursor ready_rows is
+        select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.part_id = p_queue.part_id
+        order by r.part_id, r.lane, r.seq, r.message_id
+        for update skip locked;
+begin
+    open ready_rows;
+    while p_limit is null or v_removed < p_limit loop
+        v_step := least(c_step, coalesce(p_limit - v_removed, c_step));
+        fetch ready_rows bulk collect into v_locked limit v_step;
+        exit when v_locked.count = 0;
+        v_messages.delete;
+        internal_delete_ready(v_locked, v_messages);
+        internal_finish(p_queue, v_messages, 'cancelled');
+        v_removed := v_removed + v_messages.count;
+    end loop;
+    close ready_rows;
+    return v_removed;
+end internal_purge_ready;
+
+function internal_purge_waiting(p_queue in t_queue, p_of_dead in boolean, p_limit in number)
+return number
+is
+-- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
+-- locks     delayed or dead rows, passing over locked ones; then as internal_finish
+    c_step constant pls_integer := 5000;
+    v_removed  number := 0;
+    v_step     pls_integer;
+    v_locked   t_locked_rows;
+    v_messages t_messages;
+    cursor delayed_rows is
+        select /*+ index_rs_asc(d rowq_delayed_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_delayed d
+        where d.part_id = p_queue.part_id
+        order by d.part_id, d.due_at, d.message_id
+        for update skip locked;
+    cursor dead_rows is
+        select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_dead d
+        where d.part_id = p_queue.part_id
+        order by d.part_id, d.message_id
+        for update skip locked;
+begin
+    if p_of_dead then
+        open dead_rows;
+    else
+        open delayed_rows;
+    end if;
+    while p_limit is null or v_removed < p_limit loop
+        v_step := least(c_step, coalesce(p_limit - v_removed, c_step));
+        v_messages.delete;
+        if p_of_dead then
+            fetch dead_rows bulk collect into v_locked limit v_step;
+            exit when v_locked.count = 0;
+            internal_delete_dead(v_locked, v_messages);
+        else
+            fetch delayed_rows bulk collect into v_locked limit v_step;
+            exit when v_locked.count = 0;
+            internal_delete_delayed(v_locked, v_messages);
+        end if;
+        internal_finish(p_queue, v_messages, 'cancelled');
+        v_removed := v_removed + v_messages.count;
+    end loop;
+    if p_of_dead then
+        close dead_rows;
+    else
+        close delayed_rows;
+    end if;
+    return v_removed;
+end internal_purge_waiting;
+
+procedure internal_note_value(p_name in varchar2, p_value in varchar2)
+is
+-- purpose   Keep a value in meta under a name.
+-- locks     a row of meta
+-- differs   no such helper elsewhere: part of internal_note_fault and internal_drop_days
+begin
+    merge into rowq_meta m
+    using (select p_name as name from dual) n on (m.name = n.name)
+    when matched then update
+        set m.value      = p_value,
+            m.changed_at = sys_extract_utc(systimestamp)
+    when not matched then insert (name, value, changed_at)
+        values (n.name, p_value, sys_extract_utc(systimestamp));
+exception
+    when dup_val_on_index then
+        -- Another session has just added the same row, for the same reason.
+        null;
+end internal_note_value;

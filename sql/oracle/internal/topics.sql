@@ -1,0 +1,328 @@
+-- Topics: publish, and the patterns that queues are bound to.
+--
+-- A published message goes to every queue with a matching pattern, once a queue, in the order of
+-- queue names, in the caller's transaction. A pattern is found by the words before its first
+-- wildcard, which are the key of an index; only those found are compared. A batch reads once which
+-- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
+-- each. Arguments are checked whether a queue is bound or not.
+--
+--   bind_topic -> head_key
+--   bind_topic -> read_pattern -> words_of
+--   bind_topic, unbind_topic, parse_message -> topic_fault -> words_of
+--   publish_batch -> publish -> bound_queues, store_bound
+--   bound_queues -> topic_patterns
+--   topic_patterns -> words_of, head_key
+--
+-- Reads queue, topic_binding.
+
+function internal_head_key(p_head in varchar2)
+return raw
+is
+-- purpose   Return the first words of a topic or a pattern as bytes.
+-- differs   no such helper elsewhere: there an empty text is not null
+begin
+    -- Where there is no such word, a dot stands for it, because an empty text is null. No head is a
+    -- dot.
+    return utl_raw.cast_to_raw(coalesce(p_head, '.'));
+end internal_head_key;
+
+procedure internal_read_pattern(
+    p_pattern in varchar2,
+    p_head    out varchar2,
+    p_shape   out varchar2
+)
+is
+-- purpose   Return the words of a pattern before its first * or #, and its shape: a digit for each word, 1 for *, 2 for #, 0 for any other.
+-- differs   no such helper elsewhere: part of bind_topic
+    c_star constant pls_integer := ascii('*');
+    c_hash constant pls_integer := ascii('#');
+    v_words constant t_texts := internal_words_of(p_pattern);
+    v_is_head boolean := true;
+begin
+    for i in 1 .. v_words.count loop
+        v_is_head := v_is_head and ascii(v_words(i)) not in (c_star, c_hash);
+        p_shape := p_shape
+            || case ascii(v_words(i)) when c_star then '1' when c_hash then '2' else '0' end;
+        if v_is_head then
+            p_head := p_head || case when i > 1 then '.' end || v_words(i);
+        end if;
+    end loop;
+end internal_read_pattern;
+
+function internal_words_of(p_text in varchar2)
+return t_texts
+is
+-- purpose   Return the words of a topic or a pattern, which dots part; every character of it is one byte.
+-- differs   no such helper elsewhere: other engines have a function for it
+    c_dot constant pls_integer := ascii('.');
+    v_words t_texts;
+    v_from  pls_integer := 1;
+begin
+    -- Compare the codes of characters, because instr follows the session's NLS_COMP and NLS_SORT.
+    for i in 1 .. length(p_text) loop
+        if ascii(substr(p_text, i, 1)) = c_dot then
+            v_words(v_words.count + 1) := substr(p_text, v_from, i - v_from);
+            v_from := i + 1;
+        end if;
+    end loop;
+    v_words(v_words.count + 1) := substr(p_text, v_from);
+    return v_words;
+end internal_words_of;
+
+function internal_topic_fault(
+    p_name       in varchar2,
+    p_topic      in varchar2,
+    p_is_pattern in boolean
+)
+return varchar2
+is
+-- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+    c_star constant pls_integer := ascii('*');
+    c_hash constant pls_integer := ascii('#');
+    v_words   t_texts;
+    v_is_good boolean;
+
+    -- is_word says whether a text is one or more letters, digits, _ or -. It compares their codes,
+    -- because regular expressions follow the session's NLS_SORT.
+    function is_word(p_text in varchar2)
+    return boolean
+    is
+        v_code pls_integer;
+    begin
+        for i in 1 .. coalesce(length(p_text), 0) loop
+            v_code := ascii(substr(p_text, i, 1));
+            if not (
+                v_code between ascii('A') and ascii('Z')
+                or v_code between ascii('a') and ascii('z')
+                or v_code between ascii('0') and ascii('9')
+                or v_code in (ascii('_'), ascii('-'))
+            )
+            then
+                return false;
+            end if;
+        end loop;
+        return p_text is not null;
+    end is_word;
+begin
+    if p_topic is null then
+        return p_name || ' is missing';
+    elsif length(p_topic) > 200 then
+        return p_name || ' is longer than 200 characters';
+    end if;
+
+    -- The code of a character of four bytes may be greater than any integer of PL/SQL.
+    v_is_good := lengthb(p_topic) = length(p_topic);
+    if v_is_good then
+        v_words := internal_words_of(p_topic);
+    end if;
+    for i in 1 .. v_words.count loop
+        if p_is_pattern and length(v_words(i)) = 1
+           and (ascii(v_words(i)) = c_star or i = v_words.count and ascii(v_words(i)) = c_hash)
+        then
+            continue;
+        end if;
+        v_is_good := v_is_good and is_word(v_words(i));
+    end loop;
+    return case
+        when v_is_good
+            then null
+        when p_is_pattern
+            then p_name || ' must be words of letters, digits, _, - or *, with dots between, # last'
+        else p_name || ' must be words of letters, digits, _, -, with dots between'
+    end;
+end internal_topic_fault;
+
+procedure internal_publish(
+    p_new  in t_new_messages,
+    p_sent out nocopy rowq_sent_list
+)
+is
+-- purpose   Store messages, which are checked but for the lengths of their bodies, in each queue that is bound to their topics, queue by queue.
+-- locks     as internal_bound_queues; as internal_store, queue by queue in the order of their names
+-- errors    RQ711
+-- differs   no such helper elsewhere: part of publish and publish_batch
+    v_bound t_bound_queues;
+    v_place pls_integer;
+    v_fault varchar2(32767);
+    v_own   t_new_messages;
+begin
+    p_sent := rowq_sent_list();
+    v_bound := internal_bound_queues(p_new);
+    -- Check all before anything is stored, because a trigger has no savepoint.
+    for i in 1 .. v_bound.count loop
+        v_place := v_bound(i).place;
+        v_fault := internal_body_fault(
+            p_new(v_place).body, p_new(v_place).body_binary, v_bound(i).max_body_length
+        );
+        if v_fault is not null then
+            v_fault := v_fault || ' of ' || v_bound(i).queue_name;
+            -- What publish itself hands over has no place.
+            if p_new(v_place).place > 0 then
+                v_fault := v_fault || ' (message ' || internal_number_text(v_place) || ')';
+            end if;
+            internal_refuse(v_fault);
+        end if;
+    end loop;
+
+    for i in 1 .. v_bound.count loop
+        v_own(v_own.count + 1) := p_new(v_bound(i).place);
+        if i = v_bound.count or v_bound(i).part_id <> v_bound(i + 1).part_id then
+            internal_store_bound(v_bound(i), v_own, p_sent);
+            v_own.delete;
+        end if;
+    end loop;
+end internal_publish;
+
+function internal_bound_queues(p_new in t_new_messages)
+return t_bound_queues
+is
+-- purpose   Return the queues that are bound to the topics of messages, in the order of their names, with the places of the messages; and keep them from being dropped.
+-- locks     the table of messages against drop_queue; waits for one that is under way
+    v_found    t_bound_queues;
+    v_topic    varchar2(400 char);
+    v_first    t_places;
+    v_lists    t_key_lists;
+    v_shapes   t_shapes;
+    v_patterns rowq_keys;
+    v_keys     rowq_topic_keys := rowq_topic_keys();
+begin
+    -- A drop_queue holds all tables. The statements after this one see what it has left, and no
+    -- other drop can begin before this transaction ends.
+    lock table rowq_message in row exclusive mode;
+
+    for i in 1 .. p_new.count loop
+        -- The digits and letters of bytes are different ones to every NLS_SORT.
+        v_topic := rawtohex(utl_raw.cast_to_raw(p_new(i).topic));
+        if not v_first.exists(v_topic) then
+            v_first(v_topic) := i;
+            internal_topic_patterns(p_new(i).topic, v_shapes, v_patterns);
+            v_lists(i) := v_patterns;
+        end if;
+        v_patterns := v_lists(v_first(v_topic));
+        for n in 1 .. v_patterns.count loop
+            v_keys.extend;
+            v_keys(v_keys.last) := rowq_topic_key(i, v_patterns(n));
+        end loop;
+    end loop;
+
+    select /*+ leading(k b q) use_nl(b) use_nl(q) cardinality(k 10)
+               index(b rowq_topic_binding_key_ix) index(q rowq_queue_pk) */
+           distinct k.place, q.part_id, q.queue_name, q.queue_key, q.max_body_length,
+           q.listened_until
+    bulk collect into v_found
+    from table(v_keys) k
+    join rowq_topic_binding b on b.pattern_key = k.pattern_key
+    join rowq_queue q on q.part_id = b.part_id
+    order by q.queue_key, k.place;
+    return v_found;
+end internal_bound_queues;
+
+procedure internal_topic_patterns(
+    p_topic    in varchar2,
+    p_shapes   in out nocopy t_shapes,
+    p_patterns out rowq_keys
+)
+is
+-- purpose   Return, as bytes, the patterns that a topic would match: one of each shape that there is among those which begin as it does. p_shapes keeps the shapes that were read.
+-- differs   no such helper elsewhere: others compare one topic by like, which here follows NLS_SORT
+    v_words constant t_texts := internal_words_of(p_topic);
+    v_heads       rowq_keys := rowq_keys();
+    v_unread      rowq_keys := rowq_keys();
+    v_found_heads rowq_keys;
+    v_found       t_texts;
+    v_none        t_texts;
+    v_head        varchar2(200 char);
+    v_pattern     varchar2(400 char);
+    v_key         varchar2(4000);
+
+    -- pattern_of is null where a pattern of that shape has more or fewer words than the topic.
+    function pattern_of(p_shape in varchar2)
+    return varchar2
+    is
+        v_has_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
+        v_count    constant pls_integer := length(p_shape) - case when v_has_rest then 1 else 0 end;
+        v_text varchar2(400 char);
+    begin
+        if v_count > v_words.count or v_count < v_words.count and not v_has_rest then
+            return null;
+        end if;
+        for i in 1 .. v_count loop
+            v_text := v_text || case when i > 1 then '.' end
+                || case to_number(substr(p_shape, i, 1), '9') when 1 then '*' else v_words(i) end;
+        end loop;
+        if v_has_rest then
+            v_text := v_text || case when v_count > 0 then '.' end || '#';
+        end if;
+        return v_text;
+    end pattern_of;
+begin
+    v_heads.extend(v_words.count + 1);
+    v_heads(1) := internal_head_key(null);
+    for i in 1 .. v_words.count loop
+        v_head := v_head || case when i > 1 then '.' end || v_words(i);
+        v_heads(i + 1) := internal_head_key(v_head);
+    end loop;
+
+    -- A batch reads each pattern once, however many of its topics begin as the pattern does.
+    for i in 1 .. v_heads.count loop
+        if not p_shapes.exists(rawtohex(v_heads(i))) then
+            v_unread.extend;
+            v_unread(v_unread.last) := v_heads(i);
+        end if;
+    end loop;
+    select /*+ leading(h b) use_nl(b) cardinality(h 4) index(b rowq_topic_binding_head_ix) */
+           distinct b.head_key, b.shape
+    bulk collect into v_found_heads, v_found
+    from table(v_unread) h
+    join rowq_topic_binding b on b.head_key = h.column_value;
+    for i in 1 .. v_found.count loop
+        v_key := rawtohex(v_found_heads(i));
+        if not p_shapes.exists(v_key) then
+            p_shapes(v_key) := v_none;
+        end if;
+        p_shapes(v_key)(p_shapes(v_key).count + 1) := v_found(i);
+    end loop;
+
+    p_patterns := rowq_keys();
+    for i in 1 .. v_heads.count loop
+        v_key := rawtohex(v_heads(i));
+        if p_shapes.exists(v_key) then
+            for n in 1 .. p_shapes(v_key).count loop
+                v_pattern := pattern_of(p_shapes(v_key)(n));
+                if v_pattern is not null then
+                    p_patterns.extend;
+                    p_patterns(p_patterns.last) := utl_raw.cast_to_raw(v_pattern);
+                end if;
+            end loop;
+        end if;
+    end loop;
+end internal_topic_patterns;
+
+procedure internal_store_bound(
+    p_queue in t_bound_queue,
+    p_new   in out nocopy t_new_messages,
+    p_sent  in out nocopy rowq_sent_list
+)
+is
+-- purpose   Store messages in a queue that is bound to their topics, and append a row for each to the result.
+-- locks     as internal_store
+-- differs   no such helper elsewhere: other engines call enqueue or a helper of it
+    -- ORA-20701 (queue_not_found): the queue was dropped since a serializable transaction began,
+    -- which sees it still.
+    e_no_queue exception;
+    pragma exception_init(e_no_queue, -20701);
+    e_cannot_serialize exception;
+    pragma exception_init(e_cannot_serialize, -8177);
+begin
+    internal_store(p_queue.part_id, p_queue.queue_name, p_new);
+    internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
+    for i in 1 .. p_new.count loop
+        p_sent.extend;
+        p_sent(p_sent.last) := rowq_sent(
+            p_sent.last, p_new(i).place, p_queue.queue_name, p_new(i).message_id, p_new(i).outcome
+        );
+    end loop;
+exception
+    when e_no_queue then
+        raise e_cannot_serialize;
+end internal_store_bound;

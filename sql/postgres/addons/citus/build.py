@@ -1,0 +1,470 @@
+"""Builds the scripts that carry calls between the nodes of a Citus cluster.
+
+The files *.sql beside this one have places `{{ name }}`. What stands there is made from rowq's
+contract and nodes.toml. Each routine that is carried has up to five functions:
+
+    rowq.X                what callers call: a wrapper with the signature and the rights of X
+    rowq_citus.to_X_N     does it as rowq_citus, who may connect to the other nodes
+    rowq_citus.at_X_N     is carried by Citus to the node that the queue's name belongs to
+    rowq_citus.each_X_N   the same as to_X_N for every node
+    rowq_citus.on_X_N     the same as at_X_N for the node that a key belongs to
+
+The routine itself is in the schema rowq_node then. N is the number of the newest migration: while
+nodes are upgraded one after another, those of two releases stand beside each other.
+"""
+
+# ruff: noqa: S608 - the names come from the contract
+
+import re
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rowq.contract import Routine, load_contract
+from rowq.migrate.frozen import migration_files, number_of
+from rowq.resources import migrations_directory, sql_directory
+
+HERE = Path(__file__).resolve().parent
+BUILT = HERE.parents[3] / "build" / "citus"
+"""Where the scripts are written for psql."""
+CARRIER = "rowq_citus"
+"""The role as which calls go from node to node."""
+
+_ENGINE = "postgres"
+_QUEUE = "queue_name"
+_KEYWORDS = {"position"}
+"""Columns that PostgreSQL takes for names only between quotation marks."""
+_PINNED = "set search_path = pg_catalog, pg_temp"
+_PLANNED = "set plan_cache_mode = force_custom_plan"
+"""Citus carries a call by the value of its argument, which a generic plan does not have."""
+_AWAY = {
+    "warning": "raise warning 'node % is left out: SQLSTATE %', v_node_name, sqlstate;",
+    "unreachable_node": (
+        "return query\n"
+        "                select 'unreachable_node', null::pg_catalog.text, 'critical',"
+        " 1::double precision,\n"
+        "                       pg_catalog.concat(\n"
+        "                           v_node_name, ': does not answer, SQLSTATE ', sqlstate);"
+    ),
+}
+"""What is said of a node that is away: not Citus' text, which has the account and the address."""
+_IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
+"""It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
+_READS = {"look", "keep house"}
+"""Groups of routines that do no harm on a node that the queue's name does not belong to."""
+_PLACE = re.compile(r"^( *)\{\{ (\w+) \}\}\n", re.MULTILINE)
+_CARRIER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
+_CALLER = "    perform rowq_citus.require_caller();\n"
+_ERRORS = {"RQ706", "RQ711"}
+"""What a wrapper refuses beside what its routine does: a wrong node, and a call of Citus itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a routine is answered on several nodes.
+
+    Attributes:
+        routine: the routine as PostgreSQL has it.
+        promises: those that its header cites.
+        by_name: whether a call with the name of a queue goes to the node of this queue.
+        by_node: what nodes.toml says of a call for every node; None where there is none.
+        why_here: why the node that is asked answers by itself; empty where it does not.
+        is_read: whether it may be done for a queue whose name belongs to another node.
+    """
+
+    routine: Routine
+    promises: tuple[str, ...]
+    by_name: bool
+    by_node: Mapping[str, str] | None
+    why_here: str
+    is_read: bool
+
+    def carrier(self, prefix: str) -> str:
+        """Return the name of one of its functions in the schema rowq_citus."""
+        return f"{prefix}_{self.routine.name}_{number()}"
+
+
+@cache
+def number() -> int:
+    """Return the number of the newest migration, which the names of carriers end with."""
+    return number_of(migration_files(migrations_directory() / _ENGINE)[-1])
+
+
+@cache
+def _nodes() -> dict[str, Any]:
+    return tomllib.loads((HERE / "nodes.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _contract() -> dict[str, Any]:
+    with (sql_directory() / "contract.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def carried(
+    name: str, entry: Mapping[str, Any], nodes: Mapping[str, str], routine: Routine
+) -> Carried:
+    """Return how a routine is answered on several nodes.
+
+    Args:
+        name: the routine's.
+        entry: what contract.toml says of it.
+        nodes: what nodes.toml says of it.
+        routine: the same as `entry`, as PostgreSQL has it.
+
+    Raises:
+        ValueError: nodes.toml leaves open which node is asked.
+    """
+    first = routine.parameters[0] if routine.parameters else None
+    has_queue = first is not None and first.name == _QUEUE
+    may_be_null = has_queue and first is not None and first.default is not None
+    asked = nodes.get("asked")
+    is_decided = asked == "here" or (has_queue if asked is None else asked == "each")
+    if not is_decided or (may_be_null and asked is None):
+        raise ValueError(f"nodes.toml does not say which node answers {name}")
+    if has_queue and asked == "each" and not may_be_null:
+        raise ValueError(f"{name} goes to the node of its queue, and cannot ask each")
+    kept = _contract()["promise_engines"]
+    return Carried(
+        routine=routine,
+        promises=tuple(
+            number for number in entry["promises"] if _ENGINE in kept.get(number, [_ENGINE])
+        ),
+        by_name=has_queue and asked != "here",
+        by_node=nodes if asked == "each" else None,
+        why_here=nodes["why"] if asked == "here" else "",
+        is_read=entry["group"] in _READS or may_be_null,
+    )
+
+
+def every() -> list[Carried]:
+    """Return all routines of PostgreSQL, in the contract's order."""
+    entries = _contract()["routine"]
+    routines = load_contract().of(_ENGINE)
+    return [
+        carried(name, entry, _nodes().get(name, {}), routines[name])
+        for name, entry in entries.items()
+        if name in routines
+    ]
+
+
+def _moved() -> list[Carried]:
+    return [one for one in every() if not one.why_here]
+
+
+@cache
+def script(name: str) -> str:
+    """Return the whole text of a script, such as route.sql."""
+    text = (HERE / name).read_text(encoding="utf-8")
+    return _PLACE.sub(lambda place: textwrap.indent(_FILLED[place[2]](), place[1]), text)
+
+
+@cache
+def carriers() -> tuple[str, ...]:
+    """Return the names of the functions of the schema rowq_citus."""
+    made = _CARRIER.findall(script("carry.sql") + script("distribute.sql"))
+    return tuple(dict.fromkeys(made))
+
+
+@cache
+def wrappers() -> dict[str, str]:
+    """Return the text of each wrapper, as a file of its own would have it."""
+    return {f"citus/{one.routine.name}.sql": _wrapper(one) for one in _moved()}
+
+
+def signatures() -> dict[str, tuple[str, str]]:
+    """Return parameters and columns of each wrapper, as the catalog of PostgreSQL tells them."""
+    return {
+        one.routine.name: (
+            ", ".join(_types_of_inputs(one.routine)),
+            _listed("TABLE", _types_of_columns(one.routine)),
+        )
+        for one in _moved()
+    }
+
+
+def write_scripts(folder: Path = BUILT) -> list[Path]:
+    """Write all scripts into a folder, and the table of who answers into README.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / path.name for path in sorted(HERE.glob("*.sql"))]
+    for path in paths:
+        path.write_text(script(path.name), encoding="utf-8", newline="\n")
+    readme = HERE / "README.md"
+    readme.write_text(answered(readme.read_text("utf-8")), encoding="utf-8", newline="\n")
+    return paths
+
+
+def answered(page: str) -> str:
+    """Return the text of README.md with today's table of who answers which call."""
+    said: dict[str, list[str]] = {}
+    for one in every():
+        said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
+    rows = "".join(f"| {words} | {', '.join(names)} |\n" for words, names in said.items())
+    before, head, rest = page.partition("| Who answers | Routines |\n| --- | --- |\n")
+    return before + head + rows + "\n" + rest.partition("\n\n")[2]
+
+
+def _in_words(one: Carried) -> str:
+    if one.why_here:
+        return f"the node that is asked: {one.why_here}"
+    words = ["the node of its queue"] if one.by_name else []
+    if one.by_node is not None:
+        without = "without a name " if one.by_name else ""
+        away = {
+            None: "fails when one is away",
+            "warning": "warns when one is away",
+        }.get(one.by_node.get("when_away"), "has a row for one that is away")
+        words.append(f"{without}every node; {away}")
+    return "; ".join(words)
+
+
+def _carrier_texts() -> str:
+    return "\n".join(text for one in _moved() for text in _carriers(one))
+
+
+def _names_of_carriers() -> str:
+    """Return the names of all functions that carry.sql makes: those written by hand come first."""
+    by_hand = _CARRIER.findall((HERE / "carry.sql").read_text(encoding="utf-8"))
+    return _quoted_names([*sorted(by_hand), *_CARRIER.findall(_carrier_texts())])
+
+
+def _names_of_distributed() -> str:
+    """Return the names of those that Citus carries."""
+    names = _CARRIER.findall(_carrier_texts())
+    return _quoted_names([name for name in names if name.startswith(("at_", "on_"))])
+
+
+def _names_of_routines() -> str:
+    return _quoted_names([one.routine.name for one in _moved()])
+
+
+def _quoted_names(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) + "\n"
+
+
+def _type(kind: str) -> str:
+    return str(_contract()["types"][kind][_ENGINE])
+
+
+def _inputs(routine: Routine) -> list[str]:
+    return [f"p_{parameter.name}" for parameter in routine.parameters]
+
+
+def _columns(routine: Routine) -> list[str]:
+    return [_quoted(column.name) for column in routine.columns]
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if name in _KEYWORDS else name
+
+
+def _types_of_columns(routine: Routine) -> list[str]:
+    return [f"{_quoted(column.name)} {_type(column.type)}" for column in routine.columns]
+
+
+def _types_of_inputs(routine: Routine) -> list[str]:
+    return [f"p_{parameter.name} {_type(parameter.type)}" for parameter in routine.parameters]
+
+
+def _listed(before: str, words: Iterable[str], after: str = "") -> str:
+    return f"{before}({', '.join(words)}){after}"
+
+
+def _function(inputs: str, columns: str, settings: Sequence[str], body: str) -> str:
+    head = [inputs, columns, "language plpgsql", *settings]
+    return "\n".join(head) + f"\nas $$\n{body}$$;\n"
+
+
+def _helper(
+    one: Carried,
+    prefix: str,
+    purpose: str,
+    settings: Sequence[str],
+    first: Sequence[str],
+    body: str,
+) -> str:
+    """Return a function of rowq_citus, without defaults; `first` are parameters before the rest."""
+    name = one.carrier(prefix)
+    inputs = [*first, *_types_of_inputs(one.routine)]
+    return _function(
+        _listed(f"create or replace function rowq_citus.{name}", inputs),
+        _listed("returns table ", _types_of_columns(one.routine)),
+        settings,
+        f"-- routine   {name}\n-- purpose   {purpose}\n{body}",
+    )
+
+
+def _carriers(one: Carried) -> Iterator[str]:
+    name, inputs = one.routine.name, _inputs(one.routine)
+    carrier = one.carrier("at")
+    as_other = ("security definer", _PINNED, _PLANNED)
+    on_node = (_PINNED, "set rowq.here = 'carried'")
+    itself = _itself(one, "    ")
+    if one.by_name:
+        to_node = _query(one, f"rowq_citus.{carrier}", inputs, "        ")
+        yield _helper(
+            one, "at", f"{name}, carried to the node that the queue's name belongs to.",
+            on_node, (),
+            f"begin\n    perform rowq_citus.require_arrival(p_queue_name);\n{itself}end;\n",
+        )  # fmt: skip
+        # A null would end the server: Citus reads the value that it distributes by.
+        yield _helper(
+            one, "to", f"Call {carrier} as who may connect to the nodes; never with a null name.",
+            as_other, (),
+            f"begin\n{_CALLER}    if p_queue_name is not null then\n{to_node}    end if;\nend;\n",
+        )  # fmt: skip
+    if one.by_node is not None:
+        yield _helper(
+            one, "on", f"{name}, carried to the node that a key belongs to.",
+            on_node, ("p_node_key text", "p_node_groups integer[]"),
+            "begin\n    perform rowq_citus.require_node(p_node_key, p_node_groups);\n"
+            f"{itself}end;\n",
+        )  # fmt: skip
+        yield _helper(
+            one, "each", f"Call {one.carrier('on')} for every node, as who may connect to it.",
+            as_other, (), _each(one, one.by_node),
+        )  # fmt: skip
+
+
+def _query(
+    one: Carried,
+    called: str,
+    inputs: Sequence[str],
+    indent: str,
+    said: Mapping[str, str] | None = None,
+    more: Iterable[str] = (),
+) -> str:
+    """Return the statement that returns what a function does.
+
+    said: by column, what is returned in its place. more: clauses behind the call.
+    """
+    columns = [(said or {}).get(name, f"r.{name}") for name in _columns(one.routine)]
+    source = _listed(f"from {called}", inputs, " r")
+    lines = ["return query", f"select {', '.join(columns)}", source, *more]
+    return textwrap.indent("\n".join(lines) + ";\n", indent)
+
+
+def _itself(one: Carried, indent: str) -> str:
+    """Return the statement that calls a routine on this node.
+
+    By name, so that it meets the routine of a later release, too.
+    """
+    named = [f"{word} => {word}" for word in _inputs(one.routine)]
+    return _query(one, f"rowq_node.{one.routine.name}", named, indent)
+
+
+def _each(one: Carried, nodes: Mapping[str, str]) -> str:
+    away = nodes.get("when_away")
+    indent = "            " if away else "        "
+    inputs = ["v_node_key", "v_groups", *_inputs(one.routine)]
+    says_node = nodes.get("says_node")
+    said = (
+        {says_node: f"pg_catalog.concat(v_node_name, ': ', r.{says_node})"} if says_node else None
+    )
+    inner = _query(one, f"rowq_citus.{one.carrier('on')}", inputs, indent, said)
+    if away:
+        states = " or ".join(f"sqlstate '{state}'" for state in _IS_AWAY)
+        inner = (
+            f"        begin\n{inner}        exception\n"
+            f"            when {states}\n            then\n"
+            f"                {_AWAY[away]}\n        end;\n"
+        )
+    return (
+        "#variable_conflict use_column\n"
+        "declare\n    v_node_key  pg_catalog.text;\n    v_node_name pg_catalog.text;\n"
+        f"    v_groups    integer[];\nbegin\n{_CALLER}"
+        "    for v_node_key, v_node_name, v_groups in\n"
+        "        select n.node_key, n.node_name, n.node_groups\n"
+        "        from rowq_citus.nodes() n\n"
+        "        order by n.node_group\n"
+        f"    loop\n{inner}    end loop;\nend;\n"
+    )
+
+
+def _move(routine: Routine) -> str:
+    types = [_type(parameter.type) for parameter in routine.parameters]
+    return _listed(f"alter function rowq.{routine.name}", types, " set schema rowq_node;") + "\n"
+
+
+def _wrapper(one: Carried) -> str:
+    routine = one.routine
+    inputs = [
+        f"{name}{'' if one.default is None else f' default {one.default}'}"
+        for name, one in zip(_types_of_inputs(routine), routine.parameters, strict=True)
+    ]
+    return _function(
+        _listed(f"create or replace function rowq.{routine.name}", inputs),
+        _listed("returns table ", _types_of_columns(routine)),
+        ("security definer", _PINNED),
+        _header(one) + _choice(one),
+    )
+
+
+def _header(one: Carried) -> str:
+    routine = one.routine
+    where = "carried to the node of the queue" if one.by_name else "every node is asked"
+    fields = {
+        "routine": routine.name,
+        "version": "1",
+        "purpose": routine.purpose,
+        "promise": " ".join(one.promises) or "none",
+        "locks": f"as rowq_node.{routine.name}, on the node that does it",
+        "commits": "never; the caller owns the transaction",
+        "errors": " ".join(sorted({*routine.errors, *_ERRORS})),
+        "differs": where,
+    }
+    return "".join(f"-- {name:9} {text}\n" for name, text in fields.items())
+
+
+def _choice(one: Carried) -> str:
+    """Return the body of a wrapper: itself, every node, or the node of the queue."""
+    inputs = _inputs(one.routine)
+    itself = _itself(one, "        ")
+    to_node = _query(one, f"rowq_citus.{one.carrier('to')}", inputs, "        ")
+    is_here = "current_setting('rowq.here', true) in ('on', 'carried')"
+    if not one.is_read and one.by_name:
+        itself = f"        perform rowq_citus.require_own(p_queue_name);\n{itself}"
+    elif not one.is_read:
+        itself = (
+            "        raise exception 'RQ711 invalid_argument: rowq.here is on;"
+            f" {one.routine.name} asks every node'\n"
+            "            using errcode = 'RQ711', hint = 'Run: reset rowq.here';\n"
+        )
+    if one.by_node is None:
+        return (
+            f"begin\n    if p_queue_name is null or {is_here} then\n{itself}"
+            f"    else\n{to_node}    end if;\nend;\n"
+        )
+    more = _together(one.by_node)
+    each = _query(one, f"rowq_citus.{one.carrier('each')}", inputs, "        ", None, more)
+    if not one.by_name:
+        return f"begin\n    if {is_here} then\n{itself}    else\n{each}    end if;\nend;\n"
+    return (
+        f"begin\n    if {is_here} then\n{itself}    elsif p_queue_name is null then\n{each}"
+        f"    else\n{to_node}    end if;\nend;\n"
+    )
+
+
+def _together(nodes: Mapping[str, str]) -> Iterator[str]:
+    """Yield what puts the rows of all nodes in order, and limits them."""
+    if order := nodes.get("order"):
+        yield "order by " + ", ".join(f"r.{word}" for word in order.split(", "))
+    if most := nodes.get("most"):
+        # Ids of several nodes may be equal, so the next page begins behind all of them. What is out
+        # of range is refused by the first node.
+        yield f"fetch first (greatest(coalesce(p_{most}, 1), 1)) rows with ties"
+
+
+_FILLED: dict[str, Callable[[], str]] = {
+    "carriers": _carrier_texts,
+    "wrappers": lambda: "\n".join(_wrapper(one) for one in _moved()),
+    "moves": lambda: "".join(_move(one.routine) for one in _moved()),
+    "routines": _names_of_routines,
+    "carrier_names": _names_of_carriers,
+    "distributed_names": _names_of_distributed,
+}
+"""By the name of a place in a script, what returns its text."""

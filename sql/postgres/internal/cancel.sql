@@ -1,0 +1,740 @@
+-- Cancel: by a caller, or by expiry; and where a message is.
+--
+-- A message that waits is taken out of its place and ends as cancelled or expired. A leased message
+-- stays with its worker: the cancel is recorded in the claim, the heartbeat returns it, and the
+-- call that returns the message ends it. A message that expires has a row in expiry, which says
+-- where the message was when it became ready. Each call that makes it ready at a new place adds
+-- another row, so maintain finds every due message by key and may forget a row whose message it
+-- does not find. A locked message is skipped and looked up again.
+--
+-- cancel walks the claims once from their safe floor, however many messages are named.
+--
+--   retry_later, fail_now, release, ... -> end_cancelled
+--   cancel -> note_cancels
+--   cancel, cancel_many -> withdraw -> pop_waiting
+--   reset, push_delayed -> note_expiry
+--   get_message, get_result, get_history -> locate_messages
+--   maintain_queue -> expire -> pop_expired
+--
+-- Writes blocked, claim, dead, delayed, expiry, grouped, ready. Only reads finished, floor,
+-- message, queue.
+
+create or replace function rowq.internal_end_cancelled(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_lanes       smallint[],
+    p_attempts    smallint[],
+    p_errors      text[],
+    p_cancel_ids  bigint[],
+    p_claim_id    bigint,
+    p_worker_name text,
+    p_leased_at   timestamp with time zone,
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_errors      text[],
+    out o_cancel_ids  bigint[],
+    out o_worker_name text,
+    out o_leased_at   timestamp with time zone
+)
+language plpgsql
+as $$
+-- purpose   End those messages of a claim that were cancelled; return the others, and which ended.
+-- locks     new history rows; as internal_finish
+declare
+    v_archive_days integer;
+    v_history_days integer;
+    v_ended        record;
+begin
+    o_worker_name := p_worker_name;
+    o_leased_at := p_leased_at;
+    select q.archive_days, q.history_days into v_archive_days, v_history_days
+    from rowq.queue q
+    where q.part_id = p_part_id;
+
+    select array_agg(u.message_id order by u.place) ids,
+           array_agg(u.lane order by u.place) lanes,
+           array_agg(u.attempt order by u.place) attempts
+    into v_ended
+    from unnest(p_message_ids, p_lanes, p_attempts)
+        with ordinality u (message_id, lane, attempt, place)
+    where u.message_id = any (p_cancel_ids);
+    if v_history_days > 0 then
+        perform rowq.internal_push_history(
+            p_part_id, p_claim_id, p_worker_name, p_leased_at, v_ended.ids, v_ended.attempts,
+            'cancelled'
+        );
+    end if;
+    perform rowq.internal_finish(
+        p_part_id, v_archive_days, v_ended.ids, v_ended.lanes, v_ended.attempts, 'cancelled'
+    );
+    o_cancel_ids := v_ended.ids;
+
+    select coalesce(array_agg(u.message_id order by u.place), '{}'),
+           array_agg(u.lane order by u.place),
+           array_agg(u.attempt order by u.place),
+           array_agg(u.last_error order by u.place)
+    into o_message_ids, o_lanes, o_attempts, o_errors
+    from unnest(p_message_ids, p_lanes, p_attempts, p_errors)
+        with ordinality u (message_id, lane, attempt, last_error, place)
+    where u.message_id <> all (p_cancel_ids);
+end;
+$$;
+
+create or replace function rowq.internal_note_cancels(p_part_id integer, p_message_ids bigint[])
+returns bigint[]
+language plpgsql
+as $$
+-- purpose   Note in the claims that hold these messages that they were cancelled; return those noted.
+-- locks     claim rows, passing over locked ones
+declare
+    -- Begin at the safe floor, because a claim that was committed late may hold one of them.
+    v_from     constant bigint := rowq.internal_read_safe_floor(
+        p_part_id, -1::smallint /* claim */
+    );
+    v_claim_id bigint;
+    v_ids      bigint[];
+    v_noted    bigint[] := '{}'::bigint[];
+begin
+    for v_claim_id in
+        select c.claim_id
+        from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= v_from
+          and exists (
+              select 1
+              from unnest(c.message_ids) u (message_id)
+              where u.message_id = any (p_message_ids)
+          )
+        order by c.part_id, c.claim_id
+        for update skip locked
+    loop
+        update rowq.claim c
+        set cancel_ids = array(
+                select u.message_id
+                from unnest(c.message_ids) u (message_id)
+                where u.message_id = any (p_message_ids)
+                   or u.message_id = any (c.cancel_ids)
+            )
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id
+        returning c.cancel_ids into v_ids;
+        v_noted := v_noted || v_ids;
+    end loop;
+    return v_noted;
+end;
+$$;
+
+create or replace function rowq.internal_withdraw(
+    p_part_id      integer,
+    p_archive_days integer,
+    p_message_ids  bigint[]
+)
+returns bigint[]
+language plpgsql
+as $$
+-- purpose   Cancel those messages that no worker holds, and return them.
+-- locks     as internal_pop_waiting, then as internal_finish
+declare
+    v_found record;
+begin
+    v_found := rowq.internal_pop_waiting(p_part_id, p_message_ids);
+    if v_found.o_message_ids <> '{}' then
+        perform rowq.internal_finish(
+            p_part_id, p_archive_days, v_found.o_message_ids, v_found.o_lanes, v_found.o_attempts,
+            'cancelled', v_found.o_tokenless
+        );
+    end if;
+    return v_found.o_message_ids;
+end;
+$$;
+
+create or replace function rowq.internal_pop_waiting(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_tokenless   bigint[]
+)
+language plpgsql
+as $$
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay. o_tokenless are those without a token of a group.
+-- locks     delayed, dead, blocked, grouped and ready rows, passing over locked ones
+declare
+    v_rest  bigint[];
+    v_found record;
+begin
+    with locked as (
+        select d.message_id
+        from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.message_id = any (p_message_ids)
+        for update skip locked
+    ),
+    gone as (
+        delete from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.message_id = any (array(select l.message_id from locked l))
+        returning d.message_id, d.lane, d.attempt, d.group_key is not null as is_tokenless
+    )
+    select coalesce(array_agg(g.message_id), '{}'), coalesce(array_agg(g.lane), '{}'),
+           coalesce(array_agg(g.attempt), '{}'),
+           array_agg(g.message_id) filter (where g.is_tokenless)
+    into o_message_ids, o_lanes, o_attempts, o_tokenless
+    from gone g;
+
+    with locked as (
+        select d.message_id
+        from rowq.dead d
+        where d.part_id = p_part_id
+          and d.message_id = any (p_message_ids)
+        for update skip locked
+    ),
+    gone as (
+        delete from rowq.dead d
+        where d.part_id = p_part_id
+          and d.message_id = any (array(select l.message_id from locked l))
+        returning d.message_id, d.lane, d.attempt, d.holds_group is null as is_tokenless
+    )
+    select o_message_ids || array_agg(g.message_id), o_lanes || array_agg(g.lane),
+           o_attempts || array_agg(g.attempt),
+           o_tokenless || array_agg(g.message_id) filter (where g.is_tokenless)
+    into o_message_ids, o_lanes, o_attempts, o_tokenless
+    from gone g;
+
+    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- message_id.
+    for v_found in
+        select r.lane, r.seq, r.message_id, r.attempt
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
+          and r.seq = any (p_message_ids)
+          and r.message_id = r.seq
+        for update skip locked
+    loop
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_found.lane
+          and r.seq = v_found.seq;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || v_found.attempt;
+    end loop;
+
+    for v_found in
+        select b.message_id, b.lane
+        from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = any (p_message_ids)
+        for update skip locked
+    loop
+        delete from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = v_found.message_id;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || 0::smallint;
+        o_tokenless := o_tokenless || v_found.message_id;
+    end loop;
+
+    select array_agg(m.message_id) into v_rest
+    from rowq.message m
+    where m.part_id = p_part_id
+      and m.message_id = any (p_message_ids)
+      and m.message_id <> all (o_message_ids);
+    if v_rest is null then
+        return;
+    end if;
+
+    -- A message goes from its group to the ready ones, so look for it there first.
+    for v_found in
+        select x.group_key, x.message_id, x.lane
+        from rowq.message m
+        cross join lateral (
+            select w.group_key, w.message_id, w.lane
+            from rowq.grouped w
+            where w.part_id = p_part_id
+              and w.group_key = m.group_key
+              and w.message_id = m.message_id
+            for update skip locked
+        ) x
+        where m.part_id = p_part_id
+          and m.message_id = any (v_rest)
+          and m.group_key is not null
+    loop
+        delete from rowq.grouped x
+        where x.part_id = p_part_id
+          and x.group_key = v_found.group_key
+          and x.message_id = v_found.message_id;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || 0::smallint;
+        o_tokenless := o_tokenless || v_found.message_id;
+        v_rest := array_remove(v_rest, v_found.message_id);
+    end loop;
+    if v_rest = '{}' then
+        return;
+    end if;
+
+    for v_found in
+        select r.lane, r.seq, r.message_id, r.attempt
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.message_id = any (v_rest)
+        for update skip locked
+    loop
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_found.lane
+          and r.seq = v_found.seq;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || v_found.attempt;
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_note_expiry(p_part_id integer, p_message_ids bigint[])
+returns void
+language plpgsql
+as $$
+-- purpose   Let maintain look again for those of the messages that expire, which have come to wait elsewhere than in ready.
+-- locks     new expiry rows
+begin
+    -- Only a queue that has had messages that expire has this lane, and without it the messages are
+    -- not looked up. A row has no moment before now, as internal_newest_number wants it.
+    insert into rowq.expiry (part_id, expires_at, message_id)
+    select p_part_id, greatest(m.expires_at, clock_timestamp()), u.message_id
+    from unnest(p_message_ids) u (message_id)
+    cross join lateral (
+        select case
+                   when x.expires_at is not null
+                       then least(x.expires_at, clock_timestamp() + interval '1 day')
+               end as expires_at
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = u.message_id
+        offset 0
+    ) m
+    where m.expires_at is not null
+      and exists (
+          select
+          from rowq.floor f
+          where f.part_id = p_part_id
+            and f.lane = -6 /* expiry */
+      );
+end;
+$$;
+
+create or replace function rowq.internal_locate_messages(
+    p_part_id    integer,
+    p_message_id bigint,
+    out state       text,
+    out lane        smallint,
+    out attempt     smallint,
+    out due_at      timestamp with time zone,
+    out claim_id    bigint,
+    out worker_name text,
+    out lease_until timestamp with time zone,
+    out finished_at timestamp with time zone,
+    out last_error  text,
+    out waits_for   bigint,
+    out progress    text,
+    out leased_at   timestamp with time zone
+)
+language plpgsql
+as $$
+-- purpose   Find where a message is that still has a body; state is null for any other one.
+#variable_conflict use_column
+declare
+    v_group_key text;
+    v_from      bigint;
+begin
+    select m.group_key into v_group_key
+    from rowq.message m
+    where m.part_id = p_part_id
+      and m.message_id = p_message_id;
+    if not found then
+        return;
+    end if;
+
+    select 'delayed', d.lane, d.attempt, d.due_at, d.last_error
+    into state, lane, attempt, due_at, last_error
+    from rowq.delayed d
+    where d.part_id = p_part_id
+      and d.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    select 'dead', d.lane, d.attempt, d.died_at, d.last_error
+    into state, lane, attempt, finished_at, last_error
+    from rowq.dead d
+    where d.part_id = p_part_id
+      and d.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
+    into state, lane, attempt, due_at, waits_for
+    from rowq.blocked b
+    where b.part_id = p_part_id
+      and b.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    if v_group_key is not null then
+        select 'blocked', x.lane, 0, x.last_error, (
+                   select max(y.message_id)
+                   from rowq.grouped y
+                   where y.part_id = p_part_id
+                     and y.group_key = v_group_key
+                     and y.message_id < p_message_id
+               )
+        into state, lane, attempt, last_error, waits_for
+        from rowq.grouped x
+        where x.part_id = p_part_id
+          and x.group_key = v_group_key
+          and x.message_id = p_message_id;
+        if found then
+            return;
+        end if;
+    end if;
+
+    v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint /* claim */);
+    select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
+           c.lease_until, c.errors[p.place], c.progress, c.leased_at
+    into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
+    from rowq.claim c
+    cross join lateral array_position(c.message_ids, p_message_id) p (place)
+    where c.part_id = p_part_id
+      and c.claim_id >= v_from
+      and p_message_id = any (c.message_ids);
+    if found then
+        return;
+    end if;
+
+    v_from := rowq.internal_read_safe_floor(p_part_id, -3::smallint /* finished */);
+    select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
+    into state, lane, attempt, finished_at
+    from rowq.finished f
+    cross join lateral array_position(f.message_ids, p_message_id) p (place)
+    where f.part_id = p_part_id
+      and f.finish_id >= v_from
+      and p_message_id = any (f.message_ids);
+    if found then
+        return;
+    end if;
+
+    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- message_id.
+    select 'ready', r.lane, r.attempt, r.last_error
+    into state, lane, attempt, last_error
+    from unnest('{1,3,5,7,9,11,13,15,17,19}'::smallint[]) l (lane)
+    cross join lateral (
+        -- "offset 0" keeps this a lookup by key for each lane.
+        select x.lane, x.attempt, x.last_error
+        from rowq.ready x
+        where x.part_id = p_part_id
+          and x.lane = l.lane
+          and x.seq = p_message_id
+          and x.message_id = p_message_id
+        offset 0
+    ) r;
+    if found then
+        return;
+    end if;
+
+    select 'ready', r.lane, r.attempt, r.last_error
+    into state, lane, attempt, last_error
+    from rowq.ready r
+    where r.part_id = p_part_id
+      and r.message_id = p_message_id;
+    if not found then
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
+        state := 'leased';
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_expire(
+    p_part_id      integer,
+    p_archive_days integer,
+    p_limit        integer,
+    p_frontier     bigint,
+    p_writers      xid8
+)
+returns integer
+language plpgsql
+as $$
+-- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were.
+-- locks     expiry rows, passing over locked ones; as internal_pop_expired; then as complete
+declare
+    c_steps        constant integer := 10;
+    c_long_walk    constant interval := interval '20 milliseconds';
+    v_started      constant timestamp with time zone := clock_timestamp();
+    -- The moment is no function in the query, so that the scan stops at the last row that is due.
+    v_now          timestamp with time zone;
+    v_from         timestamp with time zone;
+    v_from_id      bigint := 0;
+    v_due          record;
+    v_popped       record;
+    v_seen         integer := 0;
+    v_row          record;
+    v_kept         bigint[];
+    v_kept_moments timestamp with time zone[];
+    v_expired      integer := 0;
+begin
+    -- A message that an old snapshot does not show where it is now would be taken for one that has
+    -- ended.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        return 0;
+    end if;
+
+    v_from := rowq.internal_from_microseconds(
+        rowq.internal_read_floor(p_part_id, -6::smallint /* expiry */)
+    );
+    for v_step in 1 .. c_steps loop
+        exit when v_expired >= p_limit;
+        -- Take the time anew, because what the end of a message has let go on has a row of a later
+        -- moment.
+        v_now := clock_timestamp();
+
+        -- One statement looks for the message in all places, so that none is missed on its way from
+        -- one to another. Scalar subqueries are lookups by key; "exists" may become a hash of all
+        -- rows.
+        select array_agg(h.expiry_id) ids, array_agg(h.message_id) message_ids,
+               array_agg(
+                   case when h.later_at > v_now and h.place <> '' then 'later' else h.place end
+               ) places,
+               array_agg(h.lane) lanes, array_agg(h.seq) seqs, array_agg(h.expires_at) moments,
+               array_agg(h.later_at) later_ats, max(h.expires_at) last_at, count(*) as due
+        into v_due
+        from (
+            select e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq,
+                   m.expires_at as later_at,
+                   case
+                       when m.message_id is null then null
+                       when (
+                           select true
+                           from rowq.ready r
+                           where r.part_id = p_part_id
+                             and r.lane = e.lane
+                             and r.seq = e.seq
+                             and r.message_id = e.message_id
+                       ) then 'ready'
+                       when (
+                           select true
+                           from rowq.delayed d
+                           where d.part_id = p_part_id
+                             and d.message_id = e.message_id
+                       ) then 'delayed'
+                       when (
+                           select true
+                           from rowq.blocked b
+                           where b.part_id = p_part_id
+                             and b.message_id = e.message_id
+                       ) then 'blocked'
+                       when (
+                           select true
+                           from rowq.grouped g
+                           where g.part_id = p_part_id
+                             and g.group_key = m.group_key
+                             and g.message_id = e.message_id
+                       ) then 'grouped'
+                   end as place
+            from (
+                select x.expires_at, x.expiry_id, x.message_id, x.lane, x.seq
+                from rowq.expiry x
+                where x.part_id = p_part_id
+                  and (x.expires_at, x.expiry_id) > (v_from, v_from_id)
+                  and x.expires_at <= v_now
+                order by x.part_id, x.expires_at, x.expiry_id
+                limit p_limit
+                for update skip locked
+            ) e
+            left join lateral (
+                select y.message_id, y.group_key, y.expires_at
+                from rowq.message y
+                where y.part_id = p_part_id
+                  and y.message_id = e.message_id
+                offset 0
+            ) m on true
+        ) h;
+        exit when v_due.due = 0;
+        v_seen := v_seen + v_due.due;
+
+        v_popped := rowq.internal_pop_expired(
+            p_part_id, v_due.message_ids, v_due.places, v_due.lanes, v_due.seqs
+        );
+        if v_popped.o_message_ids <> '{}' then
+            perform rowq.internal_finish(
+                p_part_id, p_archive_days, v_popped.o_message_ids, v_popped.o_lanes,
+                v_popped.o_attempts, 'expired', v_popped.o_tokenless
+            );
+            v_expired := v_expired + cardinality(v_popped.o_message_ids);
+        end if;
+
+        -- A message that is in no place has ended, is dead, or is held by a claim, and who gives it
+        -- back adds a row. One that another session holds now is looked for again, and one row of a
+        -- message that expires later is put off. Delete the rows one by one, because many are of
+        -- one moment, and the planner may make a filter over all that are due of any other way.
+        for v_row in
+            select u.expires_at, u.expiry_id, u.later_at, u.place = 'later' as is_later,
+                   u.place is null
+                   or u.message_id = any (v_popped.o_message_ids)
+                   or u.place = 'later'
+                   and row_number() over (
+                       partition by u.message_id, u.place order by u.expiry_id
+                   ) > 1
+                       as is_done
+            from unnest(
+                v_due.moments, v_due.ids, v_due.message_ids, v_due.places, v_due.later_ats
+            ) u (expires_at, expiry_id, message_id, place, later_at)
+        loop
+            if v_row.is_later and not v_row.is_done then
+                update rowq.expiry e
+                set expires_at = least(v_row.later_at, v_now + interval '1 day')
+                where e.part_id = p_part_id
+                  and e.expires_at = v_row.expires_at
+                  and e.expiry_id = v_row.expiry_id;
+            elsif v_row.is_done then
+                delete from rowq.expiry e
+                where e.part_id = p_part_id
+                  and e.expires_at = v_row.expires_at
+                  and e.expiry_id = v_row.expiry_id;
+            else
+                v_kept := v_kept || v_row.expiry_id;
+                v_kept_moments := v_kept_moments || v_row.expires_at;
+            end if;
+        end loop;
+
+        select v_due.last_at, max(u.expiry_id) into v_from, v_from_id
+        from unnest(v_due.ids, v_due.moments) u (expiry_id, expires_at)
+        where u.expires_at = v_due.last_at;
+        exit when v_due.due < p_limit;
+    end loop;
+
+    -- Put what is kept behind the others that are due, once it could stand in front of them: else a
+    -- session that is idle in its transaction must not make every look write.
+    if v_kept is not null and (
+        v_seen >= c_steps * p_limit or clock_timestamp() - v_started > c_long_walk
+    ) then
+        for v_row in
+            select u.expires_at, u.expiry_id
+            from unnest(v_kept_moments, v_kept) u (expires_at, expiry_id)
+        loop
+            update rowq.expiry e
+            set expires_at = v_now
+            where e.part_id = p_part_id
+              and e.expires_at = v_row.expires_at
+              and e.expiry_id = v_row.expiry_id;
+        end loop;
+    end if;
+    -- The rows were deleted just now, and safe follows only with a row of the ledger.
+    if v_seen > 0 then
+        perform rowq.internal_move_floor(
+            p_part_id, -6::smallint /* expiry */, true, true, p_frontier, p_writers
+        );
+    end if;
+    return v_expired;
+end;
+$$;
+
+create or replace function rowq.internal_pop_expired(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_places      text[],
+    p_lanes       smallint[],
+    p_seqs        bigint[],
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_tokenless   bigint[]
+)
+language plpgsql
+as $$
+-- purpose   Take messages out of the places where they were seen, unless another session holds them. o_tokenless are those without a token of a group.
+-- locks     ready, delayed, blocked and grouped rows, tried only
+declare
+    v_row   record;
+    v_found record;
+begin
+    o_message_ids := '{}';
+    for v_row in
+        select u.message_id, u.place, u.lane, u.seq, m.group_key
+        from unnest(p_message_ids, p_places, p_lanes, p_seqs) u (message_id, place, lane, seq)
+        cross join lateral (
+            select x.group_key
+            from rowq.message x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            offset 0
+        ) m
+        where u.place <> 'later'
+    loop
+        case v_row.place
+            when 'ready' then
+                select r.lane, r.attempt, false as is_tokenless into v_found
+                from rowq.ready r
+                where r.part_id = p_part_id
+                  and r.lane = v_row.lane
+                  and r.seq = v_row.seq
+                  and r.message_id = v_row.message_id
+                for update skip locked;
+            when 'delayed' then
+                select d.lane, d.attempt, d.group_key is not null as is_tokenless into v_found
+                from rowq.delayed d
+                where d.part_id = p_part_id
+                  and d.message_id = v_row.message_id
+                for update skip locked;
+            when 'blocked' then
+                select b.lane, 0::smallint as attempt, true as is_tokenless into v_found
+                from rowq.blocked b
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id
+                for update skip locked;
+            else
+                select g.lane, 0::smallint as attempt, true as is_tokenless into v_found
+                from rowq.grouped g
+                where g.part_id = p_part_id
+                  and g.group_key = v_row.group_key
+                  and g.message_id = v_row.message_id
+                for update skip locked;
+        end case;
+        continue when not found;
+
+        case v_row.place
+            when 'ready' then
+                delete from rowq.ready r
+                where r.part_id = p_part_id
+                  and r.lane = v_row.lane
+                  and r.seq = v_row.seq;
+            when 'delayed' then
+                delete from rowq.delayed d
+                where d.part_id = p_part_id
+                  and d.message_id = v_row.message_id;
+            when 'blocked' then
+                delete from rowq.blocked b
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id;
+            else
+                delete from rowq.grouped g
+                where g.part_id = p_part_id
+                  and g.group_key = v_row.group_key
+                  and g.message_id = v_row.message_id;
+        end case;
+        o_message_ids := o_message_ids || v_row.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || v_found.attempt;
+        if v_found.is_tokenless then
+            o_tokenless := o_tokenless || v_row.message_id;
+        end if;
+    end loop;
+end;
+$$;

@@ -1,0 +1,254 @@
+-- Dequeue: lease messages, and wait for some.
+--
+-- A dequeue takes the first rows of the best lane, skips locked ones, deletes them from ready and
+-- makes one claim: one lease, one heartbeat and one complete for the whole batch. A rollback
+-- returns everything to its old position. If nothing is ready it promotes what is due and runs some
+-- deferred work, so a queue without maintain still moves. dequeue_wait repeats that in short
+-- transactions until a message comes or the time is up.
+--
+-- Producers notify sessions that listen, and nobody if no session does.
+--
+--   resume_queue, push_ready -> notify -> is_listened, channel
+--   enqueue, enqueue_batch -> is_listened
+--   enqueue, enqueue_batch, listen, ... -> channel
+--   dequeue_fast -> pop_ready
+--   dequeue_wait -> poll
+--   dequeue_wait, wait_for_result -> wait_until
+--   retry_later, reap -> with_max_attempts
+--
+-- Writes ready. Only reads floor, message, meta, queue.
+
+create or replace function rowq.internal_notify(p_part_id integer)
+returns void
+language plpgsql
+as $$
+-- purpose   Notify the sessions that listen for this queue's messages, at the commit: see listen.
+-- locks     as internal_is_listened
+-- differs   this engine's own
+declare
+    v_channel text;
+begin
+    if rowq.internal_is_listened(p_part_id) then
+        v_channel := rowq.internal_channel(p_part_id);
+        perform pg_notify(v_channel, q.queue_name)
+        from rowq.queue q
+        where q.part_id = p_part_id;
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_is_listened(p_part_id integer)
+returns boolean
+language sql
+as $$
+-- purpose   Return whether a session that listens for this queue's new messages can be notified.
+-- locks     none that lasts, and none that is waited for
+-- differs   this engine's own
+    -- A session that listens holds this lock shared. One expression tries the lock and gives it
+    -- back, so that nothing can come in between and leave it held. Two producers that try at the
+    -- same moment take each other for a listener, which costs a needless notification. A
+    -- transaction that has notified cannot be prepared, so the answer is always false where
+    -- transactions may be prepared. Any session can fill the queue of notifications, and a notify
+    -- into a full one fails. So none is sent from half of it on: workers poll.
+    select case
+        when pg_try_advisory_lock(1919907698, p_part_id)
+            then not pg_advisory_unlock(1919907698, p_part_id)
+        else current_setting('max_prepared_transactions') = '0'
+            and pg_notification_queue_usage() < 0.5
+    end;
+$$;
+
+create or replace function rowq.internal_channel(p_part_id integer)
+returns text
+language plpgsql
+as $$
+-- purpose   Return the channel of a queue's notifications, which no account without a role can name.
+-- differs   this engine's own
+begin
+    return (
+        select m.value || '_' || p_part_id
+        from rowq.meta m
+        where m.name = 'channel'
+    );
+end;
+$$;
+
+create or replace function rowq.internal_pop_ready(
+    p_part_id  integer,
+    p_limit    integer,
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_errors      text[],
+    out o_least_id    bigint,
+    out o_greatest_id bigint
+)
+language plpgsql
+as $$
+-- purpose   Take up to p_limit messages from the lanes, best lane first; nulls when there is none.
+-- locks     ready rows, passing over locked ones
+declare
+    v_left  integer := p_limit;
+    v_lane  smallint := -1;
+    v_floor bigint;
+    v_seqs  bigint[];
+begin
+    while v_left > 0 loop
+        -- Find the next lane that was ever used, and its newest floor, in one step.
+        select f.lane, f.seq into v_lane, v_floor
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane > v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+
+        select array_agg(h.seq),
+               o_message_ids || array_agg(h.message_id),
+               o_lanes || array_agg(v_lane),
+               o_attempts || array_agg((h.attempt + 1)::smallint),
+               o_errors || array_agg(h.last_error),
+               least(o_least_id, min(h.message_id)),
+               greatest(o_greatest_id, max(h.message_id))
+        into v_seqs, o_message_ids, o_lanes, o_attempts, o_errors, o_least_id, o_greatest_id
+        from (
+            select r.seq, r.message_id, r.attempt, r.last_error
+            from rowq.ready r
+            where r.part_id = p_part_id
+              and r.lane = v_lane
+              and r.seq >= v_floor
+            order by r.part_id, r.lane, r.seq
+            limit v_left
+            for update skip locked
+        ) h;
+        continue when v_seqs is null;
+        v_left := v_left - cardinality(v_seqs);
+
+        -- The bounds keep the delete to its own range of the key. A plan that was made while the
+        -- table was small would make "= any" alone a filter over the whole lane with its dead rows,
+        -- and the session would keep that plan.
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_lane
+          and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
+          and r.seq = any (v_seqs);
+
+        -- Moving the floor costs a row in the ledger, so only one dequeue in twelve does it, and
+        -- each one that finds the floor more than a thousand numbers away.
+        if v_seqs[1] > v_floor and (random() < 0.08 or v_seqs[1] - v_floor > 1000) then
+            perform rowq.internal_move_floor(
+                p_part_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1
+            );
+        end if;
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_poll(
+    p_queue_name    text,
+    p_batch_size    integer,
+    p_worker_name   text,
+    p_lease_seconds integer,
+    p_until         timestamp with time zone,
+    p_pause         double precision,
+    out o_messages  jsonb,
+    out o_pause     double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- purpose   Look once for dequeue_wait: return messages as a JSON array, else the pause before the next look.
+-- locks     as dequeue_fast
+-- errors    RQ701 RQ711
+-- differs   only where the caller's path reaches into dequeue_wait
+declare
+    -- A JSON array holds less than 256 MB, and a text may grow on its way to the client, so an
+    -- answer ends at 64 MB.
+    c_most_octets constant bigint := 67108864;
+    v_claim_id    bigint;
+    v_rest        bigint[];
+begin
+    select jsonb_agg(
+               jsonb_build_object(
+                   'claim_id', t.claim_id, 'message_id', t.message_id, 'attempt', t.attempt,
+                   'message_type', t.message_type, 'headers', t.headers, 'body', t.body,
+                   'body_binary', translate(encode(t.body_binary, 'base64'), E'\n', ''),
+                   'enqueued_at', t.enqueued_at, 'lease_until', t.lease_until,
+                   'last_error', t.last_error
+               )
+           ) filter (where t.octets <= c_most_octets or t.place = 1),
+           min(t.claim_id),
+           array_agg(t.message_id) filter (where t.octets > c_most_octets and t.place > 1)
+    into o_messages, v_claim_id, v_rest
+    from (
+        select d.claim_id, d.message_id, d.attempt, d.message_type, d.headers, d.body,
+               d.body_binary, d.enqueued_at, d.lease_until, d.last_error,
+               row_number() over w as place,
+               sum(
+                   octet_length(coalesce(d.body, '')) + octet_length(coalesce(d.body_binary, ''))
+                   + octet_length(coalesce(d.headers::text, ''))
+                   + octet_length(coalesce(d.message_type, ''))
+                   + octet_length(coalesce(d.last_error, ''))
+               ) over w as octets
+        from rowq.dequeue_fast(p_queue_name, p_batch_size, p_worker_name, p_lease_seconds) d
+        window w as (rows unbounded preceding)
+    ) t;
+    if v_rest is not null then
+        perform rowq.release(p_queue_name, v_claim_id, v_rest);
+    end if;
+
+    if o_messages is null and clock_timestamp() < p_until then
+        o_pause := least(p_pause * 2, 0.25, extract(epoch from p_until - clock_timestamp()));
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_wait_until(p_wait_seconds double precision)
+returns timestamp with time zone
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- purpose   Return the moment that ends a wait; raise an error if the wait is too long.
+-- errors    RQ711
+-- differs   only where the caller's path reaches into dequeue_wait
+begin
+    if p_wait_seconds is null or p_wait_seconds not between 0 and 3600 then
+        raise exception 'RQ711 invalid_argument: wait_seconds must be between 0 and 3600, got %',
+            p_wait_seconds
+            using errcode = 'RQ711';
+    end if;
+    return clock_timestamp() + make_interval(secs => p_wait_seconds);
+end;
+$$;
+
+create or replace function rowq.internal_with_max_attempts(
+    p_part_id      integer,
+    p_message_ids  bigint[],
+    p_lanes        smallint[],
+    p_attempts     smallint[],
+    p_max_attempts integer
+)
+returns table (message_id bigint, lane smallint, attempt smallint, allowed integer)
+language plpgsql
+as $$
+-- purpose   Add to each message of a claim the number of attempts that it is allowed.
+#variable_conflict use_column
+begin
+    return query
+    select u.message_id, u.lane, u.attempt, coalesce(m.max_attempts::integer, p_max_attempts)
+    from unnest(p_message_ids, p_lanes, p_attempts)
+        with ordinality u (message_id, lane, attempt, place)
+    cross join lateral (
+        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
+        -- the sizes.
+        select x.max_attempts
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = u.message_id
+        offset 0
+    ) m
+    order by u.place;
+end;
+$$;

@@ -1,0 +1,380 @@
+-- Floors: where the live rows of a lane begin.
+--
+-- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
+-- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
+-- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
+-- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
+-- After a slow scan a lane backs off for fifty times as long as the scan took.
+--
+-- A floor is a row of an append-only table (floor), the newest generation first: the start, and the
+-- safe start, below which no open transaction can add a row any more. One dequeue in twelve moves
+-- the start up behind what it took.
+--
+--   enqueue, enqueue_batch, push_ready, ... -> open_lanes
+--   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key
+--   cancel, cancel_many, queue_stats, ... -> read_safe_floor
+--   maintain_queue -> is_rescan_due -> is_past
+--   promote, await_predecessor, has_unended, ... -> read_floor
+--
+-- Writes floor. Only reads claim, delayed, expiry, finished, history, ready, recheck, result,
+-- started.
+
+create or replace function rowq.internal_open_lanes(p_part_id integer, p_lanes smallint[])
+returns void
+language plpgsql
+as $$
+-- purpose   Make lanes known to dequeue before the first row is put into them.
+-- locks     none that another producer could wait for
+-- differs   only engines whose readers walk dead rows need it
+begin
+    -- Each producer that does not see the lane adds a row of its own, with its transaction id as
+    -- generation. So no producer waits for another one's open transaction, and a rollback removes
+    -- only its own row. The lane's newest row is looked for in the order of the key, because "not
+    -- exists" would become a join that reads all dead rows of the lane.
+    insert into rowq.floor (
+        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+    )
+    select p_part_id, l.lane, pg_current_xact_id()::text::bigint, 0, 0, 0, '0',
+           clock_timestamp(), clock_timestamp() + interval '1 minute'
+    from (select distinct u.lane from unnest(p_lanes) u (lane)) l
+    where (
+        select f.lane
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = l.lane
+        order by f.part_id, f.lane, f.generation
+        limit 1
+    ) is null
+    on conflict do nothing;
+end;
+$$;
+
+create or replace function rowq.internal_move_floor(
+    p_part_id  integer,
+    p_lane     smallint,
+    p_force    boolean default false,
+    p_rescan   boolean default false,
+    p_frontier bigint default null,
+    p_writers  xid8 default null,
+    p_cap      bigint default null,
+    p_started  timestamp with time zone default clock_timestamp()
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Add a ledger row for a lane when its floor has moved far enough to be worth one.
+-- locks     new floor rows; the one before, passed over when locked
+-- differs   only engines whose readers walk dead rows need it
+#variable_conflict use_column
+declare
+    -- A step that is shorter than this is not worth a new row. The unit is numbers for messages,
+    -- claims and finished messages, and microseconds for the other tables.
+    c_worth_a_row constant bigint := case
+        when p_lane >= 0 or p_lane in (-1 /* claim */, -3 /* finished */) then 400
+        else 60000000
+    end;
+    c_duty        constant integer := 50;
+    -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.
+    c_step_of_maintain constant bigint := 5000000000;
+    c_long_walk   constant interval := interval '20 milliseconds';
+    v_now         bigint;
+    v_snapshot    pg_snapshot;
+    v_floor       rowq.floor;
+    v_first       bigint;
+    v_seq         bigint;
+    v_jumped      boolean;
+    v_sweep       boolean;
+    v_rescan      boolean;
+    v_resolved    boolean;
+    v_marked      boolean := false;
+    v_took        interval;
+    v_generation  bigint;
+    v_old         bigint;
+begin
+    -- The marks compare snapshots of several statements, and only read committed takes a new
+    -- snapshot for each statement.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        return;
+    end if;
+
+    v_now := rowq.internal_newest_number(p_lane);
+    select pg_current_snapshot() into v_snapshot;
+
+    select f.part_id, f.lane, f.generation, f.seq, f.safe, f.frontier, f.writers,
+           f.rescan_at, f.sweep_at
+    into v_floor
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+
+    if not found then
+        v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
+    end if;
+
+    -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
+    -- or for moments the clock), or if the ledger comes from another server.
+    v_jumped := v_now < v_floor.frontier
+        or v_now < v_floor.seq - 1
+        or coalesce(p_writers < v_floor.writers, false);
+    v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
+    v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));
+
+    v_first := rowq.internal_first_key(
+        p_part_id,
+        p_lane,
+        case
+            when v_sweep then 0
+            when v_rescan then v_floor.safe
+            else v_floor.seq
+        end
+    );
+    v_resolved := not v_jumped and v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot);
+
+    -- seq may move up to what a dequeue has taken (p_cap), or to frontier once no transaction can
+    -- add a row below it. So seq passes a row that is not committed yet only where a newer row has
+    -- been delivered. Without p_cap, a lane below 0 may move up to the newest number, because
+    -- nobody waits for its rows.
+    v_seq := least(
+        v_first,
+        case
+            when v_jumped or p_cap is null and p_lane < 0 then v_now + 1
+            else greatest(
+                v_floor.seq,
+                p_cap,
+                case when v_resolved then v_floor.frontier + 1 end
+            )
+        end
+    );
+
+    if v_jumped then
+        v_floor.safe := 0;
+        v_floor.frontier := 0;
+        v_floor.writers := '0';
+    elsif v_resolved then
+        -- Every writer that could have a number up to frontier had ended before v_first was read,
+        -- so nothing can appear up to frontier any more.
+        v_floor.safe := greatest(v_floor.safe, least(v_first, v_floor.frontier + 1));
+        -- Take a new mark. p_writers is a transaction id that was given out after p_frontier was
+        -- read, so every transaction that has a number up to p_frontier has an older id. (The xmax
+        -- of a snapshot would not do, because the newest running transactions have ids beyond it.)
+        if p_writers is not null then
+            v_marked := p_frontier - v_floor.frontier > c_worth_a_row;
+            v_floor.frontier := p_frontier;
+            v_floor.writers := p_writers;
+        end if;
+    end if;
+    if v_first < v_floor.safe then
+        v_floor.safe := v_first;
+    end if;
+
+    v_took := clock_timestamp() - p_started;
+    if not (v_marked
+            or v_sweep
+            or v_seq < v_floor.seq
+            or v_seq - v_floor.seq > case when p_force then 0 else c_worth_a_row end
+            or v_took > c_long_walk) then
+        return;
+    end if;
+
+    -- After a long walk over dead rows, rest for fifty times as long as it took.
+    if v_rescan and v_took > c_long_walk then
+        v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
+    end if;
+    if v_sweep then
+        v_floor.sweep_at := clock_timestamp()
+            + least(greatest(interval '1 minute', v_took * c_duty), interval '1 hour');
+    end if;
+
+    -- The new generation is at a random distance from the last one, so that no session waits for a
+    -- row of the same generation that a long transaction has added and not committed. A step of
+    -- maintain is longer than many steps of dequeue together, so that its row, with the new mark,
+    -- stays the newest whatever dequeues have added since maintain looked.
+    v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
+        - case when p_rescan then c_step_of_maintain else 0 end;
+    insert into rowq.floor (
+        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+    )
+    values (
+        p_part_id, p_lane, v_generation, v_seq, v_floor.safe, v_floor.frontier, v_floor.writers,
+        v_floor.rescan_at, v_floor.sweep_at
+    )
+    on conflict do nothing;
+
+    -- Delete only the row before the new one, because many dead rows may lie beyond it. A sweep
+    -- deletes all older rows, so that those which were locked go too.
+    for v_old in
+        select f.generation
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = p_lane
+          and f.generation >= v_floor.generation
+          and f.generation <= case
+              when v_sweep then 9223372036854775807 else v_floor.generation
+          end
+        for update skip locked
+    loop
+        delete from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = p_lane
+          and f.generation = v_old;
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_is_past(p_moment timestamp with time zone)
+returns boolean
+language plpgsql
+as $$
+-- purpose   Return whether a moment has come, or lies so far ahead that only a wrong clock can have set it.
+-- differs   only engines whose readers walk dead rows need it
+begin
+    return p_moment <= clock_timestamp() or p_moment > clock_timestamp() + interval '2 hours';
+end;
+$$;
+
+create or replace function rowq.internal_first_key(
+    p_part_id integer,
+    p_lane    smallint,
+    p_from    bigint
+)
+returns bigint
+language plpgsql
+as $$
+-- purpose   Return the first live key of a lane from p_from on that this statement can see; null where there is none.
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_key bigint;
+begin
+    if p_lane >= 0 then
+        select r.seq into v_key
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_from
+        order by r.part_id, r.lane, r.seq
+        limit 1;
+    elsif p_lane = -1 /* claim */ then
+        select c.claim_id into v_key
+        from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= p_from
+        order by c.part_id, c.claim_id
+        limit 1;
+    elsif p_lane = -2 /* delayed */ then
+        select extract(epoch from d.due_at) * 1000000 into v_key
+        from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.due_at >= rowq.internal_from_microseconds(p_from)
+        order by d.part_id, d.due_at, d.message_id
+        limit 1;
+    elsif p_lane = -5 /* started */ then
+        select extract(epoch from s.started_at) * 1000000 into v_key
+        from rowq.started s
+        where s.part_id = p_part_id
+          and s.started_at >= rowq.internal_from_microseconds(p_from)
+        order by s.part_id, s.started_at, s.claim_id
+        limit 1;
+    elsif p_lane = -6 /* expiry */ then
+        select extract(epoch from e.expires_at) * 1000000 into v_key
+        from rowq.expiry e
+        where e.part_id = p_part_id
+          and e.expires_at >= rowq.internal_from_microseconds(p_from)
+        order by e.part_id, e.expires_at, e.expiry_id
+        limit 1;
+    elsif p_lane = -7 /* result */ then
+        select extract(epoch from r.finished_at) * 1000000 into v_key
+        from rowq.result r
+        where r.part_id = p_part_id
+          and r.finished_at >= rowq.internal_from_microseconds(p_from)
+        order by r.part_id, r.finished_at
+        limit 1;
+    elsif p_lane = -8 /* history */ then
+        select extract(epoch from h.ended_at) * 1000000 into v_key
+        from rowq.history h
+        where h.part_id = p_part_id
+          and h.ended_at >= rowq.internal_from_microseconds(p_from)
+        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        limit 1;
+    elsif p_lane = -3 /* finished */ then
+        select f.finish_id into v_key
+        from rowq.finished f
+        where f.part_id = p_part_id
+          and f.finish_id >= p_from
+        order by f.part_id, f.finish_id
+        limit 1;
+    else
+        select extract(epoch from r.due_at) * 1000000 into v_key
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= rowq.internal_from_microseconds(p_from)
+        order by r.part_id, r.due_at, r.recheck_id
+        limit 1;
+    end if;
+    return v_key;
+end;
+$$;
+
+create or replace function rowq.internal_read_safe_floor(p_part_id integer, p_lane smallint)
+returns bigint
+language plpgsql
+stable
+as $$
+-- purpose   Return where a reader of a lane begins that must not overlook late rows. A statement that comes later may begin there, too: nothing appears below it any more.
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_safe bigint;
+begin
+    select f.safe into v_safe
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    return coalesce(v_safe, 0);
+end;
+$$;
+
+create or replace function rowq.internal_is_rescan_due(
+    p_part_id integer,
+    p_lane    smallint,
+    p_what    text
+)
+returns boolean
+language plpgsql
+as $$
+-- purpose   Return whether a rescan or a sweep of a lane is due; it is where the lane has no floor.
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_at timestamp with time zone;
+begin
+    select case p_what when 'sweep' then f.sweep_at else f.rescan_at end into v_at
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    return v_at is null or rowq.internal_is_past(v_at);
+end;
+$$;
+
+create or replace function rowq.internal_read_floor(p_part_id integer, p_lane smallint)
+returns bigint
+language plpgsql
+stable
+as $$
+-- purpose   Return where a reader of a lane begins.
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_seq bigint;
+begin
+    select f.seq into v_seq
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    return coalesce(v_seq, 0);
+end;
+$$;

@@ -1,0 +1,596 @@
+-- Health: what health and queue_stats measure.
+--
+-- Each check returns its name, the queue, a measured value and the values from which it is a
+-- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
+-- costs the same whatever the backlog is. Checks of the whole server name the session, or the
+-- transaction, that an operator has to end.
+--
+--   maintain, move_floor, idle_parts -> newest_number
+--   queue_stats -> count_ready
+--   health -> health_limits, health_server
+--   health -> health_queues -> count_ready, health_sequences
+--
+-- Reads blocked, claim, dead, delayed, expiry, finished, floor, gate, history, message, meta,
+-- queue, ready, recheck, result, schedule, successor.
+
+create or replace function rowq.internal_newest_number(p_lane smallint)
+returns bigint
+language plpgsql
+as $$
+-- purpose   Return the newest number given out so far for rows of this kind of lane.
+-- differs   only engines whose readers walk dead rows need it
+begin
+    return coalesce(
+        case
+            when p_lane >= 0 then pg_sequence_last_value('rowq.message_seq')
+            when p_lane in (-1 /* claim */, -3 /* finished */)
+                then pg_sequence_last_value('rowq.claim_seq')
+            -- The clock stands for the number here: a writer reads the clock after it has its
+            -- transaction id, and its row has no earlier moment.
+            else extract(epoch from clock_timestamp()) * 1000000
+        end,
+        0
+    );
+end;
+$$;
+
+create or replace function rowq.internal_count_ready(
+    p_part_id integer,
+    p_limit   integer,
+    out ready  bigint,
+    out oldest timestamp with time zone
+)
+language plpgsql
+as $$
+-- purpose   Count the ready messages up to p_limit, and find when the oldest at the head of a lane was enqueued.
+declare
+    v_lane  smallint := -1;
+    v_safe  bigint;
+    v_count bigint;
+    v_head  timestamp with time zone;
+begin
+    ready := 0;
+    loop
+        select f.lane, f.safe into v_lane, v_safe
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane > v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+
+        select count(*) into v_count
+        from (
+            select 1
+            from rowq.ready r
+            where r.part_id = p_part_id
+              and r.lane = v_lane
+              and r.seq >= v_safe
+            limit p_limit - ready
+        ) h;
+        ready := ready + v_count;
+
+        select m.enqueued_at into v_head
+        from rowq.ready r
+        join rowq.message m on m.part_id = r.part_id and m.message_id = r.message_id
+        where r.part_id = p_part_id
+          and r.lane = v_lane
+          and r.seq >= v_safe
+        order by r.part_id, r.lane, r.seq
+        limit 1;
+        oldest := least(oldest, v_head);
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_health_limits()
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- purpose   Return for each queue with limits how long a transaction has kept others from dequeuing, and whose it is.
+-- differs   this engine's own
+#variable_conflict use_column
+declare
+    v_queue  record;
+    v_holder xid;
+begin
+    for v_queue in
+        select q.part_id, q.queue_name
+        from rowq.queue q
+        where q.max_leased > 0
+           or q.rate_limit > 0
+    loop
+        -- A row lock stands in no view, but its row names the transaction.
+        select g.xmax into v_holder
+        from rowq.gate g
+        where g.part_id = v_queue.part_id;
+        return query
+        select 'held_limits', v_queue.queue_name,
+               coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)
+                   ::double precision,
+               30::double precision, 300::double precision,
+               coalesce(
+                   max(format(
+                       'seconds of the transaction of session %s of %s (%s), which has dequeued; '
+                       'nobody else gets a message of this queue until it ends',
+                       a.pid, a.usename, a.state
+                   )),
+                   'no transaction keeps others from dequeuing'
+               )
+        from pg_catalog.pg_locks l
+        join pg_catalog.pg_stat_activity a on a.pid = l.pid
+        where l.locktype = 'transactionid'
+          and l.transactionid = v_holder
+          and l.mode = 'ExclusiveLock'
+          and l.granted
+          and a.pid <> pg_backend_pid();
+    end loop;
+end;
+$$;
+
+create or replace function rowq.internal_health_queues()
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- purpose   Return the checks of each queue, and whether a sequence is behind the numbers that are stored.
+#variable_conflict use_column
+declare
+    v_queue      record;
+    v_from       record;
+    v_seen       record;
+    v_oldest     timestamp with time zone;
+    v_now        timestamp with time zone;
+    v_waiting    bigint;
+    v_recheck_at timestamp with time zone;
+    v_expires_at timestamp with time zone;
+    v_newest     bigint := 0;
+    v_claim      bigint := 0;
+    v_part_id    integer := 0;
+begin
+    for v_queue in
+        select q.part_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
+               q.history_days
+        from rowq.queue q
+    loop
+        v_oldest := (rowq.internal_count_ready(v_queue.part_id, 1)).oldest;
+
+        -- The safe floors are read before what they are for, as internal_read_safe_floor does, but
+        -- in one statement.
+        select max(f.safe) filter (where l.lane = -1 /* claim */) as claims,
+               max(f.safe) filter (where l.lane = -2 /* delayed */) as delayed,
+               max(f.safe) filter (where l.lane = -3 /* finished */) as finished,
+               max(f.safe) filter (where l.lane = -4 /* deferred */) as tied,
+               max(f.safe) filter (where l.lane = -7 /* result */) as results,
+               max(f.safe) filter (where l.lane = -6 /* expiry */) as expiring,
+               max(f.safe) filter (where l.lane = -8 /* history */) as history,
+               max(f.seq - 1) filter (where l.lane in (-1 /* claim */, -3 /* finished */)) as given
+        into v_from
+        from unnest('{-1,-2,-3,-4,-6,-7,-8}'::smallint[]) l (lane)
+        cross join lateral (
+            select x.safe, x.seq
+            from rowq.floor x
+            where x.part_id = v_queue.part_id
+              and x.lane = l.lane
+            order by x.part_id, x.lane, x.generation
+            limit 1
+        ) f;
+        v_now := clock_timestamp();
+
+        -- One statement looks for everything, and reads the rows of this queue only.
+        select (
+                   select count(*)
+                   from (
+                       select
+                       from rowq.dead d
+                       where d.part_id = v_queue.part_id
+                       limit 1000
+                   ) x
+               ) as dead,
+               (
+                   select d.due_at
+                   from rowq.delayed d
+                   where d.part_id = v_queue.part_id
+                     and d.due_at >= rowq.internal_from_microseconds(coalesce(v_from.delayed, 0))
+                     and d.due_at <= v_now
+                   order by d.part_id, d.due_at
+                   limit 1
+               ) as due_at,
+               (
+                   select min(k.lease_until) filter (where k.lease_until <= v_now)
+                   from rowq.claim k
+                   where k.part_id = v_queue.part_id
+                     and k.claim_id >= coalesce(v_from.claims, 0)
+               ) as lease_until,
+               (
+                   select r.finished_at
+                   from rowq.result r
+                   where r.part_id = v_queue.part_id
+                     and r.finished_at
+                         >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
+                   order by r.part_id, r.finished_at
+                   limit 1
+               ) as finished_at,
+               (
+                   select h.ended_at
+                   from rowq.history h
+                   where h.part_id = v_queue.part_id
+                     and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
+                   order by h.part_id, h.ended_at
+                   limit 1
+               ) as ended_at,
+               s.next_run_at, s.failed,
+               (
+                   select m.message_id
+                   from rowq.message m
+                   where m.part_id = v_queue.part_id
+                   order by m.part_id desc, m.message_id desc
+                   limit 1
+               ) as newest,
+               (
+                   select k.claim_id
+                   from rowq.claim k
+                   where k.part_id = v_queue.part_id
+                     and k.claim_id >= coalesce(v_from.claims, 0)
+                   order by k.part_id desc, k.claim_id desc
+                   limit 1
+               ) as claim_id,
+               (
+                   select f.finish_id
+                   from rowq.finished f
+                   where f.part_id = v_queue.part_id
+                     and f.finish_id >= coalesce(v_from.finished, 0)
+                   order by f.part_id desc, f.finish_id desc
+                   limit 1
+               ) as finish_id,
+               n.message_id as kept_id, a.message_id as tried_id, a.claim_id as tried_claim
+        into v_seen
+        from (
+            select min(x.next_run_at) filter (where x.next_run_at <= v_now) as next_run_at,
+                   count(x.last_error) as failed
+            from rowq.schedule x
+            where x.part_id = v_queue.part_id
+        ) s
+        left join lateral (
+            select r.message_id
+            from rowq.result r
+            where r.part_id = v_queue.part_id
+              and r.finished_at >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
+            order by r.part_id desc, r.finished_at desc
+            limit 1
+        ) n on true
+        left join lateral (
+            select h.message_id, h.claim_id
+            from rowq.history h
+            where h.part_id = v_queue.part_id
+              and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
+            order by h.part_id desc, h.ended_at desc
+            limit 1
+        ) a on true;
+        v_newest := greatest(v_newest, v_seen.newest, v_seen.kept_id, v_seen.tried_id);
+        v_claim := greatest(
+            v_claim, v_seen.claim_id, v_seen.finish_id, v_seen.tried_claim, v_from.given
+        );
+        v_part_id := greatest(v_part_id, v_queue.part_id);
+
+        -- Only a queue in which messages have waited for others, or could expire, has these lanes.
+        v_waiting := 0;
+        v_recheck_at := null;
+        v_expires_at := null;
+        if v_from.tied is not null or v_from.expiring is not null then
+            select (
+                       select count(*)
+                       from (
+                           select
+                           from (
+                               select d.message_id
+                               from rowq.dead d
+                               where d.part_id = v_queue.part_id
+                               order by d.part_id desc, d.message_id desc
+                               limit 10000
+                           ) d
+                           cross join lateral (
+                               select
+                               from rowq.successor x
+                               join rowq.blocked b
+                                   on b.part_id = x.part_id and b.message_id = x.message_id
+                               where x.part_id = v_queue.part_id
+                                 and x.predecessor_id = d.message_id
+                               limit 1000
+                           ) w
+                           limit 1000
+                       ) x
+                   ),
+                   (
+                       select r.due_at
+                       from rowq.recheck r
+                       where r.part_id = v_queue.part_id
+                         and r.due_at >= rowq.internal_from_microseconds(coalesce(v_from.tied, 0))
+                         and r.due_at <= v_now
+                       order by r.part_id, r.due_at
+                       limit 1
+                   ),
+                   (
+                       select e.expires_at
+                       from rowq.expiry e
+                       where e.part_id = v_queue.part_id
+                         and e.expires_at
+                             >= rowq.internal_from_microseconds(coalesce(v_from.expiring, 0))
+                         and e.expires_at <= v_now
+                       order by e.part_id, e.expires_at
+                       limit 1
+                   )
+            into v_waiting, v_recheck_at, v_expires_at;
+        end if;
+
+        return query
+        select c.check_name, v_queue.queue_name, c.value::double precision, c.warning, c.critical,
+               c.detail
+        from (
+            values
+                (
+                    'oldest_ready', coalesce(extract(epoch from v_now - v_oldest), 0),
+                    300::double precision, 3600::double precision,
+                    'seconds that the oldest ready message has waited'
+                    || case when v_queue.is_paused then '; the queue is paused' else '' end
+                ),
+                (
+                    'dead_messages', v_seen.dead, 1, 1000,
+                    'dead messages, counted up to 1000; see list_dead and reset'
+                ),
+                (
+                    'overdue_delayed', coalesce(extract(epoch from v_now - v_seen.due_at), 0),
+                    30, 300,
+                    'seconds that the oldest due message has not been promoted; '
+                    'call maintain every second'
+                ),
+                (
+                    'expired_leases', coalesce(extract(epoch from v_now - v_seen.lease_until), 0),
+                    30, 300,
+                    'seconds that the oldest expired lease has not been reaped; '
+                    'call maintain every second'
+                ),
+                (
+                    'waits_for_dead', v_waiting, 1, 1000,
+                    'messages that wait for the newest 10000 dead ones, counted up to 1000; '
+                    'reset or cancel these'
+                ),
+                (
+                    'overdue_groups', coalesce(extract(epoch from v_now - v_recheck_at), 0),
+                    30, 300,
+                    'seconds that a group, or what waits for others, has waited for a transaction '
+                    'to end, or for maintain'
+                ),
+                (
+                    'overdue_expiries', coalesce(extract(epoch from v_now - v_expires_at), 0),
+                    30, 300,
+                    'seconds that a message whose time has come has waited for maintain, or for '
+                    'who holds it'
+                ),
+                (
+                    'overdue_results',
+                    greatest(
+                        coalesce(extract(epoch from v_now - v_seen.finished_at), 0)
+                        - v_queue.result_seconds,
+                        0
+                    ),
+                    300, 3600,
+                    'seconds that the oldest result has been kept beyond result_seconds; '
+                    'call maintain every second'
+                ),
+                (
+                    'overdue_history',
+                    greatest(
+                        coalesce(extract(epoch from v_now - v_seen.ended_at), 0)
+                        - v_queue.history_days * 86400::bigint,
+                        0
+                    ),
+                    3600, 86400,
+                    'seconds that the oldest attempt has been kept beyond history_days; '
+                    'call maintain every second'
+                ),
+                (
+                    'overdue_schedules',
+                    coalesce(extract(epoch from v_now - v_seen.next_run_at), 0), 30, 300,
+                    'seconds that a tick of a schedule has not been run; call maintain every '
+                    'second, or end the transaction that has locked the schedule'
+                ),
+                (
+                    'failed_schedules', v_seen.failed, 1, 1000,
+                    'schedules whose last tick made no message; list_schedules says why'
+                )
+        ) c (check_name, value, warning, critical, detail);
+    end loop;
+
+    -- Ask the sequences after the rows, so that they are no earlier than any of these.
+    return query
+    select s.check_name, s.queue_name, s.value, s.warning, s.critical, s.detail
+    from rowq.internal_health_sequences(v_newest, v_claim, v_part_id) s;
+end;
+$$;
+
+create or replace function rowq.internal_health_sequences(
+    p_message_id bigint,
+    p_claim_id   bigint,
+    p_part_id    integer
+)
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- purpose   Return the check of sequences that are behind the newest numbers stored.
+-- differs   this engine's own
+#variable_conflict use_column
+declare
+    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    c_margin constant integer := 1000000;
+begin
+    return query
+    select 'sequence_behind', null::text, coalesce(max(b.behind), 0)::double precision,
+           1::double precision, 1::double precision,
+           coalesce(
+               'ids that are in use would be given out again: '
+               || string_agg(
+                   format('select setval(%L, %s);', b.name, b.newest + b.margin), ' '
+                   order by b.name
+               ),
+               'every sequence is ahead of the ids that are stored'
+           )
+    from (
+        select s.name, s.newest, s.margin, s.newest - s.last as behind
+        from (
+            select 'rowq.message_seq' as name, p_message_id as newest, c_margin as margin,
+                   m.last_value - (not m.is_called)::integer as last
+            from rowq.message_seq m
+            union all
+            select 'rowq.claim_seq', p_claim_id, c_margin,
+                   c.last_value - (not c.is_called)::integer
+            from rowq.claim_seq c
+            union all
+            select 'rowq.queue_part_id_seq', p_part_id, 0,
+                   q.last_value - (not q.is_called)::integer
+            from rowq.queue_part_id_seq q
+        ) s
+        where s.newest > s.last
+    ) b;
+end;
+$$;
+
+create or replace function rowq.internal_health_server()
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- purpose   Return the checks that concern the whole server: old snapshots, prepared transactions, the queue of notifications, queues that are not maintained.
+-- differs   this engine's own
+#variable_conflict use_column
+declare
+    v_age   double precision;
+    v_gid   text;
+    v_owner text;
+begin
+    -- The oldest open transaction, prepared ones included, keeps dead rows from being cleaned up.
+    return query
+    select 'clean_up_horizon', null::text, coalesce(max(h.age), 0), 300::double precision,
+           3600::double precision,
+           coalesce(
+               (array_agg(h.holder order by h.age desc))[1]
+               || ' keeps dead rows from being cleaned up; rowq stays fast, other tables grow',
+               'no transaction is older than a second'
+           )
+    from (
+        select extract(epoch from clock_timestamp() - a.xact_start)::double precision as age,
+               format('session %s of %s (%s)', a.pid, a.usename, a.state) as holder
+        from pg_catalog.pg_stat_activity a
+        where a.datname = current_database()
+          and a.pid <> pg_backend_pid()
+          and coalesce(a.backend_xmin, a.backend_xid) is not null
+          and a.xact_start < clock_timestamp() - interval '1 second'
+        union all
+        select extract(epoch from clock_timestamp() - p.prepared)::double precision,
+               format('prepared transaction %s', quote_literal(p.gid))
+        from pg_catalog.pg_prepared_xacts p
+        where p.database = current_database()
+          and p.prepared < clock_timestamp() - interval '1 second'
+    ) h;
+
+    -- A prepared transaction keeps its rows locked without a session, and after a restart of the
+    -- server, too. virtualtransaction joins its locks to the one on its own id. To list all locks
+    -- is work for the server, so do it only where something is prepared.
+    if exists (
+        select
+        from pg_catalog.pg_prepared_xacts p
+        where p.database = current_database()
+    ) then
+        with locks as materialized (
+            select l.locktype, l.transactionid, l.virtualtransaction, l.database, l.relation, l.mode
+            from pg_catalog.pg_locks l
+            where l.pid is null
+        )
+        select extract(epoch from clock_timestamp() - p.prepared), p.gid, p.owner
+        into v_age, v_gid, v_owner
+        from pg_catalog.pg_prepared_xacts p
+        join locks t on t.locktype = 'transactionid' and t.transactionid = p.transaction
+        where p.database = current_database()
+          and exists (
+              select
+              from locks l
+              join pg_catalog.pg_class c on c.oid = l.relation
+              join pg_catalog.pg_database d on d.oid = l.database
+              where l.virtualtransaction = t.virtualtransaction
+                and l.locktype = 'relation'
+                and l.mode <> 'AccessShareLock'
+                and d.datname = current_database()
+                and c.relnamespace = 'rowq'::regnamespace
+          )
+        order by p.prepared
+        limit 1;
+    end if;
+    return query
+    select 'prepared_transactions', null::text, greatest(coalesce(v_age, 0), 0),
+           30::double precision, 300::double precision,
+           case
+               when v_gid is null
+                   then 'seconds that a prepared transaction has kept rows of rowq locked'
+               else format(
+                   'seconds that prepared transaction %L of %I has kept rows of rowq locked; '
+                   'commit prepared %1$L or rollback prepared %1$L ends it', v_gid, v_owner
+               )
+           end;
+
+    -- A replication slot has its age in transactions and not in seconds, so it is a check of its
+    -- own.
+    return query
+    select 'replication_slot_horizon', null::text,
+           coalesce(max(greatest(age(s.xmin), age(s.catalog_xmin))), 0)::double precision,
+           10000000::double precision, 100000000::double precision,
+           coalesce('slot ' || (array_agg(
+               s.slot_name::text order by greatest(age(s.xmin), age(s.catalog_xmin)) desc
+           ))[1] || ' holds the horizon for so many transactions', 'no slot holds the horizon')
+    from pg_catalog.pg_replication_slots s
+    where coalesce(s.xmin, s.catalog_xmin) is not null;
+
+    return query
+    select 'maintain_fault', null::text, count(*)::double precision, 1::double precision,
+           1::double precision,
+           coalesce(
+               min(format('maintain has failed for queue %s: %s', q.queue_name, m.value)),
+               'maintain has failed for no queue'
+           )
+    from rowq.meta m
+    join rowq.queue q on m.name = 'maintain_fault.' || q.part_id;
+
+    -- Any session can hold the queue of notifications by "listen" and an open transaction.
+    return query
+    select 'notification_queue', null::text,
+           round((pg_notification_queue_usage() * 100)::numeric, 3)::double precision,
+           25::double precision, 50::double precision,
+           'per cent of the queue of notifications are used; end the sessions that listen and are '
+           'idle in a transaction; from 50 on, producers notify no worker, and workers poll';
+end;
+$$;

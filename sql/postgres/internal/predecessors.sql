@@ -1,0 +1,978 @@
+-- Predecessors: messages that wait for others to end, and deferred work.
+--
+-- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
+-- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
+-- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
+-- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
+-- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- messages, rows of ended messages. maintain runs what is due of it.
+--
+--   enqueue -> block -> await_predecessor, recheck_later
+--   end_tied, push_dead -> recheck_later
+--   enqueue_batch -> block_batch -> block, let_go, recheck_later
+--   let_go -> unblock
+--   unblock -> await_predecessor
+--   enqueue_batch -> parse_predecessors -> refuse_predecessors, has_unended
+--   dequeue_fast, maintain_queue -> recheck -> recheck_death, free_successors, let_go
+--   recheck_death -> follow_deaths
+--   push_dead -> follow_deaths -> unblock, recheck_later
+--   cut_ties, archive -> free_successors -> recheck_later, let_go
+--
+-- Writes blocked, delayed, grouped, message, recheck, successor. Only reads dead, finished, floor.
+
+create or replace function rowq.internal_block(
+    p_part_id         integer,
+    p_message_id      bigint,
+    p_lane            smallint,
+    p_due_at          timestamp with time zone,
+    p_group_key       text,
+    p_predecessor_ids bigint[],
+    p_on_dead         text
+)
+returns boolean
+language plpgsql
+as $$
+-- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended.
+-- locks     as internal_await_predecessor; new blocked, recheck and dead rows
+declare
+    v_await record;
+begin
+    select a.o_state, a.o_predecessor_id, a.o_rest_ids into v_await
+    from (
+        select array_agg(distinct u.message_id order by u.message_id) as predecessor_ids
+        from unnest(p_predecessor_ids) u (message_id)
+    ) o
+    cross join lateral rowq.internal_await_predecessor(
+        p_part_id, p_message_id, o.predecessor_ids, p_on_dead
+    ) a;
+    if v_await.o_state = 'free' then
+        return false;
+    elsif v_await.o_state = 'failed' then
+        perform rowq.internal_push_dead(
+            p_part_id, array[p_lane], array[p_message_id], null,
+            array[format('predecessor %s is dead', v_await.o_predecessor_id)], false
+        );
+        return true;
+    end if;
+
+    insert into rowq.blocked (
+        part_id, lane, message_id, predecessor_id, due_at, on_dead, group_key, rest_ids
+    )
+    values (
+        p_part_id, p_lane, p_message_id, v_await.o_predecessor_id, p_due_at, p_on_dead, p_group_key,
+        v_await.o_rest_ids
+    );
+    if v_await.o_state = 'unsure' then
+        perform rowq.internal_recheck_later(p_part_id, array[p_message_id], null, false);
+    elsif current_setting('transaction_isolation') <> 'read committed' then
+        -- An old snapshot does not show that the predecessor is dead.
+        perform rowq.internal_recheck_later(
+            p_part_id, null, array[v_await.o_predecessor_id], true
+        );
+    else
+        -- The archive looks for messages that wait only where this lane is.
+        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
+    end if;
+    return true;
+end;
+$$;
+
+create or replace function rowq.internal_await_predecessor(
+    p_part_id         integer,
+    p_message_id      bigint,
+    p_predecessor_ids bigint[],
+    p_on_dead         text,
+    p_most_looks      integer default null,
+    out o_state          text,
+    out o_predecessor_id bigint,
+    out o_rest_ids       bigint[],
+    out o_looks          integer
+)
+language plpgsql
+as $$
+-- purpose   Let a message wait for the newest of these, in order, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them.
+-- locks     the predecessor's message row, tried only; a new successor row
+declare
+    v_has_successors boolean;
+    v_is_held        boolean;
+    v_is_dead        boolean;
+    v_place          integer;
+    v_first_place    integer;
+    v_from           bigint;
+begin
+    o_looks := 0;
+    loop
+        v_first_place := greatest(
+            coalesce(cardinality(p_predecessor_ids) - p_most_looks + o_looks, 0), 0
+        ) + 1;
+        -- "offset 0" keeps this a lookup by key for one message after the other, which ends with
+        -- the first that is there.
+        select u.message_id, u.place, h.has_successors
+        into o_predecessor_id, v_place, v_has_successors
+        from (
+            select x.message_id, v_first_place - 1 + x.place as place
+            from unnest(p_predecessor_ids[v_first_place:]) with ordinality x (message_id, place)
+            order by x.place desc
+            offset 0
+        ) u
+        cross join lateral (
+            select m.has_successors
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = u.message_id
+            offset 0
+        ) h
+        limit 1;
+        if not found then
+            o_looks := o_looks + cardinality(p_predecessor_ids) - v_first_place + 1;
+            o_state := case when v_first_place = 1 then 'free' else 'cut' end;
+            v_place := v_first_place - 1;
+            exit;
+        end if;
+        o_looks := o_looks + cardinality(p_predecessor_ids) - v_place + 1;
+
+        -- Hold the row to the end of the transaction: a call that ends the predecessor leaves the
+        -- row to maintain meanwhile. This one waits for nobody: a row that no transaction has ever
+        -- locked has xmax 0.
+        update rowq.message m
+        set has_successors = true
+        where m.part_id = p_part_id
+          and m.message_id = o_predecessor_id
+          and m.xmax = 0
+          and v_has_successors is not true;
+        v_is_held := found;
+        if v_is_held then
+            v_has_successors := true;
+        else
+            select m.has_successors into v_has_successors
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = o_predecessor_id
+            for key share skip locked;
+            v_is_held := found;
+        end if;
+        if not v_is_held then
+            continue when not exists (
+                select
+                from rowq.message m
+                where m.part_id = p_part_id
+                  and m.message_id = o_predecessor_id
+            );
+            o_state := 'unsure';
+            exit;
+        end if;
+
+        -- The archive keeps the message row for a while. Where the end is not seen here, the
+        -- archiver frees what waits when it deletes the row.
+        v_is_dead := p_on_dead in ('continue', 'fail') and exists (
+            select
+            from rowq.dead d
+            where d.part_id = p_part_id
+              and d.message_id = o_predecessor_id
+        );
+        v_from := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
+        if v_is_dead and p_on_dead = 'continue' or exists (
+            select
+            from rowq.finished f
+            where f.part_id = p_part_id
+              and f.finish_id >= v_from
+              and o_predecessor_id = any (f.message_ids)
+        ) then
+            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            p_predecessor_ids := array(
+                select u.message_id
+                from unnest(p_predecessor_ids[:v_place - 1]) u (message_id)
+                where u.message_id not in (
+                    select unnest(f.message_ids)
+                    from rowq.finished f
+                    where f.part_id = p_part_id
+                      and f.finish_id >= v_from
+                )
+                order by u.message_id
+            );
+            continue;
+        elsif v_is_dead then
+            o_state := 'failed';
+            exit;
+        end if;
+
+        o_state := 'waiting';
+        if v_has_successors is not true then
+            perform
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = o_predecessor_id
+            for no key update skip locked;
+            if found then
+                update rowq.message m
+                set has_successors = true
+                where m.part_id = p_part_id
+                  and m.message_id = o_predecessor_id;
+            else
+                o_state := 'unsure';
+            end if;
+        end if;
+        exit;
+    end loop;
+
+    if o_state = 'waiting' then
+        insert into rowq.successor (part_id, predecessor_id, message_id)
+        values (p_part_id, o_predecessor_id, p_message_id)
+        on conflict do nothing;
+        o_rest_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
+    elsif o_state in ('unsure', 'cut') then
+        o_predecessor_id := null;
+        o_rest_ids := p_predecessor_ids[:v_place];
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_recheck_later(
+    p_part_id         integer,
+    p_message_ids     bigint[],
+    p_predecessor_ids bigint[],
+    p_are_dead        boolean
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Have maintain look again at blocked messages, and at what waits for predecessors that have ended.
+-- locks     new recheck rows
+begin
+    perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
+    insert into rowq.recheck (part_id, is_hint, due_at, message_id, predecessor_id)
+    select p_part_id, u.predecessor_id is not null and p_are_dead, clock_timestamp(), u.message_id,
+           u.predecessor_id
+    from rows from (unnest(p_message_ids), unnest(p_predecessor_ids)) u (
+        message_id, predecessor_id
+    );
+end;
+$$;
+
+create or replace function rowq.internal_block_batch(
+    p_part_id     integer,
+    p_ties        rowq.blocked[],
+    p_awaited_ids bigint[]
+)
+returns bigint[]
+language plpgsql
+as $$
+-- purpose   Let new messages of a batch wait for their predecessors; return those that do, or have failed. p_awaited_ids are messages of the batch that others of it wait for.
+-- locks     as internal_block and internal_let_go; new successor and blocked rows
+declare
+    v_tie     rowq.blocked;
+    v_newest  bigint;
+    v_late    bigint[];
+    v_done    record;
+    v_blocked bigint[] := '{}'::bigint[];
+begin
+    foreach v_tie in array p_ties
+    loop
+        v_newest := v_tie.rest_ids[cardinality(v_tie.rest_ids)];
+        if v_newest = any (p_awaited_ids) then
+            -- Nobody else sees this predecessor yet, so it needs no lock.
+            insert into rowq.successor (part_id, predecessor_id, message_id)
+            values (p_part_id, v_newest, v_tie.message_id);
+            insert into rowq.blocked (
+                part_id, lane, message_id, predecessor_id, due_at, on_dead, group_key, rest_ids
+            )
+            values (
+                p_part_id, v_tie.lane, v_tie.message_id, v_newest, v_tie.due_at, v_tie.on_dead,
+                v_tie.group_key, nullif(array_remove(v_tie.rest_ids, v_newest), '{}')
+            );
+        elsif rowq.internal_block(
+            p_part_id, v_tie.message_id, v_tie.lane, v_tie.due_at, v_tie.group_key, v_tie.rest_ids,
+            v_tie.on_dead
+        ) then
+            -- One that has failed already is looked at by those of the batch that name it.
+            if v_tie.on_dead = 'fail' and exists (
+                select
+                from rowq.dead d
+                where d.part_id = p_part_id
+                  and d.message_id = v_tie.message_id
+            ) then
+                p_awaited_ids := array_remove(p_awaited_ids, v_tie.message_id);
+            end if;
+        elsif v_tie.group_key is not null and v_tie.due_at is null then
+            -- Its predecessors ended just now. This transaction must not wait for its group any
+            -- more: whoever ends a predecessor that is held already waits for this transaction.
+            insert into rowq.blocked (part_id, lane, message_id, on_dead, group_key)
+            values (p_part_id, v_tie.lane, v_tie.message_id, v_tie.on_dead, v_tie.group_key);
+            v_late := v_late || v_tie.message_id;
+        else
+            continue;
+        end if;
+        v_blocked := v_blocked || v_tie.message_id;
+    end loop;
+
+    if v_late is not null then
+        v_done := rowq.internal_let_go(p_part_id, v_late, null, 10000);
+        if v_done.o_again is not null then
+            perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
+        end if;
+    end if;
+    return v_blocked;
+end;
+$$;
+
+create or replace function rowq.internal_let_go(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_ended_id    bigint,
+    inout p_most_looks integer,
+    out o_again        bigint[]
+)
+language plpgsql
+as $$
+-- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. o_again are those that need another look; p_most_looks is as for internal_unblock.
+-- locks     as internal_unblock and internal_push_dead
+declare
+    v_done record;
+begin
+    v_done := rowq.internal_unblock(p_part_id, p_message_ids, p_ended_id, p_most_looks);
+    p_most_looks := v_done.p_most_looks;
+    o_again := v_done.o_again;
+    if v_done.o_failed_ids is not null then
+        perform rowq.internal_push_dead(
+            p_part_id, v_done.o_failed_lanes, v_done.o_failed_ids, null, v_done.o_failed_errors,
+            false
+        );
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_unblock(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_ended_id    bigint,
+    inout p_most_looks  integer,
+    out o_again         bigint[],
+    out o_failed_ids    bigint[],
+    out o_failed_lanes  smallint[],
+    out o_failed_errors text[]
+)
+language plpgsql
+as $$
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor. p_most_looks is for how many predecessors it may look, and then how many of that are left.
+-- locks     blocked rows, tried only; as internal_await_predecessor and internal_try_enter_group
+declare
+    v_row        record;
+    v_await      record;
+    v_state      text;
+    v_has_token  boolean;
+    v_is_delayed boolean;
+    v_is_late    boolean := false;
+    v_left       integer := cardinality(p_message_ids);
+    v_rest_ids   bigint[];
+    v_ids        bigint[];
+    v_lanes      smallint[];
+begin
+    -- To ask again needs a snapshot of its own, which only read committed takes.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        o_again := p_message_ids;
+        return;
+    end if;
+
+    for v_row in
+        select u.message_id, b.message_id is not null as is_held, b.lane, b.predecessor_id,
+               b.due_at, b.on_dead, b.group_key, b.rest_ids
+        from unnest(p_message_ids) u (message_id)
+        left join lateral (
+            select x.message_id, x.lane, x.predecessor_id, x.due_at, x.on_dead, x.group_key,
+                   x.rest_ids
+            from rowq.blocked x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            for update skip locked
+        ) b on true
+    loop
+        v_left := v_left - 1;
+        if not v_row.is_held then
+            -- It is gone, or somebody is cancelling it.
+            if exists (
+                select
+                from rowq.blocked b
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id
+            ) then
+                o_again := o_again || v_row.message_id;
+            end if;
+            continue;
+        end if;
+
+        v_state := 'free';
+        v_rest_ids := v_row.rest_ids;
+        if v_row.predecessor_id <> p_ended_id or p_ended_id is null then
+            v_rest_ids := v_rest_ids || v_row.predecessor_id;
+        end if;
+        if array_remove(v_rest_ids, null) <> '{}' then
+            -- Each message has its share of the looks, so that those with many predecessors do not
+            -- keep the others waiting.
+            v_await := rowq.internal_await_predecessor(
+                p_part_id, v_row.message_id, array_remove(v_rest_ids, null), v_row.on_dead,
+                p_most_looks / (v_left + 1)
+            );
+            p_most_looks := greatest(p_most_looks - v_await.o_looks, 0);
+            v_state := v_await.o_state;
+            if v_state in ('unsure', 'cut') then
+                o_again := o_again || v_row.message_id;
+            end if;
+            if v_state = 'unsure' then
+                continue;
+            elsif v_state in ('waiting', 'cut') then
+                update rowq.blocked b
+                set predecessor_id = v_await.o_predecessor_id,
+                    rest_ids = v_await.o_rest_ids
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id;
+                continue;
+            end if;
+        end if;
+
+        v_has_token := true;
+        v_is_delayed := coalesce(v_row.due_at > clock_timestamp(), false);
+        if v_row.group_key is not null and v_state = 'free' and not v_is_delayed then
+            -- Wait for a producer once a call, and no longer than a moment.
+            v_has_token := case
+                when not v_is_late
+                    then rowq.internal_try_enter_group(p_part_id, v_row.group_key)
+            end;
+            if v_has_token is null then
+                v_is_late := true;
+                o_again := o_again || v_row.message_id;
+                continue;
+            end if;
+        end if;
+
+        delete from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = v_row.message_id;
+        if v_state = 'failed' then
+            o_failed_ids := o_failed_ids || v_row.message_id;
+            o_failed_lanes := o_failed_lanes || v_row.lane;
+            o_failed_errors := o_failed_errors
+                || format('predecessor %s is dead', v_await.o_predecessor_id);
+        elsif v_is_delayed then
+            insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+            values (
+                p_part_id, v_row.lane, v_row.message_id, v_row.due_at, v_row.group_key
+            );
+        elsif not v_has_token then
+            insert into rowq.grouped (part_id, lane, message_id, group_key)
+            values (p_part_id, v_row.lane, v_row.message_id, v_row.group_key);
+        else
+            -- What has been begun is finished first, but groups take turns.
+            v_ids := v_ids || v_row.message_id;
+            v_lanes := v_lanes || case
+                when v_row.group_key is null then v_row.lane / 2 * 2
+                else v_row.lane
+            end::smallint;
+        end if;
+    end loop;
+
+    if v_ids is not null then
+        perform rowq.internal_push_ready(
+            p_part_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), null
+        );
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_parse_predecessors(
+    p_part_id     integer,
+    p_given       jsonb,
+    p_message_ids bigint[],
+    p_group_keys  text[],
+    p_kept_ids    bigint[],
+    p_lanes       smallint[],
+    p_due_ats     timestamp with time zone[],
+    p_now         timestamp with time zone
+)
+returns rowq.blocked[]
+language plpgsql
+as $$
+-- purpose   Check the predecessors of a batch and return its new messages that may have to wait, with all of their predecessors in rest_ids.
+-- errors    RQ711
+declare
+    v_row  record;
+    v_ids  bigint[];
+    v_tie  rowq.blocked;
+    v_ties rowq.blocked[] := '{}'::rowq.blocked[];
+begin
+    for v_row in
+        select m.place, m.message_id, m.kept_id, m.group_key, m.lane,
+               case when m.due_at > p_now then m.due_at end as due_at,
+               m.predecessor_ids, m.predecessor_positions, m.on_predecessor_dead
+        from rows from (
+            jsonb_to_recordset(p_given) as (
+                predecessor_ids       bigint[],
+                predecessor_positions integer[],
+                on_predecessor_dead   text
+            ),
+            unnest(p_message_ids),
+            unnest(p_group_keys),
+            unnest(p_kept_ids),
+            unnest(p_lanes),
+            unnest(p_due_ats)
+        ) with ordinality m (
+            predecessor_ids, predecessor_positions, on_predecessor_dead, message_id, group_key,
+            kept_id, lane, due_at, place
+        )
+        where num_nonnulls(
+            m.predecessor_ids, m.predecessor_positions, m.on_predecessor_dead
+        ) > 0
+    loop
+        perform rowq.internal_refuse_predecessors(
+            v_row.place, p_message_ids[1], v_row.predecessor_ids,
+            v_row.predecessor_positions, v_row.on_predecessor_dead
+        );
+        continue when v_row.message_id <> v_row.kept_id;
+
+        select array_agg(distinct u.message_id order by u.message_id) into v_ids
+        from (
+            select unnest(v_row.predecessor_ids)
+            union all
+            select p_kept_ids[p.place]
+            from unnest(v_row.predecessor_positions) p (place)
+        ) u (message_id);
+
+        -- Whose predecessors have all ended joins its group in its turn among the batch's others.
+        if v_ids is not null and (
+            v_row.group_key is null
+            or v_row.due_at is not null
+            or rowq.internal_has_unended(p_part_id, v_ids, v_row.on_predecessor_dead)
+        ) then
+            v_tie.lane := v_row.lane;
+            v_tie.message_id := v_row.message_id;
+            v_tie.due_at := v_row.due_at;
+            v_tie.on_dead := v_row.on_predecessor_dead;
+            v_tie.group_key := v_row.group_key;
+            v_tie.rest_ids := v_ids;
+            v_ties := v_ties || v_tie;
+        end if;
+    end loop;
+    return v_ties;
+exception
+    when data_exception then
+        perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
+        from jsonb_array_elements(p_given) with ordinality e (message, place);
+        raise;
+end;
+$$;
+
+create or replace function rowq.internal_refuse_predecessors(
+    p_position        bigint,
+    p_first_id        bigint,
+    p_predecessor_ids bigint[],
+    p_positions       integer[],
+    p_on_dead         text
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Refuse a message of enqueue_batch, whose first message is p_first_id, for bad predecessors.
+-- errors    RQ711
+declare
+    v_fault text;
+begin
+    v_fault := coalesce(
+        rowq.internal_message_fault(
+            null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead,
+            null
+        ),
+        case
+            when p_first_id <= any (p_predecessor_ids)
+                then 'predecessor_ids must name messages that are there'
+            when not rowq.internal_is_id_list(p_positions)
+                 or 1 > any (p_positions)
+                 or p_position <= any (p_positions)
+                then 'predecessor_positions must be a flat list of places before the message''s own'
+        end
+    );
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, p_position
+            using errcode = 'RQ711';
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_has_unended(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_on_dead     text
+)
+returns boolean
+language plpgsql
+as $$
+-- purpose   Say whether one of these predecessors has not ended, as far as a plain look shows.
+declare
+    v_from constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
+begin
+    -- "offset 0" keeps this a lookup by key for one message after the other.
+    return exists (
+        select
+        from unnest(p_message_ids) u (message_id)
+        cross join lateral (
+            select
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = u.message_id
+            offset 0
+        ) h
+        where not (
+            p_on_dead is not distinct from 'continue' and exists (
+                select
+                from rowq.dead d
+                where d.part_id = p_part_id
+                  and d.message_id = u.message_id
+            )
+        )
+          and u.message_id not in (
+              select unnest(f.message_ids)
+              from rowq.finished f
+              where f.part_id = p_part_id
+                and f.finish_id >= v_from
+          )
+    );
+end;
+$$;
+
+create or replace function rowq.internal_recheck(
+    p_part_id     integer,
+    p_limit       integer,
+    p_may_reorder boolean default false
+)
+returns integer
+language plpgsql
+as $$
+-- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
+-- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group,
+--           internal_let_go, internal_free_successors, internal_recheck_death and
+--           internal_delete_messages
+declare
+    -- A predecessor is looked for in two microseconds, and a message is freed in some sixty.
+    c_looks       constant integer := 50;
+    -- The moment is a constant, so that the scan stops at the last row that is due.
+    v_now         constant timestamp with time zone := clock_timestamp();
+    v_floor       bigint;
+    v_note        record;
+    v_due_ats     timestamp with time zone[];
+    v_recheck_ids bigint[];
+    v_message_ids bigint[];
+    v_seen_ats    timestamp with time zone[];
+    v_seen_ids    bigint[];
+    v_ended_id    bigint;
+    v_gone        record;
+    v_budget      record;
+    v_done        record;
+    v_count       integer;
+    v_solved      integer := 0;
+begin
+    -- Only a queue that has left a token has this lane.
+    select f.seq into v_floor
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = -4 /* deferred */
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    if not found then
+        return 0;
+    end if;
+
+    select p_limit as p_most, c_looks * p_limit as p_most_looks into v_budget;
+    for v_note in
+        select r.due_at, r.recheck_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= rowq.internal_from_microseconds(v_floor)
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        limit p_limit
+        for update skip locked
+    loop
+        v_seen_ats := v_seen_ats || v_note.due_at;
+        v_seen_ids := v_seen_ids || v_note.recheck_id;
+        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
+        -- must not make every look write.
+        if v_note.group_key is null then
+            -- An old snapshot does not show what has happened since.
+            continue when current_setting('transaction_isolation')
+                not in ('read committed', 'read uncommitted');
+            -- Others have used up what one call may do: leave these to the next call.
+            continue when v_note.predecessor_id is not null
+                and least(v_budget.p_most, v_budget.p_most_looks) = 0;
+            v_ended_id := v_note.predecessor_id;
+            if v_note.message_id = v_note.predecessor_id then
+                -- It has ended, and its row was locked. Its keys were freed then.
+                v_gone := rowq.internal_delete_messages(p_part_id, array[v_note.message_id]);
+                continue when v_gone.o_held is not null;
+                v_ended_id := v_gone.o_ties[1][3];
+            elsif v_note.message_id is not null then
+                v_due_ats := v_due_ats || v_note.due_at;
+                v_recheck_ids := v_recheck_ids || v_note.recheck_id;
+                v_message_ids := v_message_ids || v_note.message_id;
+                continue;
+            elsif v_note.is_hint then
+                v_done := rowq.internal_recheck_death(
+                    p_part_id, v_note.predecessor_id, v_budget.p_most_looks
+                );
+                v_budget.p_most_looks := v_done.p_most_looks;
+                continue when not v_done.o_is_done;
+                v_ended_id := null;
+            end if;
+            if v_ended_id is not null then
+                v_budget := rowq.internal_free_successors(
+                    p_part_id, array[v_ended_id], v_budget.p_most, v_budget.p_most_looks
+                );
+            end if;
+        elsif v_note.is_hint then
+            continue when not rowq.internal_widen_group(p_part_id, v_note.group_key);
+        else
+            continue when rowq.internal_pass_groups(
+                p_part_id, array[v_note.group_key], true
+            ) is not null;
+        end if;
+        delete from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at = v_note.due_at
+          and r.recheck_id = v_note.recheck_id;
+        v_solved := v_solved + 1;
+    end loop;
+
+    -- One call for all of the messages waits once for a producer that opens their group.
+    if v_message_ids is not null then
+        v_done := rowq.internal_let_go(
+            p_part_id,
+            array(
+                select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1
+            ),
+            null, v_budget.p_most_looks
+        );
+        delete from rowq.recheck r
+        using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, recheck_id, message_id)
+        where r.part_id = p_part_id
+          and r.due_at = u.due_at
+          and r.recheck_id = u.recheck_id
+          and u.message_id <> all (coalesce(v_done.o_again, '{}'));
+        get diagnostics v_count = row_count;
+        v_solved := v_solved + v_count;
+    end if;
+
+    -- But where there are so many of these that others were not looked at, put them behind those.
+    if p_may_reorder and cardinality(v_seen_ids) >= p_limit and v_solved < p_limit and exists (
+        select
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and (r.due_at, r.recheck_id) > (v_seen_ats[p_limit], v_seen_ids[p_limit])
+          and r.due_at <= v_now
+    ) then
+        for v_note in
+            select u.due_at, u.recheck_id
+            from unnest(v_seen_ats, v_seen_ids) u (due_at, recheck_id)
+        loop
+            update rowq.recheck r
+            set due_at = v_now
+            where r.part_id = p_part_id
+              and r.due_at = v_note.due_at
+              and r.recheck_id = v_note.recheck_id;
+        end loop;
+    end if;
+    return v_solved;
+end;
+$$;
+
+create or replace function rowq.internal_recheck_death(
+    p_part_id    integer,
+    p_message_id bigint,
+    inout p_most_looks integer,
+    out o_is_done      boolean
+)
+language plpgsql
+as $$
+-- purpose   Look again what waits for a dead message; o_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock.
+-- locks     the message row, tried only; as internal_follow_deaths and internal_push_dead
+declare
+    v_next record;
+begin
+    perform
+    from rowq.message m
+    where m.part_id = p_part_id
+      and m.message_id = p_message_id
+    for update skip locked;
+    if not found then
+        o_is_done := not exists (
+            select
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = p_message_id
+        );
+        return;
+    end if;
+
+    -- One that was reset meanwhile is waited for as before.
+    o_is_done := true;
+    if exists (
+        select
+        from rowq.dead d
+        where d.part_id = p_part_id
+          and d.message_id = p_message_id
+    ) then
+        v_next := rowq.internal_follow_deaths(p_part_id, array[p_message_id], p_most_looks);
+        p_most_looks := v_next.p_most_looks;
+        if v_next.o_failed_ids is not null then
+            p_most_looks := rowq.internal_push_dead(
+                p_part_id, v_next.o_failed_lanes, v_next.o_failed_ids, null,
+                v_next.o_failed_errors, false, p_most_looks
+            );
+        end if;
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_follow_deaths(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    inout p_most_looks  integer default 10000,
+    out o_failed_ids    bigint[],
+    out o_failed_lanes  smallint[],
+    out o_failed_errors text[]
+)
+language plpgsql
+as $$
+-- purpose   Let the messages go on that wait for a dead one and do not mind; return those that fail with it. p_most_looks is as for internal_unblock.
+-- locks     message rows, tried only; successor rows; as internal_unblock; new recheck rows
+declare
+    c_most     constant integer := 1000;
+    v_awaited  bigint[];
+    v_later    bigint[];
+    v_dead_id  bigint;
+    v_ids      bigint[];
+    v_count    integer := 0;
+    v_done     record;
+begin
+    -- Where a row is locked, a producer is adding a message that waits: look again when it is
+    -- there.
+    select array_agg(u.message_id) filter (where m.has_successors),
+           array_agg(u.message_id) filter (where m.message_id is null)
+    into v_awaited, v_later
+    from unnest(p_message_ids) u (message_id)
+    left join lateral (
+        select x.message_id, x.has_successors
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = u.message_id
+        for update skip locked
+    ) m on true;
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        v_later := v_later || v_awaited;
+        v_awaited := null;
+    end if;
+
+    foreach v_dead_id in array coalesce(v_awaited, '{}') loop
+        -- A wide tree dies in steps, too.
+        if v_count >= c_most then
+            v_later := v_later || v_dead_id;
+            continue;
+        end if;
+        select array_agg(h.message_id order by h.message_id) into v_ids
+        from (
+            select s.message_id
+            from rowq.successor s
+            cross join lateral (
+                select
+                from rowq.blocked b
+                where b.part_id = p_part_id
+                  and b.message_id = s.message_id
+                  and b.on_dead in ('continue', 'fail')
+                offset 0
+            ) b
+            where s.part_id = p_part_id
+              and s.predecessor_id = v_dead_id
+            order by s.part_id, s.predecessor_id, s.message_id
+            limit c_most
+            for update of s skip locked
+        ) h;
+        continue when v_ids is null;
+        delete from rowq.successor s
+        where s.part_id = p_part_id
+          and s.predecessor_id = v_dead_id
+          and s.message_id = any (v_ids);
+        if cardinality(v_ids) = c_most then
+            v_later := v_later || v_dead_id;
+        end if;
+        v_count := v_count + cardinality(v_ids);
+
+        v_done := rowq.internal_unblock(p_part_id, v_ids, null, p_most_looks);
+        p_most_looks := v_done.p_most_looks;
+        if v_done.o_again is not null then
+            perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
+        end if;
+        o_failed_ids := o_failed_ids || v_done.o_failed_ids;
+        o_failed_lanes := o_failed_lanes || v_done.o_failed_lanes;
+        o_failed_errors := o_failed_errors || v_done.o_failed_errors;
+    end loop;
+
+    if v_later is not null then
+        perform rowq.internal_recheck_later(p_part_id, null, v_later, true);
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_free_successors(
+    p_part_id         integer,
+    p_predecessor_ids bigint[],
+    inout p_most       integer default 1000,
+    inout p_most_looks integer default 10000
+)
+language plpgsql
+as $$
+-- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
+-- locks     successor rows; as internal_let_go; new recheck rows
+declare
+    v_predecessor_id bigint;
+    v_ids            bigint[];
+    v_gone           record;
+begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        -- An old snapshot does not show every message that waits.
+        perform rowq.internal_recheck_later(p_part_id, null, p_predecessor_ids, false);
+        return;
+    end if;
+
+    foreach v_predecessor_id in array p_predecessor_ids loop
+        with cut as (
+            delete from rowq.successor s
+            where s.part_id = p_part_id
+              and s.predecessor_id = v_predecessor_id
+              and s.message_id = any (array(
+                  select x.message_id
+                  from rowq.successor x
+                  where x.part_id = p_part_id
+                    and x.predecessor_id = v_predecessor_id
+                  order by x.part_id, x.predecessor_id, x.message_id
+                  limit p_most
+                  for update skip locked
+              ))
+            returning s.message_id
+        )
+        select array_agg(c.message_id order by c.message_id) into v_ids
+        from cut c;
+        if v_ids is not null then
+            p_most := p_most - cardinality(v_ids);
+            v_gone := rowq.internal_let_go(p_part_id, v_ids, v_predecessor_id, p_most_looks);
+            p_most_looks := v_gone.p_most_looks;
+            if v_gone.o_again is not null then
+                perform rowq.internal_recheck_later(p_part_id, v_gone.o_again, null, false);
+            end if;
+        end if;
+        if p_most = 0 then
+            perform rowq.internal_recheck_later(
+                p_part_id, null,
+                p_predecessor_ids[array_position(p_predecessor_ids, v_predecessor_id):], false
+            );
+            return;
+        end if;
+    end loop;
+end;
+$$;

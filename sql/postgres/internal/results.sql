@@ -1,0 +1,224 @@
+-- Results: how messages ended, and waiting for that.
+--
+-- If a queue has result_seconds, the call that ends a message adds a row to result in the same
+-- transaction: completed with its result, dead with its last error, cancelled or expired. reset
+-- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
+-- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
+-- on. Without result_seconds complete runs no statement for any of this.
+--
+--   complete -> check_results
+--   complete, finish, push_dead -> push_result
+--   wait_for_result -> poll_result
+--   maintain_queue -> purge_results
+--
+-- Writes result. Only reads floor, queue.
+
+create or replace function rowq.internal_check_results(
+    p_results        jsonb,
+    p_count          integer,
+    p_result_seconds double precision
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Refuse results that are not p_count good ones, or that the queue does not keep.
+-- errors    RQ711
+declare
+    c_longest constant integer := 1048576;
+    v_fault text;
+begin
+    v_fault := case
+        when p_result_seconds = 0
+            then 'the queue keeps no results: its result_seconds is 0'
+        else coalesce(
+            rowq.internal_json_fault('results', p_results, 'array', 'strict $[*].**{20}', null),
+            case
+                when jsonb_array_length(p_results) <> p_count
+                    then format(
+                        'results are %s, and message_ids are %s', jsonb_array_length(p_results),
+                        p_count
+                    )
+            end,
+            (
+                select format('a result is longer than %s characters', c_longest)
+                from jsonb_array_elements(p_results) e (result)
+                where char_length(e.result::text) > c_longest
+                limit 1
+            )
+        )
+    end;
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: %', v_fault
+            using errcode = 'RQ711';
+    end if;
+end;
+$$;
+
+create or replace function rowq.internal_push_result(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_state       text,
+    p_errors      text[] default null,
+    p_results     jsonb default null,
+    p_asked_ids   bigint[] default null
+)
+returns void
+language plpgsql
+as $$
+-- purpose   Keep how messages have ended, where the queue has result_seconds; p_results go along p_asked_ids, among which they are.
+-- locks     result rows
+declare
+    v_is_kept boolean;
+begin
+    -- complete, which knows the setting, asks only where results are kept.
+    if p_state <> 'completed' then
+        select q.result_seconds > 0 into v_is_kept
+        from rowq.queue q
+        where q.part_id = p_part_id;
+        if v_is_kept is not true then
+            return;
+        end if;
+    end if;
+
+    -- A dead message that is cancelled or purged has its row already.
+    insert into rowq.result (part_id, message_id, finished_at, state, result, last_error)
+    select p_part_id, u.message_id, clock_timestamp(), p_state,
+           nullif(p_results -> (array_position(p_asked_ids, u.message_id) - 1), 'null'),
+           left(u.last_error, 2000)
+    from unnest(p_message_ids, p_errors) u (message_id, last_error)
+    on conflict (part_id, message_id) do update
+    set finished_at = excluded.finished_at,
+        state       = excluded.state,
+        result      = excluded.result,
+        last_error  = coalesce(excluded.last_error, result.last_error);
+end;
+$$;
+
+create or replace function rowq.internal_poll_result(
+    p_queue_name text,
+    p_message_id bigint,
+    p_until      timestamp with time zone,
+    p_pause      double precision,
+    out o_answer jsonb,
+    out o_pause  double precision
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look; p_pause is the one before this look.
+-- errors    RQ701 RQ711
+-- differs   only where the caller's path reaches into wait_for_result
+declare
+    v_part_id        integer;
+    v_result_seconds double precision;
+    v_is_last        constant boolean := clock_timestamp() >= p_until;
+    v_has_ended      boolean;
+begin
+    select q.part_id, q.result_seconds into v_part_id, v_result_seconds
+    from rowq.queue q
+    where q.queue_name = p_queue_name;
+
+    -- The first look and the last one ask where the message is. Those between need no more than
+    -- the result, which is found by its key. A queue that is not here may be on another node of a
+    -- cluster: get_result goes there, or refuses.
+    if v_part_id is null or p_pause is null or v_is_last then
+        select to_jsonb(g), g.finished_at is not null
+        into o_answer, v_has_ended
+        from rowq.get_result(p_queue_name, p_message_id) g;
+        if v_has_ended is not false or v_is_last then
+            return;
+        end if;
+        o_answer := null;
+    else
+        select to_jsonb(h) into o_answer
+        from (
+            select r.message_id, r.state, r.finished_at, r.result, r.last_error
+            from rowq.result r
+            where r.part_id = v_part_id
+              and r.message_id = p_message_id
+        ) h;
+        if found then
+            return;
+        end if;
+    end if;
+
+    if v_part_id is null and p_pause is null then
+        v_result_seconds := (
+            select s.result_seconds from rowq.queue_stats(p_queue_name, 1) s
+        );
+    end if;
+    if v_result_seconds = 0 then
+        raise exception
+            'RQ711 invalid_argument: the queue keeps no results: its result_seconds is 0'
+            using errcode = 'RQ711';
+    end if;
+
+    o_pause := least(
+        coalesce(p_pause * 2, 0.02), 0.25, extract(epoch from p_until - clock_timestamp())
+    );
+end;
+$$;
+
+create or replace function rowq.internal_purge_results(
+    p_part_id  integer,
+    p_seconds  double precision,
+    p_limit    integer,
+    p_until    timestamp with time zone,
+    p_frontier bigint,
+    p_writers  xid8
+)
+returns integer
+language plpgsql
+set lock_timeout = '1s'
+as $$
+-- purpose   Delete up to p_limit results of messages that ended more than p_seconds ago, and until p_until up to ten times as many; return how many.
+-- locks     result rows, passing over locked ones; the table, waited for a second
+declare
+    v_before constant timestamp with time zone :=
+        clock_timestamp() - make_interval(secs => p_seconds);
+    v_from   timestamp with time zone;
+    v_row    record;
+    v_purged integer := 0;
+begin
+    v_from := rowq.internal_from_microseconds(
+        rowq.internal_read_floor(p_part_id, -7::smallint /* result */)
+    );
+    -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
+    for v_row in
+        select r.message_id
+        from rowq.result r
+        where r.part_id = p_part_id
+          and r.finished_at >= v_from
+          and r.finished_at < v_before
+        order by r.part_id, r.finished_at
+        limit 10 * p_limit
+        for update skip locked
+    loop
+        delete from rowq.result r
+        where r.part_id = p_part_id
+          and r.message_id = v_row.message_id;
+        v_purged := v_purged + 1;
+        exit when v_purged >= p_limit and clock_timestamp() > p_until;
+    end loop;
+
+    if v_purged = 0 then
+        -- A queue that has purged no result yet needs no floor.
+        perform 1
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = -7 /* result */
+        limit 1;
+        if not found then
+            return 0;
+        end if;
+    end if;
+    perform rowq.internal_move_floor(
+        p_part_id, -7::smallint /* result */, v_purged > 0, true, p_frontier, p_writers
+    );
+    return v_purged;
+end;
+$$;

@@ -1,0 +1,182 @@
+-- Topics: publish, and the patterns that queues are bound to.
+--
+-- A published message goes to every queue with a matching pattern, once a queue, in the order of
+-- queue names, in the caller's transaction. A pattern is found by the words before its first
+-- wildcard, which are the key of an index; only those found are compared. A batch reads once which
+-- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
+-- each. Arguments are checked whether a queue is bound or not.
+--
+--   bind_topic, unbind_topic, publish -> topic_fault
+--   publish, publish_batch -> bound_queues
+--   publish_batch -> take_topics -> topic_fault
+--
+-- Reads queue, topic_binding.
+
+create or replace function rowq.internal_topic_fault(
+    p_name       text,
+    p_topic      text,
+    p_is_pattern boolean
+)
+returns text
+language plpgsql
+as $$
+-- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+begin
+    return case
+        when p_topic is null
+            then p_name || ' is missing'
+        when char_length(p_topic) > 200
+            then p_name || ' is longer than 200 characters'
+        when p_is_pattern
+             and p_topic collate "C" !~ '^(([A-Za-z0-9_-]+|[*])[.])*([A-Za-z0-9_-]+|[*#])$'
+            then p_name || ' must be words of letters, digits, _, - or *, with dots between, # last'
+        when not p_is_pattern
+             and p_topic collate "C" !~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
+            then p_name || ' must be words of letters, digits, _, -, with dots between'
+    end;
+end;
+$$;
+
+create or replace function rowq.internal_bound_queues(p_topics text[])
+returns table (topic text, queue_name text, max_body_length integer)
+language plpgsql
+as $$
+-- purpose   Return the queues that are bound to topics, none twice for a topic, and keep them from being dropped.
+-- locks     the table of messages against drop_queue; waits for one that is under way
+#variable_conflict use_column
+begin
+    -- A drop_queue holds all tables. The statement after this one sees what it has left, and no
+    -- other drop can begin before this transaction ends.
+    lock table rowq.message in row exclusive mode;
+
+    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
+    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
+    -- have the same number of them.
+    if cardinality(p_topics) = 1 then
+        return query
+        select distinct t.topic, q.queue_name, q.max_body_length
+        from unnest(p_topics) t (topic)
+        cross join lateral (
+            select array_agg(array_to_string(w.words[:n.word_count], '.') order by n.word_count)
+                as texts
+            from (select string_to_array(t.topic, '.') as words) w
+            cross join generate_series(0, cardinality(w.words)) n (word_count)
+        ) head
+        cross join lateral (
+            select x.part_id
+            from rowq.topic_binding x
+            where x.literal_head = any (head.texts)
+              and (x.has_rest or x.word_count = cardinality(head.texts) - 1)
+              and (
+                  x.like_pattern is null
+                  or head.texts[x.word_count + 1] like x.like_pattern escape '!'
+              )
+            offset 0
+        ) b
+        join rowq.queue q on q.part_id = b.part_id;
+        return;
+    end if;
+
+    -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
+    -- topic matches at most one pattern of each shape. So each pattern that begins as some topic
+    -- does is read once for its shape, however many topics there are; the patterns that a topic
+    -- would match are then put together from its words, and looked up.
+    return query
+    with head as materialized (
+        select t.topic, t.words, array_to_string(t.words[:n.word_count], '.') as literal_head
+        from (
+            select u.topic, string_to_array(u.topic, '.') as words
+            from (select distinct g.topic from unnest(p_topics) g (topic)) u
+            offset 0
+        ) t
+        cross join generate_series(0, cardinality(t.words)) n (word_count)
+    ),
+    shape as materialized (
+        select distinct x.literal_head, x.shape
+        from (select distinct h.literal_head from head h) d
+        join rowq.topic_binding x on x.literal_head = d.literal_head
+    ),
+    candidate as materialized (
+        select h.topic, (
+            select string_agg(
+                       case substr(s.shape, w.place, 1)
+                           when '0' then h.words[w.place]
+                           when '1' then '*'
+                           else '#'
+                       end,
+                       '.' order by w.place
+                   )
+            from generate_series(1, length(s.shape)) w (place)
+        ) as topic_pattern
+        from head h
+        join shape s on s.literal_head = h.literal_head
+        where length(s.shape) = cardinality(h.words)
+           or (right(s.shape, 1) = '2' and length(s.shape) <= cardinality(h.words) + 1)
+    )
+    select distinct m.topic, q.queue_name, q.max_body_length
+    from candidate m
+    join rowq.topic_binding x on x.topic_pattern = m.topic_pattern
+    join rowq.queue q on q.part_id = x.part_id;
+end;
+$$;
+
+create or replace function rowq.internal_take_topics(
+    inout p_messages jsonb,
+    out o_topics     text[]
+)
+language plpgsql
+as $$
+-- purpose   Take the topics out of the messages of publish_batch, which get them as their types where they have none.
+-- errors    RQ711
+declare
+    v_place integer;
+    v_fault text;
+begin
+    -- What is no array of objects is left as it is, for internal_parse_messages to refuse.
+    if jsonb_typeof(p_messages) is distinct from 'array' or exists (
+        select 1
+        from jsonb_array_elements(p_messages) e (message)
+        where jsonb_typeof(e.message) <> 'object'
+    ) then
+        return;
+    end if;
+
+    select f.place, f.fault into v_place, v_fault
+    from (
+        select e.place,
+               case
+                   when e.message ?| array[
+                           'predecessor_ids', 'predecessor_positions', 'on_predecessor_dead'
+                       ]
+                       then 'a published message has no predecessors'
+                   when jsonb_typeof(e.message -> 'topic') not in ('string', 'null')
+                       then 'topic must be a string'
+                   else rowq.internal_topic_fault('topic', e.message ->> 'topic', false)
+               end as fault
+        from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    ) f
+    where f.fault is not null
+    order by f.place
+    limit 1;
+    if found then
+        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, v_place
+            using errcode = 'RQ711';
+    end if;
+
+    select coalesce(
+               jsonb_agg(
+                   case
+                       when e.message ->> 'message_type' is null
+                           then e.message - 'topic'
+                               || jsonb_build_object('message_type', e.message -> 'topic')
+                       else e.message - 'topic'
+                   end
+                   order by e.place
+               ),
+               '[]'
+           ),
+           array_agg(e.message ->> 'topic' order by e.place)
+    into p_messages, o_topics
+    from jsonb_array_elements(p_messages) with ordinality e (message, place);
+end;
+$$;

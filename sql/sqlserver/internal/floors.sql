@@ -1,0 +1,262 @@
+-- Floors: where the live rows of a lane begin.
+--
+-- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
+-- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
+-- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
+-- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
+-- After a slow scan a lane backs off for fifty times as long as the scan took.
+--
+-- A lane is a row of lane, read dirty and changed with readpast, because it is approximate. One
+-- dequeue in twelve moves its floor up, never nearer than half a second to now. A lane that was
+-- never used is closed and not read.
+--
+--   enqueue, store, store_batch -> open_lanes
+--   promote, pop_ready -> move_floor
+--   maintain_delivery -> rescan_floors -> first_key, open_lanes, move_floor
+--
+-- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, recheck, result,
+-- started.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalOpenLanes
+    @part_id int,
+    @lane smallint
+as
+begin
+-- purpose   Let dequeue look into a lane and its front companion.
+-- locks     the rows of the two lanes, passed over when locked
+    set nocount on;
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
+    -- If the lanes stay closed, the next maintain finds the messages and opens them.
+    update l
+    set is_open = 1
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where l.part_id = @part_id
+      and l.lane in (@lane / 2 * 2, @lane / 2 * 2 + 1)
+      and l.is_open = 0;
+end
+go
+
+create or alter procedure rowq.InternalMoveFloor
+    @part_id int,
+    @lane smallint,
+    @from bigint,
+    @to bigint
+as
+begin
+-- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
+-- locks     the row of the lane, and to go up the one of the guests; passed over when locked
+-- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
+    set nocount on;
+    declare @callers_lane smallint;
+
+    -- A guest may have taken rows that a rollback would put back below the new floor. So a floor
+    -- moves up only if no guest holds lane -22; otherwise @callers_lane stays null.
+    if @to > @from
+        select @callers_lane = l.lane
+        from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -22 /* callers */;
+
+    -- Skip a locked row: its session is already moving the floor or opening the lane.
+    update l
+    set floor = @to
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where l.part_id = @part_id
+      and l.lane = @lane
+      and (l.floor > @to or l.floor = @from and @callers_lane is not null);
+end
+go
+
+create or alter procedure rowq.InternalRescanFloors
+    @part_id int
+as
+begin
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- locks     rows of lanes, passing over locked ones
+-- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+    set nocount on;
+    -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so a look is
+    -- long only from two steps on. One that takes longer than @short_walk has walked over ghosts.
+    -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
+    -- @longest_pause. A look into all lanes is short up to @short_look.
+    declare @short_walk bigint = 35000;
+    declare @long_walk bigint = 50000;
+    declare @duty int = 50;
+    declare @longest_pause bigint = 3600000000;
+    declare @short_look bigint = 35000;
+    declare @last smallint = -1;
+    declare @lane smallint = -9;
+    declare @next smallint;
+    declare @is_open bit;
+    declare @floor bigint;
+    declare @first bigint;
+    declare @latest bigint;
+    declare @worth_it bigint;
+    declare @took bigint;
+    declare @pause int;
+    declare @started datetime2(6);
+
+    -- This is one look into all lanes of ready, which finds nothing to do most of the time. Only if
+    -- it does, or if it took so long that a lane must rest, they are taken one by one below.
+    set @started = sysutcdatetime();
+    set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
+    select top (1) @last = 19
+    from rowq.lane l with (readuncommitted, forceseek)
+    outer apply (
+        select top (1) r.seq
+        from rowq.ready r
+            with (rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane)))
+        where r.part_id = @part_id
+          and r.lane = l.lane
+        order by r.seq, r.message_id
+    ) f
+    where l.part_id = @part_id
+      and l.lane >= 0
+      and l.check_after <= @started
+      and (
+          l.is_open = 0 and f.seq is not null
+          or f.seq < l.floor
+          or @latest < l.floor
+          or l.is_open = 1
+              and @latest > l.floor + 60000000
+              and coalesce(f.seq, @latest) > l.floor + 60000000
+      )
+    option (loop join, maxdop 1, keepfixed plan);
+    if datediff_big(microsecond, @started, sysutcdatetime()) > @short_look
+        set @last = 19;
+
+    while 1 = 1
+    begin
+        set @next = null;
+        select top (1) @next = l.lane, @floor = l.floor, @is_open = l.is_open
+        from rowq.lane l with (readuncommitted, forceseek)
+        where l.part_id = @part_id
+          and l.lane between @lane + 1 and @last
+          and (l.lane >= -3 /* finished */ or l.is_open = 1)
+          and l.check_after <= sysutcdatetime()
+        order by l.lane
+        option (maxdop 1, keepfixed plan);
+        if @next is null
+            break;
+        set @lane = @next;
+
+        set @started = sysutcdatetime();
+        exec rowq.InternalFirstKey @part_id, @lane, @first output;
+        set @took = datediff_big(microsecond, @started, sysutcdatetime());
+
+        if @lane >= 0 and @first is not null and @is_open = 0
+            -- The lane has messages but is closed: its row was locked when a producer wanted to
+            -- open it, or the session that opened it rolled back.
+            exec rowq.InternalOpenLanes @part_id, @lane;
+        if @lane = -1 /* claim */
+        begin
+            -- If there is no row, take the next number for the first, because all later rows are
+            -- above it.
+            if @first is null and @took > @short_walk
+                set @first = next value for rowq.claim_seq;
+            set @first = coalesce(@first, @floor);
+            set @worth_it = 400;
+        end;
+        else
+        begin
+            -- The floor stays half a second behind now, because messages of the last moments may
+            -- not be committed yet.
+            set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
+            if @first is null or @first > @latest
+                set @first = @latest;
+            set @worth_it = 60000000;
+        end;
+        if @took > @short_walk
+            set @worth_it = 0;
+        if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
+            exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+
+        -- After a long walk over ghosts, rest for fifty times as long as it took.
+        if @took > @long_walk
+        begin
+            set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)
+                / 1000;
+            update l
+            set check_after = dateadd(millisecond, @pause, sysutcdatetime())
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = @lane;
+        end;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalFirstKey
+    @part_id int,
+    @lane smallint,
+    @first bigint output
+as
+begin
+-- purpose   Return the first live key of a lane from its very start on; null where there is none.
+-- locks     rows, shared while they are read, passing over locked ones
+    set nocount on;
+    set @first = null;
+
+    if @lane = -1 /* claim */
+        select top (1) @first = c.claim_id
+        from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+        where c.part_id = @part_id
+        order by c.claim_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -2 /* delayed */
+        select top (1) @first = datediff_big(microsecond, '19700101', d.due_at)
+        from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+        order by d.due_at, d.message_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -8 /* history */
+        select top (1) @first = datediff_big(microsecond, '19700101', h.ended_at)
+        from rowq.history h
+            with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
+        where h.part_id = @part_id
+        order by h.ended_at, h.message_id, h.claim_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -7 /* result */
+        select top (1) @first = datediff_big(microsecond, '19700101', r.finished_at)
+        from rowq.result r
+            with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+        order by r.finished_at, r.message_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -6 /* expiry */
+        select top (1) @first = datediff_big(microsecond, '19700101', e.expires_at)
+        from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)
+        where e.part_id = @part_id
+        order by e.expires_at, e.expiry_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -5 /* started */
+        select top (1) @first = datediff_big(microsecond, '19700101', s.started_at)
+        from rowq.started s with (rowlock, readpast, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+        order by s.started_at, s.claim_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -4 /* deferred */
+        select top (1) @first = datediff_big(microsecond, '19700101', r.due_at)
+        from rowq.recheck r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+        order by r.due_at, r.recheck_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -3 /* finished */
+        select top (1) @first = datediff_big(microsecond, '19700101', f.finished_at)
+        from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+        where f.part_id = @part_id
+        order by f.finished_at, f.message_id
+        option (maxdop 1, keepfixed plan);
+    else
+        select top (1) @first = r.seq
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+          and r.lane = @lane
+        order by r.seq, r.message_id
+        option (maxdop 1, keepfixed plan);
+end
+go

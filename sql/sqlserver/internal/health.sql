@@ -1,0 +1,192 @@
+-- Health: what health and queue_stats measure.
+--
+-- Each check returns its name, the queue, a measured value and the values from which it is a
+-- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
+-- costs the same whatever the backlog is. Checks of the whole server name the session, or the
+-- transaction, that an operator has to end.
+--
+--   health -> health_sequences, health_server
+--
+-- Reads claim, history, message, queue, result.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalHealthSequences
+    @behind float output,
+    @detail nvarchar(500) output
+as
+begin
+-- purpose   Return how far a sequence is behind the newest ids stored, and what moves it ahead.
+-- locks     rows, shared while they are read, passing over locked ones
+-- differs   this engine's own
+    set nocount on;
+    -- A worker may hold a claim that is newer than any which was restored or replicated.
+    declare @margin int = 1000000;
+    declare @message_id bigint;
+    declare @claim_id bigint;
+    declare @last_message_id bigint;
+    declare @last_claim_id bigint;
+    set @behind = 0;
+    set @detail = N'every sequence is ahead of the ids that are stored';
+
+    select @message_id = max(n.message_id), @claim_id = max(n.claim_id)
+    from rowq.queue q
+    -- top keeps each of these an apply: as a join it would have nothing to seek by.
+    outer apply (
+        select top (1) m.message_id
+        from rowq.message m
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (message_pk (part_id, message_id))
+            )
+        where m.part_id = q.part_id
+          and m.message_id > 0
+        order by m.message_id desc
+    ) m
+    outer apply (
+        select top (1) r.message_id
+        from rowq.result r
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (result_pk (part_id, message_id))
+            )
+        where r.part_id = q.part_id
+          and r.message_id > 0
+        order by r.message_id desc
+    ) r
+    outer apply (
+        select top (1) h.message_id
+        from rowq.history h
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (history_message_ix (part_id, message_id))
+            )
+        where h.part_id = q.part_id
+          and h.message_id > 0
+        order by h.message_id desc
+    ) h
+    outer apply (
+        select top (1) c.claim_id
+        from rowq.claim c
+            with (
+                rowlock, readpast, readcommittedlock,
+                forceseek (claim_pk (part_id, claim_id))
+            )
+        where c.part_id = q.part_id
+          and c.claim_id > 0
+        order by c.claim_id desc
+    ) c
+    cross apply (
+        values
+            (m.message_id, c.claim_id),
+            (r.message_id, null),
+            (h.message_id, null)
+    ) n (message_id, claim_id)
+    option (loop join, maxdop 1, keepfixed plan);
+
+    -- Ask for the sequences after the rows, so that they are no earlier than any of these. Only who
+    -- has a right to a sequence sees what it has given out.
+    select @last_message_id = cast(s.current_value as bigint)
+    from sys.sequences s
+    where s.object_id = object_id(N'rowq.message_seq');
+    select @last_claim_id = cast(s.current_value as bigint)
+    from sys.sequences s
+    where s.object_id = object_id(N'rowq.claim_seq');
+    if @last_message_id is null or @last_claim_id is null
+    begin
+        set @detail = N'unknown: the caller may not see the sequences (VIEW DEFINITION)';
+        return;
+    end;
+    if @message_id > @last_message_id or @claim_id > @last_claim_id
+        set @detail = concat(
+            N'ids that are in use would be given out again:',
+            iif(
+                @message_id > @last_message_id,
+                concat(
+                    N' alter sequence rowq.message_seq restart with ', @message_id + @margin, N';'
+                ),
+                N''
+            ),
+            iif(
+                @claim_id > @last_claim_id,
+                concat(N' alter sequence rowq.claim_seq restart with ', @claim_id + @margin, N';'),
+                N''
+            )
+        );
+    if @message_id > @last_message_id
+        set @behind = @message_id - @last_message_id;
+    if @claim_id - @last_claim_id > @behind
+        set @behind = @claim_id - @last_claim_id;
+end
+go
+
+create or alter procedure rowq.InternalHealthServer
+    @seconds float output,
+    @detail nvarchar(500) output
+as
+begin
+-- purpose   Return the age and the session of the oldest transaction of this database.
+-- differs   this engine's own
+    set nocount on;
+    declare @session_id int;
+    declare @database nvarchar(300) = quotename(db_name());
+    -- Azure SQL requires a right on the database here, and a server requires one on the server. The
+    -- narrower rights came with SQL Server 2022; an older server returns null for them.
+    declare @may_look int = iif(
+        cast(serverproperty('EngineEdition') as int) = 5,
+        coalesce(
+            nullif(has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE STATE'), 0),
+            has_perms_by_name(@database, N'DATABASE', N'VIEW DATABASE PERFORMANCE STATE'), 0
+        ),
+        coalesce(
+            nullif(has_perms_by_name(null, null, N'VIEW SERVER STATE'), 0),
+            has_perms_by_name(null, null, N'VIEW SERVER PERFORMANCE STATE'), 0
+        )
+    );
+    set @seconds = 0;
+    set @detail = N'unknown: the caller may not see other sessions (VIEW SERVER STATE)';
+    if @may_look = 0
+        return;
+
+    begin try
+        select top (1) @session_id = o.session_id, @seconds = o.seconds
+        from (
+            select s.session_id,
+                   -- transaction_begin_time is in the time zone of the machine, so compare it with
+                   -- the local time.
+                   cast(
+                       datediff(
+                           second, t.transaction_begin_time,
+                           cast(sysdatetimeoffset() as datetime2(3))
+                       ) as float
+                   ) as seconds
+            from sys.dm_tran_active_transactions t
+            inner join sys.dm_tran_session_transactions s on s.transaction_id = t.transaction_id
+            inner join sys.dm_tran_database_transactions d on d.transaction_id = t.transaction_id
+            where d.database_id = db_id()
+            union all
+            select v.session_id, cast(v.elapsed_time_seconds as float)
+            from sys.dm_tran_active_snapshot_database_transactions v
+        ) o
+        where o.session_id <> @@spid
+        order by o.seconds desc;
+        set @detail = iif(
+            @session_id is null or @seconds < 1,
+            N'no transaction is older than a second',
+            concat(
+                N'session ', @session_id, N' keeps row versions and ghosts from being cleaned up;',
+                N' rowq stays fast, other tables grow'
+            )
+        );
+    end try
+    begin catch
+        -- The smaller tiers of Azure SQL show these views to the server's administrator only.
+        if xact_state() = -1
+            throw;
+        set @seconds = 0;
+        set @detail = concat(N'unknown: ', left(error_message(), 400));
+    end catch;
+end
+go

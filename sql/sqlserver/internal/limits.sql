@@ -1,0 +1,185 @@
+-- Limits: max_leased and rate_limit.
+--
+-- A dequeue from a limited queue counts the messages that are leased and the deliveries that
+-- started within rate_seconds, and leases no more than the limits allow. It counts twice: first
+-- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
+-- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
+-- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
+-- queue's row in gate.
+--
+--   dequeue -> admit -> room, lock_gate
+--   maintain_delivery -> purge_started
+--
+-- Writes lane, started. Only reads claim, gate, leased, queue.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalAdmit
+    @part_id int,
+    @max_leased int,
+    @rate_limit int output,
+    @rate_seconds float,
+    @wanted int,
+    @room int output
+as
+begin
+-- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
+-- locks     the gate of the queue
+-- differs   PostgreSQL refuses an old snapshot: here a routine reads what is committed at any level
+    set nocount on;
+    declare @is_locked bit;
+    declare @is_paused bit;
+
+    -- Look first, because a poll of a queue without room shall neither wait nor lock the gate.
+    exec rowq.InternalRoom
+        @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
+    if @room = 0
+        return;
+    exec rowq.InternalLockGate @part_id, @is_locked output;
+    set @room = 0;
+    if @is_locked = 0
+        return;
+
+    -- Look again, in statements of their own: they begin after the lock was had, so they see what
+    -- the session leased that held the gate before, and settings that were changed meanwhile.
+    select @is_paused = iif(q.paused_at is null, 0, 1), @max_leased = q.max_leased,
+           @rate_limit = q.rate_limit, @rate_seconds = q.rate_seconds
+    from rowq.queue q with (forceseek)
+    where q.part_id = @part_id;
+    if @is_paused = 0
+        exec rowq.InternalRoom
+            @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
+end
+go
+
+create or alter procedure rowq.InternalRoom
+    @part_id int,
+    @max_leased int,
+    @rate_limit int,
+    @rate_seconds float,
+    @wanted int,
+    @room int output
+as
+begin
+-- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
+-- locks     none with row versions; else rows, shared while they are read, waited for a moment
+    set nocount on;
+    -- Without row versions these reads wait for a session that is ending a lease. If that takes
+    -- longer, error 1222 ends the dequeue, which gives nothing then.
+    set lock_timeout 100;
+    declare @first bigint;
+    declare @count int = 0;
+    declare @since datetime2(6);
+    set @room = @wanted;
+
+    if @max_leased > 0
+    begin
+        -- Begin at the very first claim and not at the floor, because one that was committed late
+        -- counts, too. What another session is just ending counts until that is committed.
+        select top (1) @first = c.claim_id
+        from rowq.claim c with (forceseek)
+        where c.part_id = @part_id
+        order by c.claim_id
+        option (maxdop 1, keepfixed plan);
+        if @first is not null
+            select @count = count(*)
+            from (
+                select top (@max_leased) 1 as one
+                from rowq.leased l with (forceseek)
+                where l.part_id = @part_id
+                  and l.claim_id >= @first
+            ) h
+            option (maxdop 1, keepfixed plan);
+        set @room = iif(@max_leased - @count < @room, @max_leased - @count, @room);
+    end;
+
+    if @rate_limit > 0
+    begin
+        set @since = dateadd(
+            microsecond, -cast(round((@rate_seconds - floor(@rate_seconds)) * 1e6, 0) as int),
+            dateadd(second, -cast(floor(@rate_seconds) as int), sysutcdatetime())
+        );
+        select @count = coalesce(sum(s.messages), 0)
+        from rowq.started s with (forceseek)
+        where s.part_id = @part_id
+          and s.started_at > @since
+        option (maxdop 1, keepfixed plan);
+        set @room = iif(@rate_limit - @count < @room, @rate_limit - @count, @room);
+    end;
+    if @room < 0
+        set @room = 0;
+end
+go
+
+create or alter procedure rowq.InternalLockGate
+    @part_id int,
+    @is_locked bit output
+as
+begin
+-- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
+-- locks     the gate of the queue, tried for a tenth of a second
+    set nocount on;
+    declare @tries_left int = 10;
+    declare @pause char(12) = '00:00:00.010';
+    declare @gate int;
+
+    while 1 = 1
+    begin
+        select @gate = g.part_id
+        from rowq.gate g with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where g.part_id = @part_id
+        option (maxdop 1, keepfixed plan);
+        if @gate is not null or @tries_left = 0
+            break;
+        set @tries_left -= 1;
+        waitfor delay @pause;
+    end;
+    set @is_locked = iif(@gate is null, 0, 1);
+end
+go
+
+create or alter procedure rowq.InternalPurgeStarted
+    @part_id int,
+    @seconds float,
+    @limit int,
+    @owns_transaction bit
+as
+begin
+-- purpose   Delete up to @limit notes of deliveries that began more than @seconds ago.
+-- locks     started rows, passing over locked ones; lane -5, tried
+    set nocount on;
+    declare @floor bigint;
+    declare @is_open bit;
+    declare @since datetime2(6);
+    declare @before datetime2(6) = dateadd(
+        microsecond, -cast(round((@seconds - floor(@seconds)) * 1e6, 0) as int),
+        dateadd(second, -cast(floor(@seconds) as int), sysutcdatetime())
+    );
+
+    select @floor = l.floor, @is_open = l.is_open
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -5 /* started */;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
+    with head as (
+        select top (@limit) s.part_id, s.started_at, s.claim_id
+        from rowq.started s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+          and s.started_at >= @since
+          and s.started_at < @before
+        order by s.started_at, s.claim_id
+    )
+    delete from head
+    option (maxdop 1, keepfixed plan);
+
+    -- From now on maintain keeps the floor.
+    if @is_open = 0 and @owns_transaction = 1
+        update l
+        set is_open = 1
+        from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -5 /* started */;
+end
+go

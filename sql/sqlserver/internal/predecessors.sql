@@ -1,0 +1,1090 @@
+-- Predecessors: messages that wait for others to end, and deferred work.
+--
+-- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
+-- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
+-- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
+-- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
+-- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- messages, rows of ended messages. maintain runs what is due of it.
+--
+-- The predecessor's row is locked and not changed, because a change would make its readers wait. A
+-- producer asks with nowait: error 1222 is a lock, not an end.
+--
+--   enqueue, end_held -> await_predecessor
+--   enqueue -> block
+--   cancel -> unknown_of
+--   store_batch -> block_batch -> await_predecessor, block
+--   push_dead -> follow_deaths -> follow_death
+--   follow_death -> unblock
+--   unblock -> try_unblock
+--   try_unblock -> is_blocked, await_predecessor
+--   cut_ties, end_held, archive -> free_successors -> let_go
+--   let_go -> unblock, follow_deaths
+--   dequeue, maintain_delivery -> recheck -> let_go, recheck_death, free_successors
+--   recheck_death -> await_predecessor, follow_deaths
+--   enqueue_batch -> refuse_predecessors
+--
+-- Writes blocked, dead, delayed, message, recheck, successor. Only reads finished, lane, queue.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalAwaitPredecessor
+    @part_id int,
+    @predecessor_ids nvarchar(max),
+    @on_dead nvarchar(20),
+    @state nvarchar(20) output,
+    @predecessor_id bigint output,
+    @rest_ids nvarchar(max) output
+as
+begin
+-- purpose   Find the newest of these that has not ended, and hold it: waiting, free, failed, or unsure where others are at work.
+-- locks     the predecessor's message row, shared, tried only
+-- differs   elsewhere it also notes that the message waits
+    set nocount on;
+    declare @before bigint = 9223372036854775807;
+    declare @floor bigint;
+    declare @since datetime2(6);
+    declare @dead_id bigint;
+    declare @has_ended bit;
+    declare @ids table (message_id bigint not null primary key);
+    declare @ended table (message_id bigint not null primary key);
+    set @state = null;
+    set @rest_ids = null;
+
+    insert into @ids (message_id)
+    select distinct cast(j.value as bigint) from openjson(@predecessor_ids) j;
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -3 /* finished */;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
+
+    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
+    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
+    -- where nothing is written, and where nothing waits, so that no client's timeout comes.
+    set xact_abort off;
+    while @state is null
+    begin
+        begin try
+            -- Hold the row to the end of the transaction (repeatableread): whoever ends the
+            -- predecessor waits for this one, or leaves a note to look again.
+            set @predecessor_id = null;
+            set @dead_id = null;
+            set @has_ended = 0;
+            select top (1) @predecessor_id = m.message_id
+            from @ids j
+            inner join rowq.message m
+                with (rowlock, repeatableread, nowait, forceseek (message_pk (part_id, message_id)))
+                on m.part_id = @part_id
+               and m.message_id = j.message_id
+            where j.message_id < @before
+            order by j.message_id desc
+            option (loop join, force order, maxdop 1, keepfixed plan);
+            if @predecessor_id is not null and @on_dead in (N'continue', N'fail')
+                select @dead_id = d.message_id
+                from rowq.dead d with (rowlock, readcommittedlock, nowait, forceseek)
+                where d.part_id = @part_id
+                  and d.message_id = @predecessor_id;
+
+            -- The archive keeps the message row for a while. Where the end is not seen here, the
+            -- archiver frees what waits when it deletes the row.
+            if @predecessor_id is not null
+                select top (1) @has_ended = 1
+                from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+                where f.part_id = @part_id
+                  and f.finished_at >= @since
+                  and f.message_id = @predecessor_id
+                option (maxdop 1, keepfixed plan);
+            if @has_ended = 1
+            begin
+                -- Thousands may have ended since the archiver was here: leave all of them out at
+                -- once.
+                delete from @ended;
+                insert into @ended (message_id)
+                select distinct f.message_id
+                from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join @ids j on j.message_id = f.message_id
+                where f.part_id = @part_id
+                  and f.finished_at >= @since
+                option (hash join, force order, maxdop 1, keepfixed plan);
+                delete j
+                from @ids j
+                inner join @ended e on e.message_id = j.message_id;
+            end;
+
+            set @state = case
+                when @predecessor_id is null then N'free'
+                when @has_ended = 1 then null
+                when @dead_id is null then N'waiting'
+                when @on_dead = N'fail' then N'failed'
+            end;
+            if @state is null
+                set @before = @predecessor_id;
+        end try
+        begin catch
+            if error_number() <> 1222
+                throw;
+            set @state = N'unsure';
+            set @predecessor_id = null;
+        end catch;
+    end;
+
+    if @state in (N'waiting', N'unsure')
+        select @rest_ids = N'[' + string_agg(cast(j.message_id as nvarchar(max)), N',')
+                   within group (order by j.message_id desc) + N']'
+        from @ids j
+        where j.message_id < coalesce(@predecessor_id, @before);
+end
+go
+
+create or alter procedure rowq.InternalBlock
+    @part_id int,
+    @message_id bigint,
+    @lane smallint,
+    @due_at datetime2(6),
+    @group_key varbinary(802),
+    @on_dead nvarchar(20),
+    @state nvarchar(20),
+    @predecessor_id bigint,
+    @rest_ids nvarchar(max)
+as
+begin
+-- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor has found.
+-- locks     new blocked, successor, recheck, dead and result rows; its own message and dedup rows
+    set nocount on;
+    declare @ties rowq.tie_list;
+    declare @ended rowq.message_list;
+
+    if @state = N'failed'
+    begin
+        insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
+        values (@part_id, @message_id, @lane, 0, sysutcdatetime());
+        update m
+        set last_error = concat(N'predecessor ', @predecessor_id, N' is dead')
+        from rowq.message m with (rowlock, forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id
+        option (maxdop 1, keepfixed plan);
+        insert into @ended (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
+        exec rowq.InternalPushResult @part_id, @ended, N'dead';
+        insert into @ties (message_id, dedup_key)
+        select m.message_id, m.dedup_key
+        from rowq.message m with (forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id
+          and m.dedup_key is not null;
+        if @@rowcount > 0
+            exec rowq.InternalCutTies @part_id, @ties, @may_close = 0;
+        return;
+    end;
+
+    if @state = N'waiting'
+        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
+        values (@part_id, @predecessor_id, @message_id, @on_dead);
+    else
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @message_id);
+    insert into rowq.blocked with (rowlock) (
+        part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+    )
+    values (
+        @part_id, @message_id, @lane, @predecessor_id, @due_at, @on_dead, @group_key, @rest_ids
+    );
+end
+go
+
+create or alter procedure rowq.InternalUnknownOf
+    @part_id int,
+    @message_ids nvarchar(max),
+    @unknown_ids nvarchar(max) output
+as
+begin
+-- purpose   Return which of these messages have no body, or are finished and not yet archived; null where there is none.
+-- locks     message rows, shared while they are read, tried only
+-- differs   elsewhere a snapshot shows a message that an open transaction has finished
+    set nocount on;
+    declare @size int = 10000;
+    declare @last_id bigint;
+    declare @ids table (message_id bigint not null primary key);
+    declare @unseen table (message_id bigint not null primary key);
+    declare @unknown table (message_id bigint not null primary key);
+    set @unknown_ids = null;
+
+    insert into @ids (message_id)
+    select distinct cast(j.value as bigint) from openjson(@message_ids) j;
+    insert into @unknown (message_id)
+    select distinct f.message_id
+    from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+    inner join @ids j on j.message_id = f.message_id
+    where f.part_id = @part_id
+    option (hash join, force order, maxdop 1, keepfixed plan);
+    -- A dirty read sees every message but those that are gone, and those that an open transaction
+    -- has deleted. Only these are asked for again below.
+    insert into @unseen (message_id)
+    select j.message_id
+    from @ids j
+    where not exists (
+            select 1
+            from rowq.message m with (readuncommitted, forceseek (message_pk (part_id, message_id)))
+            where m.part_id = @part_id
+              and m.message_id = j.message_id
+        )
+      and not exists (select 1 from @unknown u where u.message_id = j.message_id)
+    option (loop join, force order, maxdop 1, keepfixed plan);
+
+    -- A row that another session has locked is error 1222 (nowait): it must not look like one that
+    -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
+    -- where no table is written, and where nothing waits, so that no client's timeout comes.
+    set xact_abort off;
+    while 1 = 1
+    begin
+        set @last_id = null;
+        select @last_id = max(h.message_id)
+        from (select top (@size) n.message_id from @unseen n order by n.message_id) h;
+        if @last_id is null
+            break;
+        begin try
+            insert into @unknown (message_id)
+            select n.message_id
+            from @unseen n
+            where n.message_id <= @last_id
+              and not exists (
+                  select 1
+                  from rowq.message m
+                      with (
+                          rowlock, readcommittedlock, nowait,
+                          forceseek (message_pk (part_id, message_id))
+                      )
+                  where m.part_id = @part_id
+                    and m.message_id = n.message_id
+              )
+            option (loop join, force order, maxdop 1, keepfixed plan);
+        end try
+        begin catch
+            if error_number() <> 1222
+                throw;
+            -- Ask one by one, to learn which of them it is.
+            if @size > 1
+            begin
+                set @size = 1;
+                continue;
+            end;
+        end catch;
+        delete n from @unseen n where n.message_id <= @last_id;
+    end;
+    select @unknown_ids = N'[' + string_agg(cast(u.message_id as nvarchar(max)), N',') + N']'
+    from @unknown u;
+end
+go
+
+create or alter procedure rowq.InternalBlockBatch
+    @part_id int,
+    @messages nvarchar(max),
+    @new rowq.new_list readonly
+as
+begin
+-- purpose   Let new messages of a batch wait for their predecessors, or fail with them; those that wait for none are left to the caller.
+-- locks     as InternalAwaitPredecessor and InternalBlock
+    set nocount on;
+    declare @may_fail bit = 0;
+    declare @message_id bigint = 0;
+    declare @lane smallint;
+    declare @due_at datetime2(6);
+    declare @group_key varbinary(802);
+    declare @on_dead nvarchar(20);
+    declare @predecessor_ids nvarchar(max);
+    declare @state nvarchar(20);
+    declare @predecessor_id bigint;
+    declare @rest_ids nvarchar(max);
+    declare @edges table (
+        message_id     bigint not null,
+        predecessor_id bigint not null,
+        primary key (message_id, predecessor_id)
+    );
+    -- own_id is the newest predecessor where that is a new message of this batch.
+    declare @waiting table (
+        message_id bigint not null primary key,
+        lane       smallint not null,
+        due_at     datetime2(6) null,
+        group_key  varbinary(802) null,
+        on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null,
+        own_id     bigint null
+    );
+
+    -- A duplicate stands for the message that has its key.
+    insert into @edges (message_id, predecessor_id)
+    select distinct n.message_id, coalesce(h.holder, cast(i.value as bigint))
+    from openjson(@messages) e
+    cross apply openjson(e.value) p
+    cross apply openjson(
+        iif(
+            p.[key] in (N'predecessor_ids', N'predecessor_positions') and p.[type] = 4,
+            p.value, N'[]'
+        )
+    ) i
+    inner join @new n
+        on n.position = cast(e.[key] as int) + 1
+       and n.holder = n.message_id
+    left join @new h
+        on h.position = cast(iif(p.[key] = N'predecessor_positions', i.value, N'0') as int)
+    option (maxdop 1, keepfixed plan);
+    insert into @waiting (message_id, lane, due_at, group_key, on_dead, own_id)
+    select w.message_id, n.lane, n.due_at, n.group_key, n.on_dead, o.message_id
+    from (
+        select g.message_id, max(g.predecessor_id) as newest_id
+        from @edges g
+        group by g.message_id
+    ) w
+    inner join @new n on n.message_id = w.message_id
+    left join @new o
+        on o.message_id = w.newest_id
+       and o.holder = o.message_id
+    option (hash join, maxdop 1, keepfixed plan);
+
+    -- Nobody else sees a predecessor of this batch, so it can only have failed with another one.
+    select @may_fail = 1 from @waiting w where w.own_id is null and w.on_dead = N'fail';
+    if @may_fail = 0
+    begin
+        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
+        select @part_id, w.own_id, w.message_id, w.on_dead
+        from @waiting w
+        where w.own_id is not null
+        option (maxdop 1, keepfixed plan);
+        insert into rowq.blocked with (rowlock) (
+            part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+        )
+        select @part_id, w.message_id, w.lane, w.own_id, w.due_at, w.on_dead, w.group_key, r.ids
+        from @waiting w
+        cross apply (
+            select N'[' + string_agg(cast(g.predecessor_id as nvarchar(max)), N',')
+                       within group (order by g.predecessor_id desc) + N']'
+            from @edges g
+            where g.message_id = w.message_id
+              and g.predecessor_id < w.own_id
+        ) r (ids)
+        where w.own_id is not null
+        option (maxdop 1, keepfixed plan);
+        delete from @waiting where own_id is not null;
+    end;
+
+    while 1 = 1
+    begin
+        select top (1) @message_id = w.message_id, @lane = w.lane, @due_at = w.due_at,
+               @group_key = w.group_key, @on_dead = w.on_dead
+        from @waiting w
+        where w.message_id > @message_id
+        order by w.message_id;
+        if @@rowcount = 0
+            break;
+        select @predecessor_ids = N'[' + string_agg(cast(g.predecessor_id as nvarchar(max)), N',')
+                   + N']'
+        from @edges g
+        where g.message_id = @message_id;
+        exec rowq.InternalAwaitPredecessor
+            @part_id, @predecessor_ids, @on_dead, @state output, @predecessor_id output,
+            @rest_ids output;
+        if @state <> N'free'
+            exec rowq.InternalBlock
+                @part_id, @message_id, @lane, @due_at, @group_key, @on_dead, @state,
+                @predecessor_id, @rest_ids;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalFollowDeaths
+    @part_id int,
+    @message_ids nvarchar(max),
+    @failed nvarchar(max),
+    @may_join bit
+as
+begin
+-- purpose   Let what waits for dead messages do as it asked. @failed are messages that fail, as InternalUnblock returns them, and are made dead first.
+-- locks     message rows, tried only; new dead and result rows; dedup rows; as InternalFollowDeath;
+--           new recheck rows
+    set nocount on;
+    declare @most int = 1000;
+    declare @count int = 0;
+    declare @next nvarchar(max) = @failed;
+    declare @dead_id bigint;
+    declare @dead table (message_id bigint not null primary key);
+    declare @lost table (
+        message_id bigint not null primary key,
+        lane       smallint not null,
+        dead_id    bigint not null
+    );
+    declare @held table (
+        message_id bigint not null primary key,
+        is_awaited bit not null
+    );
+    declare @ties rowq.tie_list;
+    declare @ended rowq.message_list;
+
+    insert into @dead (message_id)
+    select distinct cast(j.value as bigint) from openjson(@message_ids) j;
+    while 1 = 1
+    begin
+        if @next is not null
+        begin
+            delete from @lost;
+            insert into @lost (message_id, lane, dead_id)
+            select j.message_id, j.lane, j.dead_id
+            from openjson(@next) with (
+                message_id bigint '$[0]', lane smallint '$[1]', dead_id bigint '$[2]'
+            ) j;
+            insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
+            select @part_id, f.message_id, f.lane, 0, sysutcdatetime()
+            from @lost f
+            option (maxdop 1, keepfixed plan);
+            update m
+            set last_error = concat(N'predecessor ', f.dead_id, N' is dead')
+            from @lost f
+            inner join rowq.message m with (rowlock, forceseek)
+                on m.part_id = @part_id
+               and m.message_id = f.message_id
+            option (loop join, force order, maxdop 1, keepfixed plan);
+            delete from @ended;
+            insert into @ended (message_id, lane, place, attempt)
+            select f.message_id, f.lane, 0, 0 from @lost f;
+            exec rowq.InternalPushResult @part_id, @ended, N'dead';
+            delete from @ties;
+            insert into @ties (message_id, dedup_key)
+            select m.message_id, m.dedup_key
+            from @lost f
+            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+                on m.part_id = @part_id
+               and m.message_id = f.message_id
+               and m.dedup_key is not null
+            option (loop join, force order, maxdop 1, keepfixed plan);
+            if @@rowcount > 0
+                exec rowq.InternalCutTies @part_id, @ties, @may_join;
+            delete from @dead;
+            insert into @dead (message_id)
+            select f.message_id from @lost f;
+            set @count += @@rowcount;
+        end;
+
+        -- Where a row is locked, a producer is adding a message that waits: look again when it is
+        -- there.
+        delete from @held;
+        insert into @held (message_id, is_awaited)
+        select m.message_id, iif(s.predecessor_id is null, 0, 1)
+        from @dead j
+        inner join rowq.message m
+            with (
+                rowlock, xlock, readpast, readcommittedlock,
+                forceseek (message_pk (part_id, message_id))
+            )
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+        outer apply (
+            select top (1) x.predecessor_id
+            from rowq.successor x
+                with (
+                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                )
+            where x.part_id = @part_id
+              and x.predecessor_id = m.message_id
+        ) s
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        insert into rowq.recheck with (rowlock)
+            (part_id, due_at, recheck_id, predecessor_id, is_hint)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id, 1
+        from @dead j
+        where not exists (select 1 from @held h where h.message_id = j.message_id)
+        option (loop join, maxdop 1, keepfixed plan);
+
+        -- A long tree dies in steps, so that no transaction grows without end.
+        if @count > @most
+        begin
+            insert into rowq.recheck with (rowlock)
+                (part_id, due_at, recheck_id, predecessor_id, is_hint)
+            select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id, 1
+            from @held h
+            where h.is_awaited = 1
+            option (maxdop 1, keepfixed plan);
+            return;
+        end;
+
+        set @next = null;
+        set @dead_id = 0;
+        while 1 = 1
+        begin
+            select top (1) @dead_id = h.message_id
+            from @held h
+            where h.message_id > @dead_id
+              and h.is_awaited = 1
+            order by h.message_id;
+            if @@rowcount = 0
+                break;
+            exec rowq.InternalFollowDeath @part_id, @dead_id, @may_join, @next output;
+        end;
+        if @next is null
+            return;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalFollowDeath
+    @part_id int,
+    @dead_id bigint,
+    @may_join bit,
+    @failed nvarchar(max) output
+as
+begin
+-- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to @failed, as InternalUnblock returns them.
+-- locks     successor rows; as InternalUnblock; new recheck rows
+-- differs   part of internal_follow_deaths on PostgreSQL
+    set nocount on;
+    declare @most int = 1000;
+    declare @count int;
+    declare @ids nvarchar(max);
+    declare @again nvarchar(max);
+    declare @some nvarchar(max);
+    declare @asking table (
+        message_id bigint not null primary key
+    );
+
+    with head as (
+        select top (@most) s.part_id, s.predecessor_id, s.message_id
+        from rowq.successor s with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+          and s.predecessor_id = @dead_id
+          and s.on_dead in (N'continue', N'fail')
+        order by s.message_id
+    )
+    delete from head
+    output deleted.message_id
+    into @asking (message_id)
+    option (maxdop 1, keepfixed plan);
+    set @count = @@rowcount;
+    if @count = 0
+        return;
+    if @count = @most
+        insert into rowq.recheck with (rowlock)
+            (part_id, due_at, recheck_id, predecessor_id, is_hint)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @dead_id, 1);
+
+    select @ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
+    from @asking a;
+    exec rowq.InternalUnblock @part_id, @ids, null, @may_join, @again output, @some output;
+    if @again is not null
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
+        from openjson(@again) j
+        option (maxdop 1, keepfixed plan);
+    if @some is not null
+        set @failed = iif(
+            @failed is null, @some,
+            concat(left(@failed, len(@failed) - 1), N',', substring(@some, 2, len(@some)))
+        );
+end
+go
+
+create or alter procedure rowq.InternalUnblock
+    @part_id int,
+    @message_ids nvarchar(max),
+    @ended_id bigint,
+    @may_join bit,
+    @again nvarchar(max) output,
+    @failed nvarchar(max) output
+as
+begin
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. @again are the ids of those that need another look, @failed those that fail: [message_id, lane, the predecessor that is dead].
+-- locks     blocked rows, tried only; as InternalTryUnblock; new ready rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @message_id bigint;
+    declare @state nvarchar(20);
+    declare @lane smallint;
+    declare @dead_id bigint;
+    declare @asked table (message_id bigint not null primary key);
+    declare @left table (
+        message_id bigint not null primary key,
+        lane       smallint null,
+        dead_id    bigint null
+    );
+    declare @ready rowq.message_list;
+    set @again = null;
+    set @failed = null;
+
+    insert into @asked (message_id)
+    select distinct cast(j.value as bigint) from openjson(@message_ids) j;
+    -- What has been begun is finished first, so these go to the front of their priorities.
+    delete b
+    output deleted.message_id, deleted.lane / 2 * 2, 0, 0
+    into @ready (message_id, lane, place, attempt)
+    from @asked a
+    inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        on b.part_id = @part_id
+       and b.message_id = a.message_id
+    where b.predecessor_id = @ended_id
+      and b.rest_ids is null
+      and b.group_key is null
+      and (b.due_at is null or b.due_at <= @now)
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    delete a
+    from @asked a
+    where exists (select 1 from @ready r where r.message_id = a.message_id);
+
+    while 1 = 1
+    begin
+        set @message_id = null;
+        select top (1) @message_id = a.message_id from @asked a order by a.message_id;
+        if @message_id is null
+            break;
+        -- A message may name ten thousand others, so leave what takes long to maintain.
+        if datediff(millisecond, @now, sysutcdatetime()) > 200
+        begin
+            insert into @left (message_id)
+            select a.message_id from @asked a;
+            break;
+        end;
+        delete from @asked where message_id = @message_id;
+        exec rowq.InternalTryUnblock
+            @part_id, @message_id, @ended_id, @may_join, @state output, @lane output,
+            @dead_id output;
+        if @state = N'ready'
+            insert into @ready (message_id, lane, place, attempt)
+            values (@message_id, @lane, 0, 0);
+        else if @state in (N'again', N'failed')
+            insert into @left (message_id, lane, dead_id)
+            values (@message_id, @lane, iif(@state = N'failed', @dead_id, null));
+    end;
+    if exists (select 1 from @ready)
+        exec rowq.InternalPushReady @part_id, @ready;
+
+    select @again = N'[' + string_agg(cast(f.message_id as nvarchar(max)), N',') + N']'
+    from @left f
+    where f.dead_id is null;
+    select @failed = N'[' + string_agg(cast(j.entry as nvarchar(max)), N',') + N']'
+    from (
+        select concat(N'[', f.message_id, N',', f.lane, N',', f.dead_id, N']') as entry
+        from @left f
+        where f.dead_id is not null
+    ) j;
+end
+go
+
+create or alter procedure rowq.InternalTryUnblock
+    @part_id int,
+    @message_id bigint,
+    @ended_id bigint,
+    @may_join bit,
+    @state nvarchar(20) output,
+    @lane smallint output,
+    @dead_id bigint output
+as
+begin
+-- purpose   Look again what a blocked message waits for: again, waiting, moved, gone, ready (in @lane), or failed with @dead_id. The last two are for the caller to put where they belong.
+-- locks     the blocked row and the message row, tried only; as InternalAwaitPredecessor and
+--           InternalTryJoinGroup; new successor and delayed rows
+-- differs   PostgreSQL does it in internal_unblock
+    set nocount on;
+    declare @locked_id bigint;
+    declare @predecessor_id bigint;
+    declare @due_at datetime2(6);
+    declare @on_dead nvarchar(20);
+    declare @group_key varbinary(802);
+    declare @rest_ids nvarchar(max);
+    declare @ids nvarchar(max);
+    declare @is_blocked bit;
+    declare @has_token bit;
+    set @state = N'free';
+    set @dead_id = null;
+
+    select @locked_id = b.message_id, @lane = b.lane, @predecessor_id = b.predecessor_id,
+           @due_at = b.due_at, @on_dead = b.on_dead, @group_key = b.group_key,
+           @rest_ids = b.rest_ids
+    from rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where b.part_id = @part_id
+      and b.message_id = @message_id;
+    if @locked_id is null
+    begin
+        -- It is gone, or somebody is cancelling it.
+        exec rowq.InternalIsBlocked @part_id, @message_id, @is_blocked output;
+        set @state = iif(@is_blocked = 1, N'again', N'gone');
+        return;
+    end;
+
+    if @predecessor_id = @ended_id
+        set @predecessor_id = null;
+    set @ids = N'[' + nullif(
+        concat(
+            @predecessor_id, iif(@predecessor_id is null or @rest_ids is null, N'', N','),
+            substring(@rest_ids, 2, len(@rest_ids) - 2)
+        ),
+        N''
+    ) + N']';
+    if @ids is not null
+        exec rowq.InternalAwaitPredecessor
+            @part_id, @ids, @on_dead, @state output, @predecessor_id output, @rest_ids output;
+
+    if @state = N'waiting'
+    begin
+        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
+        select @part_id, @predecessor_id, @message_id, @on_dead
+        where not exists (
+            select 1
+            from rowq.successor s with (rowlock, readcommittedlock, forceseek)
+            where s.part_id = @part_id
+              and s.predecessor_id = @predecessor_id
+              and s.message_id = @message_id
+        );
+        update b
+        set predecessor_id = @predecessor_id,
+            rest_ids = @rest_ids
+        from rowq.blocked b with (rowlock, forceseek)
+        where b.part_id = @part_id
+          and b.message_id = @message_id
+        option (maxdop 1, keepfixed plan);
+    end;
+    else if @state = N'failed'
+    begin
+        -- Its row is to have the error, and a producer may be adding a message that waits for it.
+        set @locked_id = null;
+        select @locked_id = m.message_id
+        from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id;
+        set @state = iif(@locked_id is null, N'again', N'failed');
+        set @dead_id = @predecessor_id;
+    end;
+    else if @state = N'free' and @due_at > sysutcdatetime()
+    begin
+        insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
+        values (@part_id, @due_at, @message_id, @lane, @group_key);
+        set @state = N'moved';
+    end;
+    else if @state = N'free' and @group_key is not null
+    begin
+        -- Groups take turns, so this one goes to the tail. A call that may not wait for a group
+        -- leaves it to maintain.
+        if @may_join = 1
+            exec rowq.InternalTryJoinGroup
+                @part_id, @group_key, @message_id, @lane, @has_token output;
+        set @state = case @has_token when 1 then N'ready' when 0 then N'moved' else N'again' end;
+    end;
+    else
+    begin
+        -- What has been begun is finished first.
+        set @lane = @lane / 2 * 2;
+        set @state = iif(@state = N'free', N'ready', N'again');
+    end;
+
+    if @state in (N'moved', N'ready', N'failed')
+        delete b
+        from rowq.blocked b with (rowlock, forceseek)
+        where b.part_id = @part_id
+          and b.message_id = @message_id
+        option (maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalIsBlocked
+    @part_id int,
+    @message_id bigint,
+    @is_blocked bit output
+as
+begin
+-- purpose   Ask whether a message may still be among those that wait for others: 1 where another session has locked it, too.
+-- locks     the blocked row, shared while it is read, tried only
+-- differs   no such helper elsewhere: there a plain read tells
+    set nocount on;
+    declare @found_id bigint;
+
+    -- As in InternalAwaitPredecessor, error 1222 must not end the transaction.
+    set xact_abort off;
+    begin try
+        select @found_id = b.message_id
+        from rowq.blocked b with (rowlock, readcommittedlock, nowait, forceseek)
+        where b.part_id = @part_id
+          and b.message_id = @message_id;
+        set @is_blocked = iif(@found_id is null, 0, 1);
+    end try
+    begin catch
+        if error_number() <> 1222
+            throw;
+        set @is_blocked = 1;
+    end catch;
+end
+go
+
+create or alter procedure rowq.InternalFreeSuccessors
+    @part_id int,
+    @predecessor_id bigint,
+    @may_join bit
+as
+begin
+-- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
+-- locks     successor rows; as InternalLetGo; new recheck rows
+    set nocount on;
+    declare @most int = 1000;
+    declare @count int;
+    declare @ids nvarchar(max);
+    declare @again nvarchar(max);
+    declare @freed table (message_id bigint not null primary key);
+
+    -- What this passes over is not committed yet, which only happens while the archive still keeps
+    -- the predecessor, and the archiver comes for it; or another session frees it.
+    with head as (
+        select top (@most) s.part_id, s.predecessor_id, s.message_id
+        from rowq.successor s with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+          and s.predecessor_id = @predecessor_id
+        order by s.message_id
+    )
+    delete from head
+    output deleted.message_id
+    into @freed (message_id)
+    option (maxdop 1, keepfixed plan);
+    set @count = @@rowcount;
+    if @count = 0
+        return;
+    if @count = @most
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
+        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @predecessor_id);
+
+    select @ids = N'[' + string_agg(cast(f.message_id as nvarchar(max)), N',') + N']'
+    from @freed f;
+    exec rowq.InternalLetGo @part_id, @ids, @predecessor_id, @may_join, @again output;
+    if @again is not null
+        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
+        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
+        from openjson(@again) j
+        option (maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalLetGo
+    @part_id int,
+    @message_ids nvarchar(max),
+    @ended_id bigint,
+    @may_join bit,
+    @again nvarchar(max) output
+as
+begin
+-- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. @again are the ids of those that need another look.
+-- locks     as InternalUnblock and InternalFollowDeaths
+    set nocount on;
+    declare @failed nvarchar(max);
+
+    exec rowq.InternalUnblock
+        @part_id, @message_ids, @ended_id, @may_join, @again output, @failed output;
+    if @failed is not null
+        exec rowq.InternalFollowDeaths @part_id, null, @failed, @may_join;
+end
+go
+
+create or alter procedure rowq.InternalRecheck
+    @part_id int,
+    @limit int,
+    @owns_transaction bit,
+    @solved int output
+as
+begin
+-- purpose   Look again at up to @limit tokens and messages that were left; @solved is for how many that was enough.
+-- locks     recheck rows, passing over locked ones; as InternalPassGroup, InternalWidenGroup,
+--           InternalLetGo, InternalFreeSuccessors, InternalEndHeld and InternalRecheckDeath
+-- differs   in the caller's transaction tokens are passed on, and nothing else
+    set nocount on;
+    declare @floor bigint;
+    declare @due_at datetime2(6);
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @recheck_id bigint;
+    declare @waiting_id bigint;
+    declare @predecessor_id bigint;
+    declare @group_key varbinary(802);
+    declare @is_hint bit;
+    declare @group_limit int;
+    declare @ids nvarchar(max);
+    declare @again nvarchar(max);
+    declare @message_id bigint;
+    declare @lane smallint;
+    declare @is_left bit;
+    declare @is_done bit;
+    declare @notes table (
+        due_at         datetime2(6) not null,
+        recheck_id     bigint not null,
+        message_id     bigint null,
+        predecessor_id bigint null,
+        group_key      varbinary(802) null,
+        is_hint        bit not null,
+        primary key (due_at, recheck_id)
+    );
+    declare @ready rowq.message_list;
+    set @solved = 0;
+
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -4 /* deferred */;
+    exec rowq.InternalFromMicroseconds @floor, @due_at output;
+    insert into @notes (due_at, recheck_id, message_id, predecessor_id, group_key, is_hint)
+    select top (@limit) r.due_at, r.recheck_id, r.message_id, r.predecessor_id, r.group_key,
+           r.is_hint
+    from rowq.recheck r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where r.part_id = @part_id
+      and r.due_at >= @due_at
+      and r.due_at <= @now
+    order by r.due_at, r.recheck_id
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount = 0
+        return;
+    select @group_limit = q.group_limit
+    from rowq.queue q with (forceseek)
+    where q.part_id = @part_id;
+
+    while 1 = 1
+    begin
+        select top (1) @due_at = n.due_at, @recheck_id = n.recheck_id,
+               @waiting_id = n.message_id, @predecessor_id = n.predecessor_id,
+               @group_key = n.group_key, @is_hint = n.is_hint
+        from @notes n
+        order by n.due_at, n.recheck_id;
+        if @@rowcount = 0
+            break;
+        delete from @notes where due_at = @due_at and recheck_id = @recheck_id;
+
+        set @is_done = 0;
+        if @group_key is not null and @is_hint = 0
+        begin
+            exec rowq.InternalPassGroup
+                @part_id, @group_key, @group_limit, @owns_transaction, @message_id output,
+                @lane output, @is_left output;
+            set @is_done = iif(@is_left = 1, 0, 1);
+            if @message_id is not null
+                insert into @ready (message_id, lane, place, attempt)
+                values (@message_id, @lane, @solved, 0);
+        end;
+        else if @owns_transaction = 0
+            continue;
+        else if @group_key is not null
+            exec rowq.InternalWidenGroup @part_id, @group_limit, @group_key, @is_done output;
+        else if @waiting_id = @predecessor_id
+            exec rowq.InternalEndHeld @part_id, @waiting_id, @is_done output;
+        else if @waiting_id is not null
+        begin
+            set @ids = concat(N'[', @waiting_id, N']');
+            exec rowq.InternalLetGo @part_id, @ids, null, @may_join = 1, @again = @again output;
+            set @is_done = iif(@again is null, 1, 0);
+        end;
+        else if @is_hint = 1
+            exec rowq.InternalRecheckDeath
+                @part_id, @predecessor_id, @may_join = 1, @is_done = @is_done output;
+        else
+        begin
+            exec rowq.InternalFreeSuccessors @part_id, @predecessor_id, @may_join = 1;
+            set @is_done = 1;
+        end;
+
+        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
+        -- must not make every look write. What takes long is left to the next call.
+        if @is_done = 1
+        begin
+            delete r
+            from rowq.recheck r with (rowlock, forceseek)
+            where r.part_id = @part_id
+              and r.due_at = @due_at
+              and r.recheck_id = @recheck_id
+            option (maxdop 1, keepfixed plan);
+            set @solved += 1;
+        end;
+        if datediff(millisecond, @now, sysutcdatetime()) > 500
+            break;
+    end;
+    if exists (select 1 from @ready)
+        exec rowq.InternalPushReady @part_id, @ready;
+end
+go
+
+create or alter procedure rowq.InternalRecheckDeath
+    @part_id int,
+    @message_id bigint,
+    @may_join bit,
+    @is_done bit output
+as
+begin
+-- purpose   Look again what waits for a dead message; @is_done is 0 where another session is at work on it.
+-- locks     the message row, tried only; as InternalFollowDeaths
+    set nocount on;
+    declare @locked_id bigint;
+    declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
+    declare @state nvarchar(20);
+    declare @predecessor_id bigint;
+    declare @rest_ids nvarchar(max);
+
+    select @locked_id = m.message_id
+    from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where m.part_id = @part_id
+      and m.message_id = @message_id;
+    if @locked_id is null
+    begin
+        -- It is gone, or a producer is adding a message that waits for it, or it is being reset.
+        exec rowq.InternalAwaitPredecessor
+            @part_id, @ids, null, @state output, @predecessor_id output, @rest_ids output;
+        set @is_done = iif(@state = N'free', 1, 0);
+        return;
+    end;
+
+    -- One that was reset meanwhile is waited for as before.
+    set @is_done = 1;
+    if exists (
+        select 1
+        from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.message_id = @message_id
+    )
+        exec rowq.InternalFollowDeaths @part_id, @ids, null, @may_join;
+end
+go
+
+create or alter procedure rowq.InternalRefusePredecessors
+    @messages nvarchar(max),
+    @first_id bigint
+as
+begin
+-- purpose   Refuse a batch, all of whose messages are newer than @first_id, for bad lists of predecessors.
+-- errors    RQ711
+    set nocount on;
+    declare @fault nvarchar(200);
+
+    -- A number that is no id counts as bad, and as 0 else: for a null in an aggregate the engine
+    -- sends a warning, which some drivers take for the result.
+    select top (1) @fault = concat(
+        case
+            when p.[key] = N'predecessor_positions'
+                then N'predecessor_positions must be a flat list of places'
+                    + N' before the message''s own'
+            when h.members > 10000 or h.bad > 0
+                then N'predecessor_ids must be a flat list of at most 10000 ids, no null'
+            else N'predecessor_ids must name messages that are there'
+        end,
+        N' (message ', cast(e.[key] as int) + 1, N')'
+    )
+    from openjson(@messages) e
+    cross apply openjson(e.value) p
+    cross apply (
+        select count(*) as members,
+               sum(iif(i.[type] = 2 and try_cast(i.value as bigint) is not null, 0, 1)) as bad,
+               min(coalesce(try_cast(i.value as bigint), 0)) as lowest,
+               max(coalesce(try_cast(i.value as bigint), 0)) as newest
+        from openjson(
+            iif(
+                p.[key] in (N'predecessor_ids', N'predecessor_positions') and p.[type] = 4,
+                p.value, N'[]'
+            )
+        ) i
+    ) h
+    where h.members > 10000
+       or h.bad > 0
+       or p.[key] = N'predecessor_ids' and h.newest >= @first_id
+       or p.[key] = N'predecessor_positions'
+           and (h.lowest < 1 or h.newest > cast(e.[key] as int))
+    order by cast(e.[key] as int);
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+end
+go

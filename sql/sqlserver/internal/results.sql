@@ -1,0 +1,365 @@
+-- Results: how messages ended, and waiting for that.
+--
+-- If a queue has result_seconds, the call that ends a message adds a row to result in the same
+-- transaction: completed with its result, dead with its last error, cancelled or expired. reset
+-- deletes it. get_result reads it by key. wait_for_result polls it in short transactions, each a
+-- few reads by key, whatever the backlog. maintain purges in the order of finished_at, from a floor
+-- on. Without result_seconds complete runs no statement for any of this.
+--
+--   complete -> check_results
+--   complete, block, follow_deaths, ... -> push_result
+--   get_result -> read_result
+--   wait_for_result -> poll_result -> read_result
+--   maintain_kept -> purge_results
+--
+-- Writes lane, result. Only reads archived, message, queue.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalCheckResults
+    @results nvarchar(max),
+    @count int,
+    @result_seconds float
+as
+begin
+-- purpose   Refuse results that are not @count good ones, or that the queue does not keep.
+-- errors    RQ711
+    set nocount on;
+    declare @longest int = 1048576;
+    declare @kind int;
+    declare @given int;
+    declare @fault nvarchar(200);
+
+    if @result_seconds = 0
+        exec rowq.InternalRefuse N'the queue keeps no results: its result_seconds is 0';
+    -- openjson reports an array as type 4. It raises an error for text that is not JSON or is
+    -- nested more than 128 deep, so isjson looks first: at the array alone, and at the array as
+    -- deep inside other JSON as it is read below.
+    if isjson(@results) = 1 and isjson(concat(N'[{"headers":{"results":', @results, N'}}]')) = 1
+        select @kind = max(j.[type])
+        from openjson(concat(N'[', @results, N']')) j;
+    if @kind is null or @kind <> 4
+        exec rowq.InternalRefuse N'results must be a JSON array';
+
+    select @given = count(*) from openjson(@results) j;
+    if @given <> @count
+        set @fault = concat(N'results are ', @given, N', and message_ids are ', @count);
+    -- The collation counts an emoji as one character. It counts slowly, so use it only where there
+    -- are more UTF-16 units than characters are allowed. A text has its two quotes besides.
+    else if datalength(@results) / 2 > @longest
+        select top (1) @fault = concat(N'a result is longer than ', @longest, N' characters')
+        from openjson(@results) j
+        where datalength(j.value) / 2 + 2 > @longest
+          and len((j.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+              + iif(j.[type] = 1, 2, 0) > @longest;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+
+    -- A result may be 20 deep, and stands two levels below the headers.
+    set @results = concat(N'[{"headers":{"results":', @results, N'}}]');
+    exec rowq.InternalCheckHeaders @results, @is_batch = 0, @name = N'results', @deepest = 22;
+end
+go
+
+create or alter procedure rowq.InternalPushResult
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @state nvarchar(20),
+    @error nvarchar(max) = null,
+    @results nvarchar(max) = null,
+    @message_ids nvarchar(max) = null
+as
+begin
+-- purpose   Keep how messages have ended, where the queue has result_seconds; @results go along @message_ids, among which they are, or are of the only one where that is null. Without @error a dead message has the error that stands beside its body.
+-- locks     result rows
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    -- The collation counts an emoji as one character.
+    declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
+    declare @is_kept bit = 0;
+
+    select @is_kept = 1
+    from rowq.queue q with (forceseek)
+    where q.part_id = @part_id
+      and q.result_seconds > 0;
+    if @is_kept = 0
+        return;
+
+    if @results is not null
+    begin
+        if @message_ids is null
+            select @message_ids = concat(N'[', j.message_id, N']') from @messages j;
+        -- openjson reports a null as type 0 and a text, whose escapes it has read, as type 1.
+        insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, result)
+        select @part_id, j.message_id, @now, @state,
+               case r.[type]
+                   when 0 then null
+                   when 1 then concat(N'"', string_escape(r.value, N'json'), N'"')
+                   else r.value
+               end
+        from @messages j
+        inner join (
+            select cast(a.value as bigint) as message_id, min(cast(a.[key] as int)) as place
+            from openjson(@message_ids) a
+            group by cast(a.value as bigint)
+        ) w on w.message_id = j.message_id
+        inner join openjson(@results) r on cast(r.[key] as int) = w.place
+        option (hash join, maxdop 1, keepfixed plan);
+        return;
+    end;
+
+    -- A dead message that is cancelled or purged has its row already.
+    update r
+    set finished_at = @now,
+        state       = @state
+    from @messages j
+    inner join rowq.result r with (index (result_pk), rowlock, forceseek)
+        on r.part_id = @part_id
+       and r.message_id = j.message_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, last_error)
+    select @part_id, j.message_id, @now, @state, coalesce(@text, m.last_error)
+    from @messages j
+    left join rowq.message m with (forceseek (message_pk (part_id, message_id)))
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+       and @state = N'dead'
+       and @text is null
+    where not exists (
+        select 1
+        from rowq.result r with (forceseek (result_pk (part_id, message_id)))
+        where r.part_id = @part_id
+          and r.message_id = j.message_id
+    )
+    option (loop join, force order, maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalReadResult
+    @part_id int,
+    @message_id bigint,
+    @state nvarchar(20) output,
+    @finished_at datetime2(6) output,
+    @result nvarchar(max) output,
+    @last_error nvarchar(4000) output
+as
+begin
+-- purpose   Return how a message has ended, and its result; of one that has not ended its state; nulls when rowq does not know it.
+-- locks     rows, shared while they are read, passing over locked ones; the result row, tried
+-- differs   no such helper on PostgreSQL: part of get_result
+    set nocount on;
+    declare @enqueued_at datetime2(6);
+    declare @due_at datetime2(6);
+    declare @group_key nvarchar(400);
+    declare @own_error nvarchar(4000);
+    declare @place nvarchar(20);
+    declare @lane smallint;
+    declare @attempt smallint;
+    declare @claim_id bigint;
+    declare @worker_name nvarchar(400);
+    declare @lease_until datetime2(6);
+    declare @ended_at datetime2(6);
+    declare @waits_for bigint;
+    declare @progress nvarchar(4000);
+    set @state = null;
+    set @finished_at = null;
+    set @result = null;
+    set @last_error = null;
+
+    select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key,
+           @own_error = m.last_error
+    from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+    where m.part_id = @part_id
+      and m.message_id = @message_id;
+    if @enqueued_at is not null
+        exec rowq.InternalLocateMessages
+            @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @place output,
+            @lane output, @attempt output, @claim_id output, @worker_name output,
+            @lease_until output, @ended_at output, @waits_for output, @progress output;
+    else
+    begin
+        -- A row that another session has locked is error 1222 (nowait): it must not look like one
+        -- that is gone. Without xact_abort that error ends no transaction.
+        set xact_abort off;
+        begin try
+            select @place = N'leased'
+            from rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
+            where m.part_id = @part_id
+              and m.message_id = @message_id;
+        end try
+        begin catch
+            if error_number() <> 1222
+                throw;
+            set @place = N'leased';
+        end catch;
+    end;
+    if @place in (N'ready', N'delayed', N'blocked', N'leased')
+    begin
+        set @state = @place;
+        return;
+    end;
+
+    -- Look for the result last, because it is committed together with the end that was seen. It may
+    -- be in another session's hands, as the message may be above.
+    set xact_abort off;
+    begin try
+        select @state = r.state, @finished_at = r.finished_at, @result = r.result,
+               @last_error = r.last_error
+        from rowq.result r with (index (result_pk), rowlock, readcommittedlock, nowait, forceseek)
+        where r.part_id = @part_id
+          and r.message_id = @message_id;
+    end try
+    begin catch
+        if error_number() <> 1222
+            throw;
+        set @state = N'leased';
+    end catch;
+    if @state is not null
+        return;
+    if @place is not null
+    begin
+        set @state = @place;
+        set @finished_at = @ended_at;
+        set @last_error = iif(@place = N'dead', @own_error, null);
+        return;
+    end;
+    select @state = a.state, @finished_at = a.finished_at
+    from rowq.archived a with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
+    where a.part_id = @part_id
+      and a.message_id = @message_id;
+end
+go
+
+create or alter procedure rowq.InternalPollResult
+    @queue_name nvarchar(max),
+    @message_id bigint,
+    @until datetime2(6),
+    @pause_ms int output,
+    @answer nvarchar(max) output
+as
+begin
+-- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look, in milliseconds; @pause_ms is passed in as the one before this look.
+-- locks     as InternalReadResult
+-- errors    RQ701 RQ711
+    set nocount on;
+    declare @part_id int;
+    declare @result_seconds float;
+    declare @is_last bit = iif(sysutcdatetime() >= @until, 1, 0);
+    declare @left_ms bigint;
+    declare @state nvarchar(20);
+    declare @finished_at datetime2(6);
+    declare @result nvarchar(max);
+    declare @last_error nvarchar(4000);
+    set @answer = null;
+
+    if @message_id is null
+        exec rowq.InternalRefuse N'message_id is missing';
+    exec rowq.InternalRequireQueue
+        @queue_name, @part_id output, @result_seconds = @result_seconds output;
+    -- Most looks need no more than the result, which is found by its key.
+    select @state = r.state, @finished_at = r.finished_at, @result = r.result,
+           @last_error = r.last_error
+    from rowq.result r with (index (result_pk), rowlock, readpast, readcommittedlock, forceseek)
+    where r.part_id = @part_id
+      and r.message_id = @message_id;
+
+    -- The first look and the last one ask where the message is, too.
+    if @state is null and (@pause_ms is null or @is_last = 1)
+    begin
+        exec rowq.InternalReadResult
+            @part_id, @message_id, @state output, @finished_at output, @result output,
+            @last_error output;
+        if @state is null
+            set @is_last = 1;
+    end;
+    if @is_last = 0 and @finished_at is null
+    begin
+        if @result_seconds = 0
+            exec rowq.InternalRefuse N'the queue keeps no results: its result_seconds is 0';
+        set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
+        set @pause_ms = iif(@pause_ms > 125, 250, coalesce(@pause_ms * 2, 20));
+        if @pause_ms > @left_ms
+            set @pause_ms = iif(@left_ms > 1, @left_ms, 1);
+        return;
+    end;
+
+    set @pause_ms = null;
+    -- "for json" would not take a result that is a number or a text as it is.
+    if @state is not null
+        set @answer = concat(
+            N'{"message_id":', @message_id, N',"state":"', @state, N'","finished_at":',
+            iif(
+                @finished_at is null, N'null',
+                concat(N'"', convert(nvarchar(30), @finished_at, 126), N'+00:00"')
+            ),
+            N',"result":', coalesce(@result, N'null'), N',"last_error":',
+            iif(
+                @last_error is null, N'null',
+                concat(N'"', string_escape(@last_error, N'json'), N'"')
+            ),
+            N'}'
+        );
+end
+go
+
+create or alter procedure rowq.InternalPurgeResults
+    @part_id int,
+    @seconds float,
+    @limit int,
+    @owns_transaction bit,
+    @purged int output
+as
+begin
+-- purpose   Delete up to @limit results, 1000 at most, of messages that ended more than @seconds ago; @purged is how many there were.
+-- locks     result rows, passing over locked ones; lane -7, tried
+    set nocount on;
+    declare @floor bigint;
+    declare @is_open bit;
+    declare @since datetime2(6);
+    declare @before datetime2(6) = dateadd(
+        microsecond, -cast(round((@seconds - floor(@seconds)) * 1e6, 0) as int),
+        dateadd(second, -cast(floor(@seconds) as int), sysutcdatetime())
+    );
+    declare @old table (message_id bigint not null primary key);
+    set @purged = 0;
+
+    select @floor = l.floor, @is_open = l.is_open
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -7 /* result */;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
+    -- Find rows with locks that do not last, then lock them by the other index, as whoever writes
+    -- them does.
+    insert into @old (message_id)
+    select top (@limit) r.message_id
+    from rowq.result r
+        with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
+    where r.part_id = @part_id
+      and r.finished_at >= @since
+      and r.finished_at < @before
+    order by r.finished_at, r.message_id
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount > 0
+    begin
+        delete r
+        from @old o
+        inner join rowq.result r
+            with (index (result_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
+            on r.part_id = @part_id
+           and r.message_id = o.message_id
+        where r.finished_at < @before
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        set @purged = @@rowcount;
+    end;
+
+    -- From now on maintain keeps the floor.
+    if @is_open = 0 and @owns_transaction = 1
+        update l
+        set is_open = 1
+        from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -7 /* result */;
+end
+go

@@ -1,0 +1,937 @@
+-- Schedules: messages that maintain enqueues by cron or interval.
+--
+-- maintain locks each due schedule with skip locked, enqueues the messages of its ticks, a hundred
+-- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
+-- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
+-- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
+-- Cron runs on local time: an expression becomes a text of 0 and 1 for each field, and local times
+-- become UTC by the server's zones. A time that is shown twice counts once, and one that is never
+-- shown moves to the end of the gap.
+--
+--   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, parse_cron,
+--       next_tick
+--   next_ticks -> check_time_zone -> windows_zone
+--   next_ticks -> parse_cron -> parse_cron_field
+--   parse_cron_field -> parse_cron_value
+--   next_ticks -> next_tick -> next_cron
+--   next_cron -> next_cron_local, moment_of_local, offset_change
+--   moment_of_local -> offset_change
+--   alter_schedule, drop_schedule, run_schedule -> require_schedule
+--   run_schedule -> check_tick -> check_time_zone
+--   run_schedule -> send_tick -> tick_headers
+--   maintain_queue -> run_schedules -> check_tick, run_due, give_up_tick
+--   run_due -> windows_zone, parse_cron, send_tick, next_tick
+--   give_up_tick -> windows_zone, parse_cron, next_tick
+--
+-- Writes schedule. Only reads part, queue, time_zone.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalCheckSchedule
+    @schedule_name nvarchar(max),
+    @cron nvarchar(max),
+    @interval_seconds float,
+    @time_zone nvarchar(max),
+    @missed nvarchar(max),
+    @starts_at datetime2(6),
+    @ends_at datetime2(6),
+    @message_type nvarchar(max),
+    @headers nvarchar(max),
+    @priority int,
+    @max_attempts int,
+    @group_key nvarchar(max),
+    @body nvarchar(max),
+    @body_binary varbinary(max),
+    @max_body_length int,
+    @next_run_at datetime2(6) output
+as
+begin
+-- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; @next_run_at is the first one.
+-- errors    RQ711
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @fault nvarchar(200);
+    declare @tick_headers nvarchar(max);
+    declare @windows_name nvarchar(128);
+    declare @bits nvarchar(200);
+
+    exec rowq.InternalCheckName N'schedule_name', @schedule_name;
+    -- A dot at the end makes trailing blanks count.
+    set @fault = case
+        when @cron is null and @interval_seconds is null
+            or @cron is not null and @interval_seconds is not null
+            then N'a schedule has either cron or interval_seconds'
+        when @missed is null
+            or (@missed + N'.') collate Latin1_General_100_BIN2
+                not in (N'skip.', N'once.', N'all.')
+            then concat(
+                N'missed must be skip, once or all, got ', coalesce(left(@missed, 100), N'null')
+            )
+        when @starts_at not between '20000101' and '21000101'
+            or @ends_at not between '20000101' and '21000101'
+            then N'starts_at and ends_at must be moments between the years 2000 and 2100'
+        when @body is not null and @body_binary is not null
+            then N'body and body_binary exclude each other'
+    end;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+    exec rowq.InternalCheckRange N'interval_seconds', @interval_seconds, 1, 315360000;
+
+    exec rowq.InternalCheckMessage
+        @message_type, @headers, @priority, null, null, null, @max_attempts, @group_key, null, null,
+        null;
+    -- What a tick adds to the headers may make them too long.
+    exec rowq.InternalTickHeaders @headers, @schedule_name, @now, @tick_headers output;
+    if datalength(@tick_headers) / 2 > 65536
+        exec rowq.InternalCheckMessage
+            @message_type, @tick_headers, @priority, null, null, null, @max_attempts, @group_key,
+            null, null, null;
+    exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
+
+    exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
+    if @cron is not null
+        exec rowq.InternalParseCron @cron, @bits output;
+    exec rowq.InternalNextTick
+        @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @next_run_at output;
+    if @next_run_at is null
+        exec rowq.InternalRefuse
+            N'the schedule has no tick within ten years or before ends_at';
+end
+go
+
+create or alter procedure rowq.InternalTickHeaders
+    @headers nvarchar(max),
+    @schedule_name nvarchar(200),
+    @tick datetime2(6),
+    @tick_headers nvarchar(max) output
+as
+begin
+-- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
+    set nocount on;
+    set @tick_headers = json_modify(
+        json_modify(coalesce(@headers, N'{}'), N'$.schedule', @schedule_name),
+        N'$.tick', stuff(convert(nvarchar(26), @tick, 121), 11, 1, N'T') + N'Z'
+    );
+end
+go
+
+create or alter procedure rowq.InternalCheckTimeZone
+    @time_zone nvarchar(max),
+    @windows_name nvarchar(128) output
+as
+begin
+-- purpose   Refuse a time zone that neither the server nor the table time_zone knows by this name; @windows_name is the server's name of it.
+-- errors    RQ711
+    set nocount on;
+    declare @name nvarchar(128) = @time_zone;
+    declare @fault nvarchar(400);
+
+    -- A longer text would be cut off above, and could look like a name.
+    if datalength(@time_zone) <= 256
+        exec rowq.InternalWindowsZone @name, @windows_name output;
+    else
+        set @windows_name = null;
+    -- The name is compared by its bytes, and its length too, because trailing blanks are ignored.
+    if not exists (
+        select 1
+        from sys.time_zone_info z
+        where z.name collate Latin1_General_100_BIN2 = @windows_name
+          and datalength(z.name) = datalength(@windows_name)
+    )
+    begin
+        -- An old Windows lacks zones that newer ones have.
+        set @fault = iif(
+            @windows_name <> @name,
+            concat(
+                N'time_zone ', left(@time_zone, 100), N' is ', @windows_name,
+                N' here, which this server does not have: update its operating system'
+            ),
+            null
+        );
+        set @fault = coalesce(@fault, concat(
+            N'time_zone must be a name such as Europe/Berlin that the server knows, got ',
+            coalesce(left(@time_zone, 100), N'null')
+        ));
+        exec rowq.InternalRefuse @fault;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalWindowsZone
+    @time_zone nvarchar(128),
+    @windows_name nvarchar(128) output
+as
+begin
+-- purpose   Return the name that the server has for a time zone: that of Windows for an IANA name, and any other one as it is.
+-- differs   no such helper elsewhere, where the server knows IANA names
+    set nocount on;
+    set @windows_name = @time_zone;
+    select @windows_name = z.windows_name
+    from rowq.time_zone z
+    where z.iana_name = @time_zone
+      and datalength(z.iana_name) = datalength(@time_zone);
+end
+go
+
+create or alter procedure rowq.InternalParseCron
+    @cron nvarchar(max),
+    @bits nvarchar(200) output
+as
+begin
+-- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
+-- errors    RQ711
+    set nocount on;
+    declare @rest nvarchar(max);
+    declare @number int = 1;
+    declare @mark int;
+    declare @field nvarchar(200);
+    declare @name nvarchar(20);
+    declare @low int;
+    declare @high int;
+    declare @words nvarchar(60);
+    declare @part nvarchar(60);
+    declare @stars nvarchar(5) = N'';
+    declare @fault nvarchar(200);
+    set @bits = N'';
+
+    -- A dot at the end makes trailing blanks count.
+    set @rest = case lower(@cron collate Latin1_General_100_BIN2) + N'.'
+        when N'@hourly.' then N'0 * * * *'
+        when N'@daily.' then N'0 0 * * *'
+        when N'@midnight.' then N'0 0 * * *'
+        when N'@weekly.' then N'0 0 * * 0'
+        when N'@monthly.' then N'0 0 1 * *'
+        when N'@yearly.' then N'0 0 1 1 *'
+        when N'@annually.' then N'0 0 1 1 *'
+        else @cron
+    end;
+    -- A character outside of ASCII may count as a blank, or as nothing, in some collations.
+    if datalength(@cron) > 400
+        or @rest collate Latin1_General_100_BIN2 like N'%[^ -~' + nchar(9) + N']%'
+        set @rest = N'';
+    -- Each field ends with one blank, so that there are as many blanks as fields.
+    set @rest = concat(ltrim(rtrim(replace(@rest, nchar(9), N' '))), N' ');
+    while charindex(N'  ', @rest) > 0
+        set @rest = replace(@rest, N'  ', N' ');
+    if datalength(@rest) - datalength(replace(@rest, N' ', N'')) <> 10
+    begin
+        set @fault = concat(
+            N'cron must be five fields (minute, hour, day, month, weekday) or a word such as',
+            N' @daily, got ', left(@cron, 60)
+        );
+        exec rowq.InternalRefuse @fault;
+    end;
+
+    while @number <= 5
+    begin
+        set @mark = charindex(N' ', @rest);
+        set @field = left(@rest, @mark - 1);
+        set @rest = substring(@rest, @mark + 1, 400);
+        select @name = v.name, @low = v.low, @high = v.high, @words = v.words
+        from (
+            values
+                (1, N'minute', 0, 59, null),
+                (2, N'hour', 0, 23, null),
+                (3, N'day', 1, 31, null),
+                (4, N'month', 1, 12, N'jan feb mar apr may jun jul aug sep oct nov dec '),
+                (5, N'weekday', 0, 7, N'sun mon tue wed thu fri sat ')
+        ) v (number, name, low, high, words)
+        where v.number = @number;
+        exec rowq.InternalParseCronField @field, @name, @low, @high, @words, @part output;
+        -- Sunday is 0 and 7.
+        if @number = 5
+            set @part = iif(right(@part, 1) = N'1', N'1', left(@part, 1)) + substring(@part, 2, 6);
+        set @bits += @part;
+        set @stars += iif(left(@field, 1) = N'*', N'1', N'0');
+        set @number += 1;
+    end;
+    set @bits += iif(left(@stars, 2) = N'00', N'1', N'0');
+    set @bits += iif(substring(@stars, 3, 1) = N'0' and right(@stars, 1) = N'0', N'1', N'0');
+end
+go
+
+create or alter procedure rowq.InternalParseCronField
+    @field nvarchar(200),
+    @name nvarchar(20),
+    @low int,
+    @high int,
+    @words nvarchar(60),
+    @bits nvarchar(60) output
+as
+begin
+-- purpose   Turn a field of a cron expression into a text of 0 and 1, one for each value from @low on. @words are names of three letters for these values.
+-- errors    RQ711
+    set nocount on;
+    declare @rest nvarchar(201) = lower(@field collate Latin1_General_100_BIN2) + N',';
+    declare @comma int;
+    declare @slash int;
+    declare @dash int;
+    declare @item nvarchar(200);
+    declare @range nvarchar(200);
+    declare @first_word nvarchar(200);
+    declare @last_word nvarchar(200);
+    declare @step_word nvarchar(200);
+    declare @first int;
+    declare @last int;
+    declare @step int;
+    declare @fault nvarchar(400);
+    set @bits = replicate(N'0', @high - @low + 1);
+
+    while datalength(@rest) > 0
+    begin
+        set @comma = charindex(N',', @rest);
+        set @item = left(@rest, @comma - 1);
+        set @rest = substring(@rest, @comma + 1, 200);
+
+        set @slash = charindex(N'/', @item);
+        set @step_word = iif(@slash = 0, N'1', substring(@item, @slash + 1, 200));
+        set @range = iif(@slash = 0, @item, left(@item, @slash - 1));
+        if @range = N'*'
+            set @range = concat(@low, N'-', @high);
+        set @dash = charindex(N'-', @range);
+        set @first_word = iif(@dash = 0, @range, left(@range, @dash - 1));
+        -- A value with a step goes on to the end.
+        set @last_word = case
+            when @dash > 0 then substring(@range, @dash + 1, 200)
+            when @slash > 0 then concat(@high, N'')
+            else @first_word
+        end;
+        exec rowq.InternalParseCronValue @first_word, @low, @words, @first output;
+        exec rowq.InternalParseCronValue @last_word, @low, @words, @last output;
+        exec rowq.InternalParseCronValue @step_word, 0, null, @step output;
+        if @first < @low or @last > @high or @first > @last or @step < 1
+        begin
+            set @fault = concat(
+                N'the ', @name, N' of cron must be *, values from ', @low, N' to ', @high,
+                N', ranges or steps of these, got ', left(@field, 60)
+            );
+            exec rowq.InternalRefuse @fault;
+        end;
+
+        while @first <= @last
+        begin
+            set @bits = stuff(@bits, @first - @low + 1, 1, N'1');
+            set @first += @step;
+        end;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalParseCronValue
+    @word nvarchar(200),
+    @low int,
+    @words nvarchar(60),
+    @value int output
+as
+begin
+-- purpose   Return the value of a number or a name in a cron expression, and -1 for anything else. @words are names of three letters for the values from @low on.
+-- differs   no such helper elsewhere: part of internal_parse_cron_field
+    set nocount on;
+    declare @place int = charindex(@word collate Latin1_General_100_BIN2, @words);
+    set @value = case
+        when @word collate Latin1_General_100_BIN2 like N'[0-9]'
+            or @word collate Latin1_General_100_BIN2 like N'[0-9][0-9]'
+            then cast(@word as int)
+        when @word collate Latin1_General_100_BIN2 like N'[a-z][a-z][a-z]' and @place % 4 = 1
+            then @low + @place / 4
+        else -1
+    end;
+end
+go
+
+create or alter procedure rowq.InternalNextTick
+    @bits nvarchar(200),
+    @interval_seconds float,
+    @windows_name nvarchar(128),
+    @starts_at datetime2(6),
+    @ends_at datetime2(6),
+    @after datetime2(6),
+    @tick datetime2(6) output
+as
+begin
+-- purpose   Return the first tick after a moment of a schedule, by its parsed cron expression or its interval; null where there is none.
+    set nocount on;
+    declare @since datetime2(6) = @after;
+    declare @step bigint;
+    declare @microseconds bigint;
+
+    if @after < @starts_at
+        set @since = dateadd(microsecond, -1, @starts_at);
+    if @bits is not null
+        exec rowq.InternalNextCron @bits, @windows_name, @since, @tick output;
+    else if @since < @starts_at
+        set @tick = @starts_at;
+    else
+    begin
+        -- Count in microseconds from starts_at, so that the ticks do not drift.
+        set @step = cast(round(@interval_seconds * 1e6, 0) as bigint);
+        set @microseconds = datediff_big(microsecond, '19700101', @starts_at)
+            + (datediff_big(microsecond, @starts_at, @since) / @step + 1) * @step;
+        -- The type ends with the year 9999.
+        set @tick = null;
+        if @microseconds < 253402214400000000
+            exec rowq.InternalFromMicroseconds @microseconds, @tick output;
+    end;
+    if @tick > @ends_at
+        set @tick = null;
+end
+go
+
+create or alter procedure rowq.InternalNextCron
+    @bits nvarchar(200),
+    @windows_name nvarchar(128),
+    @after datetime2(6),
+    @moment datetime2(6) output
+as
+begin
+-- purpose   Return the first moment after @after that a parsed cron expression names; null where the next ten years have none.
+    set nocount on;
+    declare @minute datetime2(6) = dateadd(
+        minute, datediff(minute, '20000101', @after), cast('20000101' as datetime2(6))
+    );
+    declare @local datetime2(6);
+    declare @next datetime2(6);
+    declare @from datetime2(6);
+    declare @far datetime2(6);
+    declare @to datetime2(6);
+    declare @change datetime2(6);
+    set @moment = null;
+
+    if substring(@bits, 135, 1) = N'1'
+    begin
+        -- A minute and an hour that are given fire once for each local time.
+        set @next = cast(@minute at time zone N'UTC' at time zone @windows_name as datetime2(6));
+        while @moment is null or @moment <= @after
+        begin
+            set @moment = null;
+            set @local = dateadd(minute, 1, @next);
+            exec rowq.InternalNextCronLocal @bits, @local, @next output;
+            if @next is null
+                break;
+            exec rowq.InternalMomentOfLocal @next, @windows_name, @moment output;
+        end;
+        return;
+    end;
+
+    -- Any other one fires in each hour that there is, also in one that the clocks show twice. A
+    -- time is as far away as the clocks say unless they are changed on the way. The look for that
+    -- goes no further than a day, because local times that do not match are none later either.
+    set @from = dateadd(minute, 1, @minute);
+    while 1 = 1
+    begin
+        set @local = cast(@from at time zone N'UTC' at time zone @windows_name as datetime2(6));
+        exec rowq.InternalNextCronLocal @bits, @local, @next output;
+        if @next is null
+            break;
+        set @moment = dateadd(minute, datediff(minute, @local, @next), @from);
+        set @far = dateadd(hour, 26, @from);
+        set @to = iif(@moment < @far, @moment, @far);
+        exec rowq.InternalOffsetChange @from, @to, @windows_name, @change output;
+        if @change is null and @moment <= @far
+            return;
+        set @from = case
+            when @change is not null then @change
+            when dateadd(hour, -26, @moment) > @far then dateadd(hour, -26, @moment)
+            else @far
+        end;
+    end;
+    set @moment = null;
+end
+go
+
+create or alter procedure rowq.InternalNextCronLocal
+    @bits nvarchar(200),
+    @from datetime2(6),
+    @next datetime2(6) output
+as
+begin
+-- purpose   Return the first minute from @from on, in local time, that a parsed cron expression names; null where the next ten years have none.
+    set nocount on;
+    declare @day date = @from;
+    declare @end date = dateadd(day, 3660, cast(@from as date));
+    declare @hour int = datepart(hour, @from);
+    declare @minute int = datepart(minute, @from);
+    declare @matches int;
+    declare @steps int;
+    set @next = null;
+
+    while @day < @end
+    begin
+        if substring(@bits, 115 + datepart(month, @day), 1) = N'0'
+            set @day = dateadd(
+                month, 1, datefromparts(datepart(year, @day), datepart(month, @day), 1)
+            );
+        else
+        begin
+            -- 7 January 1900 was a Sunday; the weekday of datepart depends on set datefirst.
+            set @matches = iif(substring(@bits, 84 + datepart(day, @day), 1) = N'1', 1, 0)
+                + iif(
+                    substring(@bits, 128 + datediff(day, '19000107', @day) % 7, 1) = N'1', 1, 0
+                );
+            -- Look for the first hour, and in that hour for the first minute.
+            while @hour < 24 and @matches >= iif(substring(@bits, 136, 1) = N'1', 1, 2)
+            begin
+                set @steps = charindex(N'1', substring(@bits, 61 + @hour, 24 - @hour));
+                if @steps = 0
+                    break;
+                if @steps > 1
+                begin
+                    set @hour += @steps - 1;
+                    set @minute = 0;
+                end;
+                set @steps = charindex(N'1', substring(@bits, 1 + @minute, 60 - @minute));
+                if @steps > 0
+                begin
+                    set @next = dateadd(
+                        minute, @hour * 60 + @minute + @steps - 1, cast(@day as datetime2(6))
+                    );
+                    return;
+                end;
+                set @hour += 1;
+                set @minute = 0;
+            end;
+            set @day = dateadd(day, 1, @day);
+        end;
+        set @hour = 0;
+        set @minute = 0;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalMomentOfLocal
+    @local datetime2(6),
+    @windows_name nvarchar(128),
+    @moment datetime2(6) output
+as
+begin
+-- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
+    set nocount on;
+    declare @day_before datetime2(6) = dateadd(hour, -24, @local);
+    declare @day_after datetime2(6) = dateadd(hour, 24, @local);
+    -- The moment by the offset of the day before, and by that of the day after. How the engine
+    -- itself reads a local time that is there twice or never is not relied on.
+    declare @before datetime2(6) = dateadd(
+        minute,
+        datediff(
+            minute,
+            cast(@day_before at time zone N'UTC' at time zone @windows_name as datetime2(6)),
+            @day_before
+        ),
+        @local
+    );
+    declare @after datetime2(6) = dateadd(
+        minute,
+        datediff(
+            minute,
+            cast(@day_after at time zone N'UTC' at time zone @windows_name as datetime2(6)),
+            @day_after
+        ),
+        @local
+    );
+
+    if cast(@before at time zone N'UTC' at time zone @windows_name as datetime2(6)) = @local
+        set @moment = @before;
+    else if cast(@after at time zone N'UTC' at time zone @windows_name as datetime2(6)) = @local
+        set @moment = @after;
+    else if @before < @after
+        exec rowq.InternalOffsetChange @before, @after, @windows_name, @moment output;
+    else
+        exec rowq.InternalOffsetChange @after, @before, @windows_name, @moment output;
+end
+go
+
+create or alter procedure rowq.InternalOffsetChange
+    @from datetime2(6),
+    @to datetime2(6),
+    @windows_name nvarchar(128),
+    @change datetime2(6) output
+as
+begin
+-- purpose   Return the first moment after @from, up to @to, when the clocks of a time zone were changed; null where they were not. Both moments are whole minutes at most two days apart.
+    set nocount on;
+    declare @low datetime2(6) = @from;
+    declare @middle datetime2(6) = @to;
+    declare @offset int = datediff(
+        minute, @from, cast(@from at time zone N'UTC' at time zone @windows_name as datetime2(6))
+    );
+    set @change = null;
+
+    -- Look at the end first, and then halve what lies between.
+    while @change is null or datediff(minute, @low, @change) > 1
+    begin
+        if datediff(
+            minute, @middle,
+            cast(@middle at time zone N'UTC' at time zone @windows_name as datetime2(6))
+        ) <> @offset
+            set @change = @middle;
+        else if @change is null
+            return;
+        else
+            set @low = @middle;
+        set @middle = dateadd(minute, datediff(minute, @low, @change) / 2, @low);
+    end;
+end
+go
+
+create or alter procedure rowq.InternalRequireSchedule
+    @part_id int,
+    @schedule_name nvarchar(max),
+    @schedule_key varbinary(402) output
+as
+begin
+-- purpose   Return the key of a schedule and hold it to the end of the transaction; raise an error if there is none.
+-- locks     the schedule row
+-- errors    RQ702 RQ711
+    set nocount on;
+    declare @key varbinary(402);
+    declare @text nvarchar(2048) = concat(
+        N'RQ702 schedule_not_found: ', left(@schedule_name, 100)
+    );
+    set @schedule_key = null;
+    if @schedule_name is null
+        exec rowq.InternalRefuse N'schedule_name is missing';
+
+    -- A longer text is no name of a schedule, but the conversion below would cut it off, and it
+    -- could look like one.
+    if datalength(@schedule_name) <= 400
+    begin
+        set @key = convert(varbinary(402), @schedule_name + N'.');
+        select @schedule_key = s.schedule_key
+        from rowq.schedule s with (rowlock, xlock, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+          and s.schedule_key = @key
+        option (maxdop 1, keepfixed plan);
+    end;
+    if @schedule_key is null
+    begin
+        -- throw reads %% as %, so each % of the text is doubled.
+        set @text = replace(@text, N'%', N'%%');
+        throw 52702, @text, 1;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalCheckTick
+    @part_id int,
+    @schedule_key varbinary(402)
+as
+begin
+-- purpose   Refuse a tick of a schedule whose body has become too long, as its queue was altered, or whose time zone the server has lost.
+-- errors    RQ711
+-- differs   elsewhere that comes up on the way: here it must be known before the call writes
+    set nocount on;
+    declare @body nvarchar(max);
+    declare @body_binary varbinary(max);
+    declare @max_body_length int;
+    declare @time_zone nvarchar(max);
+    declare @windows_name nvarchar(128);
+
+    select @time_zone = s.time_zone
+    from rowq.schedule s with (forceseek)
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+    exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
+
+    -- Most bodies are short enough, and are not read.
+    select @body = s.body, @body_binary = s.body_binary, @max_body_length = q.max_body_length
+    from rowq.schedule s with (forceseek)
+    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+      and (
+          datalength(s.body) / 2 > q.max_body_length
+          or datalength(s.body_binary) > q.max_body_length
+      )
+    option (loop join, maxdop 1, keepfixed plan);
+    if @@rowcount > 0
+        exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
+end
+go
+
+create or alter procedure rowq.InternalSendTick
+    @part_id int,
+    @schedule_key varbinary(402),
+    @tick datetime2(6),
+    @message_id bigint output,
+    @outcome nvarchar(20) output
+as
+begin
+-- purpose   Add the message of a schedule to its queue; the outcome is enqueue's.
+-- locks     as InternalStore
+-- differs   elsewhere it calls enqueue, whose rows would come out of maintain here
+    set nocount on;
+    declare @group_limit int;
+    declare @schedule_name nvarchar(200);
+    declare @message_type nvarchar(400);
+    declare @headers nvarchar(max);
+    declare @tick_headers nvarchar(max);
+    declare @priority int;
+    declare @group_key nvarchar(400);
+    declare @max_attempts int;
+    declare @dedup_key nvarchar(400);
+    declare @body nvarchar(max);
+    declare @body_binary varbinary(max);
+
+    select @group_limit = q.group_limit, @schedule_name = s.schedule_name,
+           @message_type = s.message_type, @headers = s.headers, @priority = s.priority,
+           @group_key = s.group_key, @max_attempts = s.max_attempts,
+           @dedup_key = iif(s.overlap = 1, null, N'schedule:' + s.schedule_name),
+           @body = s.body, @body_binary = s.body_binary
+    from rowq.schedule s with (forceseek)
+    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+    option (loop join, maxdop 1, keepfixed plan);
+    exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
+    exec rowq.InternalStore
+        @part_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
+        null, null, @dedup_key, @max_attempts, @group_key, null, @message_id output,
+        @outcome output;
+end
+go
+
+create or alter procedure rowq.InternalRunSchedules
+    @part_id int
+as
+begin
+-- purpose   Run the schedules of a queue that are due and that no other session is running.
+-- locks     the part, shared; due schedule rows, tried only; as InternalRunDue
+-- commits   each schedule by itself where the caller has no transaction; never the caller's
+-- errors    RQ701
+-- differs   in the caller's transaction schedules with a group, or without overlap, are left to
+--           others
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @begun int;
+    declare @queue_name nvarchar(200);
+    declare @schedule_key varbinary(402) = 0x;
+    declare @next_key varbinary(402);
+    declare @is_due bit;
+    declare @is_late bit = 0;
+    declare @error nvarchar(4000);
+
+    while 1 = 1
+    begin
+        -- With xact_abort on, a refusal would doom the caller's transaction.
+        if @owns_transaction = 0
+            set xact_abort off;
+        set @error = null;
+        set @next_key = null;
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            -- Look first, because the lock below would stay on rows that are not due, too. A guest
+            -- must not wait for others, as it holds the part until its caller's transaction ends,
+            -- and a call of its own waits for a producer once.
+            select top (1) @next_key = s.schedule_key
+            from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
+            where s.part_id = @part_id
+              and s.schedule_key > @schedule_key
+              and s.next_run_at <= @now
+              and (
+                  @owns_transaction = 1 and @is_late = 0
+                  or s.overlap = 1 and s.group_key is null
+              )
+            order by s.schedule_key
+            option (maxdop 1, keepfixed plan);
+            if @next_key is null
+                break;
+            set @schedule_key = @next_key;
+
+            if @owns_transaction = 1
+                begin transaction;
+            set @queue_name = N'';
+            select @queue_name = q.queue_name
+            from rowq.queue q with (forceseek)
+            where q.part_id = @part_id;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            set @is_due = 0;
+            select @is_due = 1
+            from rowq.schedule s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where s.part_id = @part_id
+              and s.schedule_key = @schedule_key
+              and s.next_run_at <= @now
+              and (
+                  @owns_transaction = 1 and @is_late = 0
+                  or s.overlap = 1 and s.group_key is null
+              )
+            option (maxdop 1, keepfixed plan);
+            if @is_due = 1
+            begin
+                exec rowq.InternalCheckTick @part_id, @schedule_key;
+
+                -- Now the call writes. If the client gives up half-way, the engine takes back the
+                -- whole transaction (xact_abort), so that nobody can commit one half of a call.
+                set xact_abort on;
+                exec rowq.InternalRunDue @part_id, @schedule_key, @owns_transaction;
+            end;
+
+            if @owns_transaction = 1
+                commit transaction;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+            if @next_key is null
+                or error_number() = 52701
+                or @owns_transaction = 0 and xact_state() <> 1
+                throw;
+
+            if error_number() = 1222
+                set @is_late = 1;
+            -- What comes of locks (1205, 1222) or of the server's state is tried again by the next
+            -- call. What would be refused again is noted, and its tick is given up.
+            if error_number() <> 1222 and error_severity() between 14 and 16
+                set @error = error_message();
+        end catch;
+        if @error is not null
+            exec rowq.InternalGiveUpTick @part_id, @schedule_key, @error;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalRunDue
+    @part_id int,
+    @schedule_key varbinary(402),
+    @owns_transaction bit
+as
+begin
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on.
+-- locks     as InternalSendTick, waited for 20 ms; the caller holds the schedule row
+-- errors    RQ711
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @late datetime2(6) = dateadd(second, -60, @now);
+    declare @cron nvarchar(200);
+    declare @bits nvarchar(200);
+    declare @interval_seconds float;
+    declare @time_zone nvarchar(128);
+    declare @windows_name nvarchar(128);
+    declare @missed nvarchar(20);
+    declare @starts_at datetime2(6);
+    declare @ends_at datetime2(6);
+    declare @tick datetime2(6);
+    declare @after datetime2(6);
+    declare @ticks int = 0;
+    declare @message_id bigint;
+    declare @outcome nvarchar(20);
+    declare @last_message_id bigint;
+    declare @error nvarchar(200);
+
+    -- A guest does not wait here, and an end of such a wait would doom the caller's transaction.
+    if @owns_transaction = 1
+        set lock_timeout 20;
+    select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
+           @missed = s.missed, @starts_at = s.starts_at, @ends_at = s.ends_at,
+           @tick = s.next_run_at
+    from rowq.schedule s with (forceseek)
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+    exec rowq.InternalWindowsZone @time_zone, @windows_name output;
+    if @cron is not null
+        exec rowq.InternalParseCron @cron, @bits output;
+
+    while @tick <= @now and @ticks < 100
+    begin
+        set @after = @late;
+        if @tick >= @late or @missed <> N'skip'
+        begin
+            exec rowq.InternalSendTick
+                @part_id, @schedule_key, @tick, @message_id output, @outcome output;
+            set @error = null;
+            if @outcome = N'enqueued'
+                set @last_message_id = @message_id;
+            else
+                set @error = concat(
+                    N'message ', @message_id, N' of an earlier tick has not ended'
+                );
+            set @after = iif(@tick < @late and @missed = N'once', @now, @tick);
+            set @ticks += 1;
+        end;
+        exec rowq.InternalNextTick
+            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @after, @tick output;
+    end;
+
+    update s
+    set next_run_at     = @tick,
+        last_run_at     = iif(@last_message_id is null, s.last_run_at, @now),
+        last_message_id = coalesce(@last_message_id, s.last_message_id),
+        last_error      = @error
+    from rowq.schedule s with (rowlock, forceseek)
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+end
+go
+
+create or alter procedure rowq.InternalGiveUpTick
+    @part_id int,
+    @schedule_key varbinary(402),
+    @error nvarchar(4000)
+as
+begin
+-- purpose   Note why the due tick of a schedule made no message, and let it go on from now.
+-- locks     the schedule row, tried
+-- errors    RQ711
+-- differs   no such helper on PostgreSQL: part of internal_run_due
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @cron nvarchar(200);
+    declare @bits nvarchar(200);
+    declare @interval_seconds float;
+    declare @time_zone nvarchar(128);
+    declare @windows_name nvarchar(128);
+    declare @starts_at datetime2(6);
+    declare @ends_at datetime2(6);
+    declare @tick datetime2(6);
+
+    select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
+           @starts_at = s.starts_at, @ends_at = s.ends_at
+    from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+    option (maxdop 1, keepfixed plan);
+    if @@rowcount = 0
+        return;
+    begin try
+        exec rowq.InternalWindowsZone @time_zone, @windows_name output;
+        if @cron is not null
+            exec rowq.InternalParseCron @cron, @bits output;
+        exec rowq.InternalNextTick
+            @bits, @interval_seconds, @windows_name, @starts_at, @ends_at, @now, @tick output;
+    end try
+    begin catch
+        -- A schedule whose time zone the server has lost has no next tick until it is altered. It
+        -- must not stop all others.
+        if xact_state() = -1
+            throw;
+        set @tick = null;
+    end catch;
+
+    -- A row that another session has changed meanwhile is not due any more.
+    update s
+    set next_run_at = @tick,
+        last_error  = left(@error collate Latin1_General_100_CI_AS_SC, 2000)
+    from rowq.schedule s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where s.part_id = @part_id
+      and s.schedule_key = @schedule_key
+      and s.next_run_at <= @now
+    option (maxdop 1, keepfixed plan);
+end
+go

@@ -1,0 +1,36 @@
+-- Text: JSON, timestamps and lists of ids.
+--
+-- Results and headers must be JSON that every reader accepts: no number of more than a hundred
+-- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
+-- whatever the session's settings are.
+--
+--   list_delayed, purge_step, promote, ... -> from_microseconds
+--
+-- No table.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalFromMicroseconds
+    @microseconds bigint,
+    @moment datetime2(6) output
+as
+begin
+-- purpose   Return the moment that is so many microseconds after the beginning of 1970.
+-- differs   other engines have an expression for it
+    set nocount on;
+    -- dateadd takes an int, so the moment is built in three steps. A literal beyond int would make
+    -- the division a numeric one, which fails under numeric_roundabort.
+    set @moment = dateadd(
+        microsecond, cast(@microseconds % 1000000 as int),
+        dateadd(
+            second, cast(@microseconds / 1000000 % 86400 as int),
+            dateadd(
+                day, cast(@microseconds / 1000000 / 86400 as int),
+                cast('19700101' as datetime2(6))
+            )
+        )
+    );
+end
+go

@@ -1,0 +1,340 @@
+-- Topics: publish, and the patterns that queues are bound to.
+--
+-- A published message goes to every queue with a matching pattern, once a queue, in the order of
+-- queue names, in the caller's transaction. A pattern is found by the words before its first
+-- wildcard, which are the key of an index; only those found are compared. A batch reads once which
+-- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
+-- each. Arguments are checked whether a queue is bound or not.
+--
+--   bind_topic, unbind_topic, publish -> topic_fault
+--   publish, enqueue_batch -> bound_queues
+--   enqueue_batch -> check_bodies
+--   enqueue_batch -> check_topics -> topic_fault
+--
+-- Reads part, queue, topic_binding.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalTopicFault
+    @name nvarchar(40),
+    @topic nvarchar(max),
+    @is_pattern bit,
+    @fault nvarchar(200) output
+as
+begin
+-- purpose   Return what is wrong with a topic or a pattern; null means nothing.
+-- differs   elsewhere a regular expression says it
+    set nocount on;
+    -- Two dots between words give each word its own, so that every * becomes a letter at once.
+    declare @words nvarchar(max) = concat(
+        N'.', replace(@topic collate Latin1_General_100_BIN2, N'.', N'..'), N'.'
+    );
+    if @is_pattern = 1
+    begin
+        set @words = replace(@words collate Latin1_General_100_BIN2, N'.*.', N'.x.');
+        if right(@words, 3) collate Latin1_General_100_BIN2 = N'.#.'
+            set @words = stuff(@words, len(@words) - 1, 1, N'x');
+    end;
+
+    -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
+    set @fault = case
+        when @topic is null
+            then concat(@name, N' is missing')
+        when len((@topic + N'.') collate Latin1_General_100_CI_AS_SC) > 201
+            then concat(@name, N' is longer than 200 characters')
+        when @words collate Latin1_General_100_BIN2 not like N'%[^A-Za-z0-9_.-]%'
+            and @words collate Latin1_General_100_BIN2 not like N'%...%'
+            and @words collate Latin1_General_100_BIN2 <> N'..'
+            then null
+        when @is_pattern = 1
+            then concat(
+                @name, N' must be words of letters, digits, _, - or *, dots between, # last'
+            )
+        else concat(@name, N' must be words of letters, digits, _, -, with dots between')
+    end;
+end
+go
+
+create or alter procedure rowq.InternalBoundQueues
+    @messages nvarchar(max),
+    @queues nvarchar(max) output
+as
+begin
+-- purpose   Return the queues that are bound to the topics of messages, in the order of their names, with the places of the messages, as JSON, and keep them from being dropped.
+-- locks     the rows of their parts, shared, to the end of the transaction; waits for a drop
+    set nocount on;
+    declare @turn int = 0;
+    declare @topic_count int;
+    declare @part_id int;
+    declare @found_part_id int;
+    declare @topics table (
+        place      int not null primary key,
+        topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
+        word_count int not null
+    );
+    -- A head is the first words of a topic, as many as it says, and so many characters long; word
+    -- is the last of them.
+    declare @heads table (
+        place      int not null,
+        word_count int not null,
+        size       int not null,
+        word       nvarchar(200) collate Latin1_General_100_BIN2 not null,
+        primary key (place, word_count)
+    );
+    declare @shapes table (
+        literal_head nvarchar(200) collate Latin1_General_100_BIN2 not null,
+        shape        varchar(100) collate Latin1_General_100_BIN2 not null,
+        primary key (literal_head, shape)
+    );
+    declare @matches table (
+        part_id int not null,
+        place   int not null,
+        primary key (part_id, place)
+    );
+    declare @bound table (
+        turn            int not null primary key,
+        part_id         int not null,
+        queue_name      nvarchar(200) collate Latin1_General_100_BIN2 not null,
+        max_body_length int not null,
+        group_limit     int not null
+    );
+
+    insert into @topics (place, topic, word_count)
+    select cast(e.[key] as int) + 1, t.topic, len(t.topic) - len(replace(t.topic, N'.', N'')) + 1
+    from openjson(@messages) e
+    cross apply (select cast(json_value(e.value, N'$.topic') as nvarchar(200))) t (topic)
+    option (maxdop 1, keepfixed plan);
+    set @topic_count = @@rowcount;
+    insert into @heads (place, word_count, size, word)
+    select t.place, 0, 0, N''
+    from @topics t
+    union all
+    select t.place, cast(w.[key] as int) + 1,
+           sum(len(w.value) + 1) over (
+               partition by t.place order by cast(w.[key] as int) rows unbounded preceding
+           ) - 1,
+           cast(w.value as nvarchar(200))
+    from @topics t
+    cross apply openjson(concat(N'["', replace(t.topic, N'.', N'","'), N'"]')) w
+    option (maxdop 1, keepfixed plan);
+
+    -- A pattern matches if the words before its first wildcard are the first ones of the topic, and
+    -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
+    -- have the same number of them.
+    if @topic_count <= 1
+        insert into @matches (part_id, place)
+        select distinct b.part_id, t.place
+        from @topics t
+        inner join @heads h on h.place = t.place
+        inner join rowq.topic_binding b with (forceseek) on b.literal_head = left(t.topic, h.size)
+        inner join @heads w
+            on w.place = t.place
+           and w.word_count = b.word_count
+        where (b.has_rest = 1 or b.word_count = t.word_count)
+          and (b.like_pattern is null or left(t.topic, w.size) like b.like_pattern escape N'!')
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    else
+    begin
+        -- Many topics beside many patterns that begin alike would be too many pairs to compare. But
+        -- a topic matches at most one pattern of each shape. So each pattern that begins as some
+        -- topic does is read once for its shape, however many topics there are; the patterns that a
+        -- topic would match are then put together from its words, and looked up.
+        insert into @shapes (literal_head, shape)
+        select distinct b.literal_head, b.shape
+        from (
+            select distinct left(t.topic, h.size) as head
+            from @topics t
+            inner join @heads h on h.place = t.place
+        ) d
+        inner join rowq.topic_binding b with (forceseek) on b.literal_head = d.head
+        option (loop join, force order, maxdop 1, keepfixed plan);
+        insert into @matches (part_id, place)
+        select distinct b.part_id, m.place
+        from (
+            select t.place,
+                   (
+                       select string_agg(x.word, N'.') within group (order by x.word_count)
+                       from (
+                           select w.word_count,
+                                  iif(
+                                      substring(s.shape, w.word_count, 1) = '1', N'*', w.word
+                                  ) as word
+                           from @heads w
+                           where w.place = t.place
+                             and w.word_count between 1 and len(s.shape) - s.has_rest
+                       ) x
+                   ) as words,
+                   case when s.has_rest = 1 then N'#' end as rest
+            from @topics t
+            inner join @heads h on h.place = t.place
+            inner join (
+                select x.literal_head, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as has_rest
+                from @shapes x
+            ) s on s.literal_head = left(t.topic, h.size)
+            where len(s.shape) = t.word_count
+               or (s.has_rest = 1 and len(s.shape) <= t.word_count + 1)
+        ) m
+        inner join rowq.topic_binding b with (forceseek)
+            on b.topic_pattern = concat_ws(N'.', m.words, m.rest)
+        option (loop join, force order, maxdop 1, keepfixed plan);
+    end;
+
+    -- The bindings are read by a statement of their own, so that nobody holds one while it waits
+    -- for the row of a queue. Names that differ in trailing blanks are equal to the engine.
+    insert into @bound (turn, part_id, queue_name, max_body_length, group_limit)
+    select row_number() over (order by q.queue_name, datalength(q.queue_name)), q.part_id,
+           q.queue_name, q.max_body_length, q.group_limit
+    from (select distinct m.part_id from @matches m) f
+    inner join rowq.queue q with (forceseek) on q.part_id = f.part_id
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    while 1 = 1
+    begin
+        set @turn += 1;
+        select @part_id = f.part_id from @bound f where f.turn = @turn;
+        if @@rowcount = 0
+            break;
+        -- Leave a queue out that another session has dropped since the look.
+        set @found_part_id = null;
+        select @found_part_id = p.part_id
+        from rowq.part p with (rowlock, repeatableread, forceseek)
+        where p.part_id = @part_id
+        option (maxdop 1, keepfixed plan);
+        if @found_part_id is null
+            delete from @bound where turn = @turn;
+    end;
+
+    set @queues = (
+        select f.part_id, f.queue_name, f.max_body_length, f.group_limit,
+               json_query(
+                   concat(
+                       N'[',
+                       (
+                           select string_agg(cast(m.place as nvarchar(max)), N',')
+                                      within group (order by m.place)
+                           from @matches m
+                           where m.part_id = f.part_id
+                       ),
+                       N']'
+                   ),
+                   N'$'
+               ) as places
+        from @bound f
+        order by f.turn
+        for json path
+    );
+    set @queues = coalesce(@queues, N'[]');
+end
+go
+
+create or alter procedure rowq.InternalCheckBodies
+    @given rowq.given_list readonly,
+    @queues nvarchar(max)
+as
+begin
+-- purpose   Refuse the messages of publish_batch where a queue that is to get one does not take its body.
+-- errors    RQ711
+-- differs   no such helper elsewhere: each queue refuses it in its turn
+    set nocount on;
+    declare @shortest int;
+    declare @fault nvarchar(400);
+    declare @takers table (
+        place      int not null,
+        turn       int not null,
+        max_length int not null,
+        primary key (place, turn)
+    );
+
+    -- Most bodies are short enough for every queue.
+    select top (1) @shortest = q.max_body_length
+    from openjson(@queues) with (max_body_length int) q
+    order by q.max_body_length;
+    if not exists (
+        select 1
+        from @given g
+        where g.name in (N'body', N'body_base64')
+          and g.size > @shortest
+    )
+        return;
+
+    insert into @takers (place, turn, max_length)
+    select cast(p.value as int), cast(q.[key] as int),
+           cast(json_value(q.value, N'$.max_body_length') as int)
+    from openjson(@queues) q
+    cross apply openjson(q.value, N'$.places') p
+    option (maxdop 1, keepfixed plan);
+    select top (1) @fault = concat(
+        N'body is ', g.size, N' long, and ',
+        (
+            select json_value(q.value, N'$.queue_name')
+            from openjson(@queues) q
+            where q.[key] = cast(t.turn as nvarchar(10))
+        ),
+        N' takes ', t.max_length, N': max_body_length (message ', g.position, N')'
+    )
+    from @given g
+    inner join @takers t
+        on t.place = g.position
+       and t.max_length < g.size
+    where g.name in (N'body', N'body_base64')
+      and g.size > @shortest
+    order by g.position, t.turn
+    option (loop join, force order, maxdop 1, keepfixed plan);
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+end
+go
+
+create or alter procedure rowq.InternalCheckTopics
+    @given rowq.given_list readonly
+as
+begin
+-- purpose   Refuse the messages of publish_batch where one has no topic or a bad one, and say which.
+-- errors    RQ711
+-- differs   no such helper elsewhere: topics are checked with the rest of a message
+    set nocount on;
+    declare @turn int = 0;
+    declare @place int;
+    declare @topic nvarchar(402);
+    declare @fault nvarchar(200);
+    declare @topics table (
+        turn  int not null primary key,
+        place int not null,
+        topic nvarchar(402) collate Latin1_General_100_BIN2 not null
+    );
+
+    select top (1) @fault = concat(N'topic is missing (message ', g.position, N')')
+    from @given g
+    group by g.position
+    having max(iif(g.name = N'topic' and g.kind > 0, 1, 0)) = 0
+    order by g.position;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+
+    -- Ask once for each topic, and not for each message.
+    insert into @topics (turn, place, topic)
+    select row_number() over (order by t.place), t.place, t.topic
+    from (
+        select g.value as topic, min(g.position) as place
+        from @given g
+        where g.name = N'topic'
+          and g.kind = 1
+        group by g.value
+    ) t
+    option (maxdop 1, keepfixed plan);
+    while 1 = 1
+    begin
+        set @turn += 1;
+        select @topic = t.topic, @place = t.place from @topics t where t.turn = @turn;
+        if @@rowcount = 0
+            break;
+        exec rowq.InternalTopicFault N'topic', @topic, 0, @fault output;
+        if @fault is not null
+        begin
+            set @fault = concat(@fault, N' (message ', @place, N')');
+            exec rowq.InternalRefuse @fault;
+        end;
+    end;
+end
+go

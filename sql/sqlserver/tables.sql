@@ -1,0 +1,1012 @@
+-- Tables and table types of rowq on SQL Server, in the order of installation.
+--
+-- queue has the settings; message has what producers handed in. A message waits in one of ready,
+-- delayed, grouped and blocked, is leased in claim and leased, and ends in finished and archived,
+-- or in dead. The rest belongs to features: a queue that does not use one has no rows there. A hot
+-- table has one clustered key, no page locks, no lock escalation and no new statistics.
+--
+-- Each statement may run again. Each table is a unit: an upgrade brings the tables that changed,
+-- and its migration says how.
+
+set quoted_identifier on;
+set ansi_nulls on;
+go
+
+-- These are the schema and its two sequences. Everything has one owner: the routines reach the
+-- tables by ownership chaining, and nobody else has a right on them. The owner is not dbo, because
+-- many users may write procedures of dbo's, and SQL Server does not ask the caller of a procedure
+-- for rights on tables of the procedure's owner. What runs as rowq_owner has no right outside of
+-- rowq but the one for partitions (grants.sql). The numbers are unique but never the order of
+-- messages; of two notes about one message the later one has the higher number. A dequeue without a
+-- message uses one up, and a crash loses as many as the cache holds.
+if (select d.compatibility_level from sys.databases d where d.name = db_name()) < 140
+    throw 50000, N'rowq needs SQL Server 2017 and a compatibility level of 140 or more', 1;
+go
+if user_id(N'rowq_owner') is null
+    create user rowq_owner without login;
+go
+if schema_id(N'rowq') is null
+    exec (N'create schema rowq authorization rowq_owner');
+go
+if object_id(N'rowq.message_seq') is null
+create sequence rowq.message_seq as bigint start with 1 increment by 1 no cycle cache 1000;
+go
+if object_id(N'rowq.claim_seq') is null
+create sequence rowq.claim_seq as bigint start with 1 increment by 1 no cycle cache 1000;
+go
+
+-- Internal procedures hand these lists to each other: no table stores them, and callers never see
+-- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
+-- is of a message that joins a group or leaves it; is_tokenless is 1 for one that has no token of
+-- its group, and is_cancelled for one of a claim that was cancelled there. A row of tie_list is
+-- what the end of a message has to free: its dedup key, its token of a group, and what waits for it
+-- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
+-- holder is the unfinished message that has the dedup key, this one or one with the same key;
+-- key_bytes and group_key are bytes and a dot. given_list has a row for each key of each message of
+-- a batch, in their order, so that no sort puts them together: value is cut to 402 UTF-16 units,
+-- and size counts characters, or bytes of a binary body. parsed_list has the messages of a batch
+-- with what is short of them; key_place counts those with the same dedup key.
+if type_id(N'rowq.message_list') is null
+create type rowq.message_list as table (
+    message_id   bigint not null primary key clustered,
+    lane         smallint not null,
+    place        bigint not null,
+    attempt      smallint not null,
+    due_at       datetime2(6) null,
+    group_key    varbinary(802) null,
+    is_tokenless bit null,
+    is_cancelled bit null
+);
+go
+if type_id(N'rowq.tie_list') is null
+create type rowq.tie_list as table (
+    message_id bigint not null primary key clustered,
+    dedup_key  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    group_key  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    is_awaited bit null
+);
+go
+if type_id(N'rowq.new_list') is null
+create type rowq.new_list as table (
+    position   int not null primary key clustered,
+    message_id bigint not null,
+    key_bytes  varbinary(802) null,
+    key_place  int not null,
+    lane       smallint not null,
+    due_at     datetime2(6) null,
+    holder     bigint null,
+    group_key  varbinary(802) null,
+    on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null
+);
+go
+if type_id(N'rowq.given_list') is null
+create type rowq.given_list as table (
+    position  int not null,
+    name      nvarchar(60) collate Latin1_General_100_BIN2 null,
+    kind      tinyint not null,
+    value     nvarchar(402) collate Latin1_General_100_BIN2 null,
+    size      bigint null,
+    is_base64 bit not null,
+    moment    datetime2(6) null,
+    index given_list_ix clustered (position)
+);
+go
+if type_id(N'rowq.parsed_list') is null
+create type rowq.parsed_list as table (
+    position       int not null primary key clustered,
+    lane           smallint not null,
+    delay_seconds  float null,
+    run_at         datetime2(6) null,
+    message_type   nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key      nvarchar(400) collate Latin1_General_100_BIN2 null,
+    key_place      int not null,
+    max_attempts   smallint null,
+    group_key      nvarchar(400) collate Latin1_General_100_BIN2 null,
+    on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
+    expire_seconds float null
+);
+go
+
+-- The rows say what is installed: schema_version and rowq_version. Each migration writes them.
+if object_id(N'rowq.meta') is null
+create table rowq.meta (
+    name       nvarchar(100) collate Latin1_General_100_BIN2 not null,
+    value      nvarchar(100) collate Latin1_General_100_BIN2 not null,
+    changed_at datetime2(6) not null constraint meta_changed_at_df default sysutcdatetime(),
+    constraint meta_pk primary key clustered (name)
+);
+go
+
+-- A row holds the settings of a queue. part_id stands for the queue in the tables below and is
+-- never reused. queue_key is what is compared: the bytes of the name and a dot, because SQL Server
+-- ignores trailing blanks when it compares texts, and trailing zeros when it compares bytes. All
+-- times are UTC.
+if object_id(N'rowq.queue') is null
+create table rowq.queue (
+    part_id              int identity (1, 1) not null,
+    queue_key            varbinary(402) not null,
+    queue_name           nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    lease_seconds        int not null constraint queue_lease_seconds_df default 30,
+    max_attempts         smallint not null constraint queue_max_attempts_df default 10,
+    backoff_base_seconds float not null constraint queue_backoff_base_seconds_df default 5,
+    backoff_factor       float not null constraint queue_backoff_factor_df default 2,
+    backoff_cap_seconds  float not null constraint queue_backoff_cap_seconds_df default 3600,
+    backoff_jitter       float not null constraint queue_backoff_jitter_df default 0.2,
+    archive_days         int not null constraint queue_archive_days_df default 0,
+    max_body_length      int not null constraint queue_max_body_length_df default 1048576,
+    group_limit          smallint not null constraint queue_group_limit_df default 1,
+    group_after_dead     nvarchar(20) collate Latin1_General_100_BIN2 not null
+        constraint queue_group_after_dead_df default N'continue',
+    group_pause_seconds  float not null constraint queue_group_pause_seconds_df default 0,
+    has_recheck          bit not null constraint queue_has_recheck_df default 0,
+    max_leased           int not null constraint queue_max_leased_df default 0,
+    rate_limit           int not null constraint queue_rate_limit_df default 0,
+    rate_seconds         float not null constraint queue_rate_seconds_df default 1,
+    result_seconds       float not null constraint queue_result_seconds_df default 0,
+    history_days         int not null constraint queue_history_days_df default 0,
+    paused_at            datetime2(6) null,
+    created_at           datetime2(6) not null,
+    constraint queue_pk primary key nonclustered (part_id),
+    constraint queue_queue_key_uq unique clustered (queue_key),
+    constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
+    constraint queue_max_attempts_ck check (max_attempts between 1 and 10000),
+    constraint queue_backoff_base_seconds_ck check (backoff_base_seconds between 0 and 86400),
+    constraint queue_backoff_factor_ck check (backoff_factor between 1 and 10),
+    constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),
+    constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
+    constraint queue_archive_days_ck check (archive_days between 0 and 36500),
+    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432),
+    constraint queue_group_limit_ck check (group_limit between 1 and 100),
+    constraint queue_group_after_dead_ck check (group_after_dead in (N'continue', N'hold')),
+    constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
+    constraint queue_max_leased_ck check (max_leased between 0 and 100000),
+    constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1e0 and 86400),
+    constraint queue_result_seconds_ck check (result_seconds between 0 and 31536000),
+    constraint queue_history_days_ck check (history_days between 0 and 36500)
+);
+go
+
+-- A row stands for one queue and never changes. A call that adds or moves messages holds a shared
+-- lock on it to the end of its transaction, and drop_queue locks it exclusively. The row of table
+-- queue is not used for this, so that pausing and altering a queue never wait for a producer. Row 0
+-- stands for no queue: a call in the caller's transaction reads it first, and the lock that this
+-- may leave (under REPEATABLE READ or SERIALIZABLE) is in nobody's way.
+if object_id(N'rowq.part') is null
+create table rowq.part (
+    part_id int not null,
+    constraint part_pk primary key clustered (part_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.part set (lock_escalation = disable);
+go
+insert into rowq.part (part_id)
+select 0
+where not exists (select 1 from rowq.part p where p.part_id = 0);
+go
+
+-- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- tail). floor is where the live rows of the lane begin: a hint that spares readers the ghosts
+-- below it. A ghost is a deleted row that the engine keeps as long as a row version may be wanted
+-- (by a snapshot, a readable secondary or accelerated recovery). dequeue moves the floor up to what
+-- it took, but never nearer than half a second to now. maintain looks from 0 and corrects the
+-- floor, so a wrong one delays a message and never loses one. Lanes below 0 stand for the other
+-- tables that are read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished
+-- (finished_at), the last two in microseconds since 1970. A lane that was never used is closed, and
+-- dequeue does not look into it; lane -3 is closed while the part has nothing in the archive.
+-- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
+-- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
+-- -22 is for guests, that is for calls in the caller's transaction: a guest that takes messages
+-- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
+-- it, so that it never passes rows that a rollback would put back. The session that locks lane -21
+-- is the one that is elected to run maintain for the part; it looks at the days of the archive when
+-- check_after of that row is over. Lane -4 is for deferred (due_at): it is
+-- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -5, for
+-- started (started_at), lane -7, for result (finished_at), lane -8, for history (ended_at), which
+-- is closed until the first purge, and lane -6, for expiry (expires_at): maintain opens that one
+-- before it forgets the first row, so a part with neither has no message that expires.
+if object_id(N'rowq.lane') is null
+create table rowq.lane (
+    part_id     int not null,
+    lane        smallint not null,
+    is_open     bit not null constraint lane_is_open_df default 0,
+    floor       bigint not null constraint lane_floor_df default 0,
+    check_after datetime2(6) not null constraint lane_check_after_df default '19700101',
+    constraint lane_pk primary key clustered (part_id, lane)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.lane set (lock_escalation = disable);
+go
+
+-- A row is what the producer handed over. It is written once and deleted once; only a failure
+-- updates last_error and due_at. enqueued_at finds a message that was never given back, because its
+-- seq in ready is the same moment in microseconds. due_at is the last place that the message had in
+-- delayed. A small body stays in the row; a longer one is a LOB that only the join after a dequeue
+-- reads. The lengths here count UTF-16 units: they are twice the characters that are allowed, so
+-- that characters outside the basic plane fit, which take two units.
+if object_id(N'rowq.message') is null
+create table rowq.message (
+    part_id      int not null,
+    message_id   bigint not null,
+    max_attempts smallint null,
+    enqueued_at  datetime2(6) not null,
+    due_at       datetime2(6) null,
+    expires_at   datetime2(6) null,
+    message_type nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body         nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body_binary  varbinary(max) null,
+    last_error   nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    constraint message_pk primary key clustered (part_id, message_id)
+        with (statistics_norecompute = on)
+);
+go
+alter table rowq.message set (lock_escalation = disable);
+go
+
+-- A row is a message that waits for a worker. The clustered key is the dequeue order. There is no
+-- second index, so no reader can meet a consumer that locks in the opposite order. lane is priority
+-- * 2, plus 1 for the tail: a message that is released or reaped goes to the front lane. seq is the
+-- moment of entry, in microseconds since 1970 UTC: no sequence orders the producers, and a row that
+-- is committed late is at most as old as its transaction. message_id decides between equal ones, of
+-- which there are many: the clock of a server moves in steps of up to 16 milliseconds. Rows are
+-- locked one by one, because a reader would wait for a page lock or an escalated one instead of
+-- passing over it.
+if object_id(N'rowq.ready') is null
+create table rowq.ready (
+    part_id    int not null,
+    lane       smallint not null,
+    seq        bigint not null,
+    message_id bigint not null,
+    attempt    smallint not null constraint ready_attempt_df default 0,
+    constraint ready_pk primary key clustered (part_id, lane, seq, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.ready set (lock_escalation = disable);
+go
+
+-- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
+-- clustered key is the order in which messages become due. message.due_at finds a message here, so
+-- there is no second index. group_key, the bytes of the key and a dot (see queue.sql), is of one
+-- that joins its group when it is due; one that is retried has its token, and none here.
+if object_id(N'rowq.delayed') is null
+create table rowq.delayed (
+    part_id    int not null,
+    due_at     datetime2(6) not null,
+    message_id bigint not null,
+    lane       smallint not null,
+    attempt    smallint not null constraint delayed_attempt_df default 0,
+    group_key  varbinary(802) null,
+    constraint delayed_pk primary key clustered (part_id, due_at, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.delayed set (lock_escalation = disable);
+go
+
+-- A row is one successful dequeue: the lease of a whole batch, whose messages are in leased. A
+-- heartbeat changes only lease_until and progress, which are in no index. progress is null until a
+-- heartbeat says it. has_cancels is 1 once messages of the batch were cancelled while the worker
+-- had them, and null before. Whoever changes the batch, or what leased says of it, has this row
+-- locked.
+if object_id(N'rowq.claim') is null
+create table rowq.claim (
+    part_id     int not null,
+    claim_id    bigint not null,
+    leased_at   datetime2(6) not null,
+    lease_until datetime2(6) not null,
+    worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
+    has_cancels bit null,
+    progress    nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    constraint claim_pk primary key clustered (part_id, claim_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.claim set (lock_escalation = disable);
+go
+
+-- A row is a message of a claim, and the clustered key is the order of delivery. dequeue fills the
+-- table with "output into" from the rows that it deletes in ready, which come in this very order,
+-- and reads it without a sort. "output into" requires that the table has no trigger, foreign key or
+-- check. is_cancelled is 1 for a message that was cancelled while the worker had it, else null.
+if object_id(N'rowq.leased') is null
+create table rowq.leased (
+    part_id      int not null,
+    claim_id     bigint not null,
+    lane         smallint not null,
+    seq          bigint not null,
+    message_id   bigint not null,
+    attempt      smallint not null,
+    is_cancelled bit null,
+    constraint leased_pk primary key clustered (part_id, claim_id, lane, seq, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.leased set (lock_escalation = disable);
+go
+
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
+-- reason is in message.last_error. holds_group is 1 where it has kept the token of its group, and
+-- else null.
+if object_id(N'rowq.dead') is null
+create table rowq.dead (
+    part_id     int not null,
+    message_id  bigint not null,
+    lane        smallint not null,
+    attempt     smallint not null,
+    died_at     datetime2(6) not null,
+    holds_group bit null,
+    constraint dead_pk primary key clustered (part_id, message_id)
+        with (statistics_norecompute = on)
+);
+go
+alter table rowq.dead set (lock_escalation = disable);
+go
+
+-- A row is the dedup key of an unfinished message, kept as its bytes and a dot (see queue.sql).
+-- With ignore_dup_key, an insert of a key that exists inserts no row and raises no error that would
+-- doom a transaction; where the other insert is not committed, this one waits for it first. The
+-- option stands on the clustered key only: for a second index the engine would lock ranges of keys.
+if object_id(N'rowq.dedup') is null
+create table rowq.dedup (
+    part_id    int not null,
+    dedup_key  varbinary(802) not null,
+    message_id bigint not null,
+    constraint dedup_pk primary key clustered (part_id, dedup_key)
+        with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.dedup set (lock_escalation = disable);
+go
+
+-- A row is a token: the right of one message of a group to be ready, leased or delayed for a retry.
+-- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
+-- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
+-- updated. group_key is the bytes of the key and a dot (see queue.sql).
+-- A producer whose message is to wait in the group holds all tokens shared (S) to the end of its
+-- transaction. Whoever takes a message out of the table grouped, to make it ready or to withdraw
+-- it, holds one token by an update lock (U), which goes together with S and not with another U.
+-- Whoever gives a token back holds all of them exclusively (X), so that nobody is coming and nobody
+-- has taken a message out that a rollback would put back. U and X are only tried (readpast). A call
+-- in the caller's transaction never takes X, so that a producer never waits for such a transaction,
+-- unless it has opened the group.
+-- With ignore_dup_key, an insert of a number that exists inserts no row and raises no error that
+-- would doom a transaction; where the other insert is not committed, this one waits for it first.
+if object_id(N'rowq.message_group') is null
+create table rowq.message_group (
+    part_id   int not null,
+    group_key varbinary(802) not null,
+    token_no  smallint not null,
+    constraint message_group_pk primary key clustered (part_id, group_key, token_no)
+        with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.message_group set (lock_escalation = disable);
+go
+
+-- A row is a message that waits behind others of its group, kept apart so that dequeue does not
+-- read it. The clustered key is the order in which a group goes on. group_key is the bytes of the
+-- key and a dot (see queue.sql). message_group.sql says which lock goes before a change here.
+if object_id(N'rowq.grouped') is null
+create table rowq.grouped (
+    part_id    int not null,
+    group_key  varbinary(802) not null,
+    message_id bigint not null,
+    lane       smallint not null,
+    constraint grouped_pk primary key clustered (part_id, group_key, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.grouped set (lock_escalation = disable);
+go
+
+-- A row is something that has to be looked at again, because another transaction held what was
+-- looked at, because its own was the caller's, or because there was too much of it. With a
+-- group_key it is a token that its last owner could not pass on or give back, or whose group rests;
+-- is_hint says that there is no token yet: the group's limit was raised, and there may be one to
+-- take. With a message_id it is a blocked message that waits for nothing any more, perhaps. With a
+-- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
+-- says that it is dead. With the same id as both it is a message that has ended, and whose row
+-- another transaction had locked. maintain looks at what is due, and so does a dequeue that finds
+-- nothing, in a transaction of its own, once maintain has seen such a row (queue.has_recheck).
+-- recheck_id is of the sequence of messages, because an identity would change @@identity for a
+-- caller who has just inserted something.
+if object_id(N'rowq.recheck') is null
+create table rowq.recheck (
+    part_id        int not null,
+    due_at         datetime2(6) not null,
+    recheck_id     bigint not null,
+    message_id     bigint null,
+    predecessor_id bigint null,
+    group_key      varbinary(802) null,
+    is_hint        bit not null constraint recheck_is_hint_df default 0,
+    constraint recheck_pk primary key clustered (part_id, due_at, recheck_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.recheck set (lock_escalation = disable);
+go
+
+-- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
+-- does not read it. It waits for one of them at a time, the newest that has not ended
+-- (predecessor_id, with a row in successor). rest_ids, a JSON array, are the others that it may
+-- still have to wait for, newest first. group_key, the bytes of the key and a dot (see queue.sql),
+-- is of a message that joins its group when it waits for none of them any more.
+if object_id(N'rowq.blocked') is null
+create table rowq.blocked (
+    part_id        int not null,
+    message_id     bigint not null,
+    lane           smallint not null,
+    predecessor_id bigint null,
+    due_at         datetime2(6) null,
+    on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
+    group_key      varbinary(802) null,
+    rest_ids       nvarchar(max) collate Latin1_General_100_BIN2 null,
+    constraint blocked_pk primary key clustered (part_id, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.blocked set (lock_escalation = disable);
+go
+
+-- A row says which message waits for which other one; on_dead is that of blocked. The one that ends
+-- a message deletes its rows, in the same transaction. Who names a message as a predecessor holds
+-- its row of message shared (S) to the end of the transaction, and only then adds a row here. A
+-- call that ends that message, or makes it dead, locks its row exclusively (X) before it looks
+-- here. So it sees every row of producers that came before it, and those that come after it see its
+-- end. Where it cannot lock the row, maintain looks here once more. The row of message itself is
+-- not changed for this: without row versions its readers, every dequeue among them, would wait for
+-- the producer.
+if object_id(N'rowq.successor') is null
+create table rowq.successor (
+    part_id        int not null,
+    predecessor_id bigint not null,
+    message_id     bigint not null,
+    on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
+    constraint successor_pk primary key clustered (part_id, predecessor_id, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.successor set (lock_escalation = disable);
+go
+
+-- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
+-- counts what is leased, and until its transaction ends. It never changes.
+if object_id(N'rowq.gate') is null
+create table rowq.gate (
+    part_id int not null,
+    constraint gate_pk primary key clustered (part_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.gate set (lock_escalation = disable);
+go
+
+-- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
+-- stays until maintain finds it older than rate_seconds.
+if object_id(N'rowq.started') is null
+create table rowq.started (
+    part_id    int not null,
+    started_at datetime2(6) not null,
+    claim_id   bigint not null,
+    messages   int not null,
+    constraint started_pk primary key clustered (part_id, started_at, claim_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.started set (lock_escalation = disable);
+go
+
+-- A row says when maintain looks whether a message has expired, and where it is if it is ready
+-- then. Who adds a message adds one, and so does who makes it ready at a new place or delays it
+-- anew: maintain can forget a row whose message it does not find. Of two rows of a message the
+-- newer one counts: expiry_id is of the sequence of messages, and of who adds a message it is the
+-- message's own. An identity would change @@identity for a caller who has just inserted something.
+-- A row stays until its moment, also where the message has ended before. So that is no later than a
+-- day, and maintain puts it off for another day until the message expires.
+if object_id(N'rowq.expiry') is null
+create table rowq.expiry (
+    part_id    int not null,
+    expires_at datetime2(6) not null,
+    expiry_id  bigint not null,
+    message_id bigint not null,
+    lane       smallint null,
+    seq        bigint null,
+    constraint expiry_pk primary key clustered (part_id, expires_at, expiry_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.expiry set (lock_escalation = disable);
+go
+
+-- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
+-- it older than these, or the message, which is dead, is reset. Whoever writes locks the row by the
+-- clustered key first; the other index is for maintain and health, which read it alone and without
+-- locks that last, so nobody locks the two in the opposite order. result is JSON of any kind.
+if object_id(N'rowq.result') is null
+create table rowq.result (
+    part_id     int not null,
+    message_id  bigint not null,
+    finished_at datetime2(6) not null,
+    state       nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    result      nvarchar(max) collate Latin1_General_100_BIN2 null,
+    last_error  nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    constraint result_pk primary key clustered (part_id, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+if not exists (
+    select 1
+    from sys.indexes i
+    where i.object_id = object_id(N'rowq.result')
+      and i.name = N'result_finished_ix'
+)
+create nonclustered index result_finished_ix on rowq.result (part_id, finished_at)
+    with (allow_page_locks = off, statistics_norecompute = on);
+go
+alter table rowq.result set (lock_escalation = disable);
+go
+
+-- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
+-- it older than these. There is no partition a day as in the archive, because a partition is added
+-- or dropped under a lock on the whole table, for which every call that ends messages would wait.
+-- Rows are only added and deleted, both by the clustered key; the other index is for get_history,
+-- which passes over locked rows, so nobody waits for one who locks the two in the opposite order.
+if object_id(N'rowq.history') is null
+create table rowq.history (
+    part_id     int not null,
+    ended_at    datetime2(6) not null,
+    message_id  bigint not null,
+    claim_id    bigint not null,
+    attempt     smallint not null,
+    leased_at   datetime2(6) not null,
+    outcome     nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
+    error       nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    constraint history_pk primary key clustered (part_id, ended_at, message_id, claim_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+if not exists (
+    select 1
+    from sys.indexes i
+    where i.object_id = object_id(N'rowq.history')
+      and i.name = N'history_message_ix'
+)
+create nonclustered index history_message_ix on rowq.history (part_id, message_id)
+    with (allow_page_locks = off, statistics_norecompute = on);
+go
+alter table rowq.history set (lock_escalation = disable);
+go
+
+-- A row is a schedule: maintain adds its message to the queue in the transaction that moves
+-- next_run_at on. next_run_at is null while it is paused, and after its last tick. schedule_key is
+-- what is compared: the bytes of the name and a dot, as in table queue. A second session that
+-- creates the same schedule waits for the first and then adds no row (ignore_dup_key): a look with
+-- holdlock would lock the schedule beside it as well. There are no page locks, and locks do not
+-- escalate, so that maintain passes over single rows. The lengths count UTF-16 units.
+if object_id(N'rowq.schedule') is null
+create table rowq.schedule (
+    part_id          int not null,
+    schedule_key     varbinary(402) not null,
+    schedule_name    nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    cron             nvarchar(200) collate Latin1_General_100_BIN2 null,
+    interval_seconds float null,
+    time_zone        nvarchar(128) collate Latin1_General_100_BIN2 not null,
+    missed           nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    overlap          bit not null,
+    starts_at        datetime2(6) not null,
+    ends_at          datetime2(6) null,
+    message_type     nvarchar(400) collate Latin1_General_100_BIN2 null,
+    headers          nvarchar(max) collate Latin1_General_100_BIN2 null,
+    priority         smallint not null,
+    group_key        nvarchar(400) collate Latin1_General_100_BIN2 null,
+    max_attempts     smallint null,
+    body             nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body_binary      varbinary(max) null,
+    is_paused        bit not null constraint schedule_is_paused_df default 0,
+    next_run_at      datetime2(6) null,
+    last_run_at      datetime2(6) null,
+    last_message_id  bigint null,
+    last_error       nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    constraint schedule_pk primary key clustered (part_id, schedule_key)
+        with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on),
+    constraint schedule_cron_ck check (
+        cron is null and interval_seconds is not null
+        or cron is not null and interval_seconds is null
+    ),
+    constraint schedule_missed_ck check (missed in (N'skip', N'once', N'all'))
+);
+go
+alter table rowq.schedule set (lock_escalation = disable);
+go
+
+-- A row says which time zone of Windows, as SQL Server names it, an IANA name such as Europe/Berlin
+-- stands for. The pairs are those of windowsZones in the Unicode CLDR, and today's names of what is
+-- there under an older one. A name that is no IANA name is not here: it goes to the server as it
+-- is.
+if object_id(N'rowq.time_zone') is null
+create table rowq.time_zone (
+    iana_name    nvarchar(128) collate Latin1_General_100_BIN2 not null,
+    windows_name nvarchar(128) collate Latin1_General_100_BIN2 not null,
+    constraint time_zone_pk primary key clustered (iana_name)
+);
+go
+insert into rowq.time_zone (iana_name, windows_name)
+select i.value, v.windows_name
+from (
+    values
+        (N'AUS Central Standard Time', N'Australia/Darwin'),
+        (N'AUS Eastern Standard Time', N'Australia/Sydney Australia/Melbourne Australia/Canberra'),
+        (N'Afghanistan Standard Time', N'Asia/Kabul'),
+        (N'Alaskan Standard Time', N'America/Anchorage America/Juneau America/Metlakatla'),
+        (N'Alaskan Standard Time', N'America/Nome America/Sitka America/Yakutat US/Alaska'),
+        (N'Aleutian Standard Time', N'America/Adak'),
+        (N'Altai Standard Time', N'Asia/Barnaul'),
+        (N'Arab Standard Time', N'Asia/Riyadh Asia/Aden Asia/Bahrain Asia/Kuwait Asia/Qatar'),
+        (N'Arabian Standard Time', N'Etc/GMT-4 Asia/Dubai Asia/Muscat'),
+        (N'Arabic Standard Time', N'Asia/Baghdad'),
+        (N'Argentina Standard Time', N'America/Buenos_Aires America/Argentina/Buenos_Aires'),
+        (N'Argentina Standard Time', N'America/Argentina/La_Rioja America/Argentina/Rio_Gallegos'),
+        (N'Argentina Standard Time', N'America/Argentina/Salta America/Argentina/San_Juan'),
+        (N'Argentina Standard Time', N'America/Argentina/San_Luis America/Argentina/Tucuman'),
+        (N'Argentina Standard Time', N'America/Argentina/Ushuaia America/Argentina/Catamarca'),
+        (N'Argentina Standard Time', N'America/Argentina/Cordoba America/Argentina/Jujuy'),
+        (N'Argentina Standard Time', N'America/Argentina/Mendoza America/Catamarca'),
+        (N'Argentina Standard Time', N'America/Cordoba America/Jujuy America/Mendoza'),
+        (N'Astrakhan Standard Time', N'Europe/Astrakhan Europe/Ulyanovsk'),
+        (N'Atlantic Standard Time', N'America/Halifax America/Glace_Bay America/Goose_Bay'),
+        (N'Atlantic Standard Time', N'America/Moncton America/Thule Atlantic/Bermuda'),
+        (N'Aus Central W. Standard Time', N'Australia/Eucla'),
+        (N'Azerbaijan Standard Time', N'Asia/Baku'),
+        (N'Azores Standard Time', N'Atlantic/Azores'),
+        (N'Bahia Standard Time', N'America/Bahia'),
+        (N'Bangladesh Standard Time', N'Asia/Dhaka Asia/Thimphu'),
+        (N'Belarus Standard Time', N'Europe/Minsk'),
+        (N'Bougainville Standard Time', N'Pacific/Bougainville'),
+        (N'Canada Central Standard Time', N'America/Regina America/Swift_Current'),
+        (N'Cape Verde Standard Time', N'Etc/GMT+1 Atlantic/Cape_Verde'),
+        (N'Caucasus Standard Time', N'Asia/Yerevan'),
+        (N'Cen. Australia Standard Time', N'Australia/Adelaide Australia/Broken_Hill'),
+        (N'Central America Standard Time', N'Etc/GMT+6 America/Guatemala America/Belize'),
+        (N'Central America Standard Time', N'America/Costa_Rica America/El_Salvador'),
+        (N'Central America Standard Time', N'America/Managua America/Tegucigalpa'),
+        (N'Central America Standard Time', N'Pacific/Galapagos'),
+        (N'Central Asia Standard Time', N'Etc/GMT-6 Asia/Bishkek Asia/Urumqi Indian/Chagos'),
+        (N'Central Brazilian Standard Time', N'America/Cuiaba America/Campo_Grande'),
+        (N'Central Europe Standard Time', N'Europe/Budapest Europe/Prague Europe/Bratislava'),
+        (N'Central Europe Standard Time', N'Europe/Ljubljana Europe/Belgrade Europe/Podgorica'),
+        (N'Central Europe Standard Time', N'Europe/Tirane'),
+        (N'Central European Standard Time', N'Europe/Warsaw Europe/Sarajevo Europe/Skopje'),
+        (N'Central European Standard Time', N'Europe/Zagreb Poland'),
+        (N'Central Pacific Standard Time', N'Etc/GMT-11 Pacific/Guadalcanal Pacific/Noumea'),
+        (N'Central Pacific Standard Time', N'Pacific/Efate Pacific/Ponape Pacific/Pohnpei'),
+        (N'Central Pacific Standard Time', N'Pacific/Kosrae'),
+        (N'Central Standard Time', N'America/Chicago America/Winnipeg America/Rankin_Inlet'),
+        (N'Central Standard Time', N'America/Resolute America/Matamoros America/Ojinaga'),
+        (N'Central Standard Time', N'America/Menominee America/Indiana/Knox'),
+        (N'Central Standard Time', N'America/Indiana/Tell_City America/North_Dakota/Beulah'),
+        (N'Central Standard Time', N'America/North_Dakota/Center America/North_Dakota/New_Salem'),
+        (N'Central Standard Time', N'US/Central'),
+        (N'Central Standard Time (Mexico)', N'America/Mexico_City America/Merida'),
+        (N'Central Standard Time (Mexico)', N'America/Monterrey America/Chihuahua'),
+        (N'Central Standard Time (Mexico)', N'America/Bahia_Banderas'),
+        (N'Chatham Islands Standard Time', N'Pacific/Chatham'),
+        (N'China Standard Time', N'Asia/Shanghai Asia/Hong_Kong Asia/Macau Asia/Chongqing PRC'),
+        (N'Cuba Standard Time', N'America/Havana'),
+        (N'Dateline Standard Time', N'Etc/GMT+12'),
+        (N'E. Africa Standard Time', N'Etc/GMT-3 Africa/Nairobi Africa/Addis_Ababa Africa/Asmera'),
+        (N'E. Africa Standard Time', N'Africa/Asmara Africa/Dar_es_Salaam Africa/Djibouti'),
+        (N'E. Africa Standard Time', N'Africa/Kampala Africa/Mogadishu Indian/Antananarivo'),
+        (N'E. Africa Standard Time', N'Indian/Comoro Indian/Mayotte'),
+        (N'E. Australia Standard Time', N'Australia/Brisbane Australia/Lindeman'),
+        (N'E. Europe Standard Time', N'Europe/Chisinau'),
+        (N'E. South America Standard Time', N'America/Sao_Paulo'),
+        (N'Easter Island Standard Time', N'Pacific/Easter'),
+        (N'Eastern Standard Time', N'America/New_York America/Toronto America/Detroit'),
+        (N'Eastern Standard Time', N'America/Montreal America/Nassau America/Iqaluit'),
+        (N'Eastern Standard Time', N'America/Kentucky/Louisville America/Kentucky/Monticello'),
+        (N'Eastern Standard Time', N'America/Louisville America/Indiana/Petersburg'),
+        (N'Eastern Standard Time', N'America/Indiana/Vincennes America/Indiana/Winamac US/Eastern'),
+        (N'Eastern Standard Time (Mexico)', N'America/Cancun'),
+        (N'Egypt Standard Time', N'Africa/Cairo'),
+        (N'Ekaterinburg Standard Time', N'Asia/Yekaterinburg'),
+        (N'FLE Standard Time', N'Europe/Kiev Europe/Kyiv Europe/Helsinki Europe/Riga Europe/Sofia'),
+        (N'FLE Standard Time', N'Europe/Tallinn Europe/Vilnius Europe/Mariehamn Europe/Uzhgorod'),
+        (N'FLE Standard Time', N'Europe/Zaporozhye'),
+        (N'Fiji Standard Time', N'Pacific/Fiji'),
+        (N'GMT Standard Time', N'Europe/London Europe/Dublin Europe/Lisbon Europe/Guernsey'),
+        (N'GMT Standard Time', N'Europe/Isle_of_Man Europe/Jersey Europe/Belfast Atlantic/Canary'),
+        (N'GMT Standard Time', N'Atlantic/Faeroe Atlantic/Faroe Atlantic/Madeira GB'),
+        (N'GTB Standard Time', N'Europe/Bucharest Europe/Athens Asia/Nicosia Asia/Famagusta'),
+        (N'GTB Standard Time', N'Europe/Nicosia'),
+        (N'Georgian Standard Time', N'Asia/Tbilisi'),
+        (N'Greenland Standard Time', N'America/Godthab America/Nuuk'),
+        (N'Greenwich Standard Time', N'Atlantic/Reykjavik Africa/Abidjan Africa/Accra'),
+        (N'Greenwich Standard Time', N'Africa/Bamako Africa/Banjul Africa/Bissau Africa/Conakry'),
+        (N'Greenwich Standard Time', N'Africa/Dakar Africa/Freetown Africa/Lome Africa/Monrovia'),
+        (N'Greenwich Standard Time', N'Africa/Nouakchott Africa/Ouagadougou America/Danmarkshavn'),
+        (N'Greenwich Standard Time', N'Atlantic/St_Helena'),
+        (N'Haiti Standard Time', N'America/Port-au-Prince'),
+        (N'Hawaiian Standard Time', N'Etc/GMT+10 Pacific/Honolulu Pacific/Rarotonga'),
+        (N'Hawaiian Standard Time', N'Pacific/Tahiti US/Hawaii'),
+        (N'India Standard Time', N'Asia/Calcutta Asia/Kolkata'),
+        (N'Iran Standard Time', N'Asia/Tehran'),
+        (N'Israel Standard Time', N'Asia/Jerusalem Asia/Tel_Aviv Israel'),
+        (N'Jordan Standard Time', N'Asia/Amman'),
+        (N'Kaliningrad Standard Time', N'Europe/Kaliningrad'),
+        (N'Korea Standard Time', N'Asia/Seoul'),
+        (N'Libya Standard Time', N'Africa/Tripoli'),
+        (N'Line Islands Standard Time', N'Etc/GMT-14 Pacific/Kiritimati'),
+        (N'Lord Howe Standard Time', N'Australia/Lord_Howe'),
+        (N'Magadan Standard Time', N'Asia/Magadan'),
+        (N'Magallanes Standard Time', N'America/Punta_Arenas America/Coyhaique'),
+        (N'Marquesas Standard Time', N'Pacific/Marquesas'),
+        (N'Mauritius Standard Time', N'Indian/Mauritius Indian/Mahe Indian/Reunion'),
+        (N'Middle East Standard Time', N'Asia/Beirut'),
+        (N'Montevideo Standard Time', N'America/Montevideo'),
+        (N'Morocco Standard Time', N'Africa/Casablanca Africa/El_Aaiun'),
+        (N'Mountain Standard Time', N'America/Denver America/Boise America/Edmonton'),
+        (N'Mountain Standard Time', N'America/Cambridge_Bay America/Inuvik America/Ciudad_Juarez'),
+        (N'Mountain Standard Time', N'US/Mountain'),
+        (N'Mountain Standard Time (Mexico)', N'America/Mazatlan'),
+        (N'Myanmar Standard Time', N'Asia/Rangoon Asia/Yangon Indian/Cocos'),
+        (N'N. Central Asia Standard Time', N'Asia/Novosibirsk'),
+        (N'Namibia Standard Time', N'Africa/Windhoek'),
+        (N'Nepal Standard Time', N'Asia/Katmandu Asia/Kathmandu'),
+        (N'New Zealand Standard Time', N'Pacific/Auckland Antarctica/McMurdo NZ'),
+        (N'Newfoundland Standard Time', N'America/St_Johns'),
+        (N'Norfolk Standard Time', N'Pacific/Norfolk'),
+        (N'North Asia East Standard Time', N'Asia/Irkutsk'),
+        (N'North Asia Standard Time', N'Asia/Krasnoyarsk Asia/Novokuznetsk'),
+        (N'North Korea Standard Time', N'Asia/Pyongyang'),
+        (N'Omsk Standard Time', N'Asia/Omsk'),
+        (N'Pacific SA Standard Time', N'America/Santiago'),
+        (N'Pacific Standard Time', N'America/Los_Angeles America/Vancouver US/Pacific'),
+        (N'Pacific Standard Time (Mexico)', N'America/Tijuana'),
+        (N'Pakistan Standard Time', N'Asia/Karachi'),
+        (N'Paraguay Standard Time', N'America/Asuncion'),
+        (N'Qyzylorda Standard Time', N'Asia/Qyzylorda'),
+        (N'Romance Standard Time', N'Europe/Paris Europe/Brussels Europe/Copenhagen Europe/Madrid'),
+        (N'Romance Standard Time', N'Africa/Ceuta'),
+        (N'Russia Time Zone 10', N'Asia/Srednekolymsk'),
+        (N'Russia Time Zone 11', N'Asia/Kamchatka Asia/Anadyr'),
+        (N'Russia Time Zone 3', N'Europe/Samara'),
+        (N'Russian Standard Time', N'Europe/Moscow Europe/Kirov Europe/Simferopol'),
+        (N'SA Eastern Standard Time', N'Etc/GMT+3 America/Cayenne America/Fortaleza'),
+        (N'SA Eastern Standard Time', N'America/Recife America/Belem America/Maceio'),
+        (N'SA Eastern Standard Time', N'America/Santarem America/Paramaribo Atlantic/Stanley'),
+        (N'SA Pacific Standard Time', N'Etc/GMT+5 America/Bogota America/Lima America/Panama'),
+        (N'SA Pacific Standard Time', N'America/Jamaica America/Guayaquil America/Cayman'),
+        (N'SA Pacific Standard Time', N'America/Rio_Branco America/Eirunepe America/Coral_Harbour'),
+        (N'SA Pacific Standard Time', N'America/Atikokan'),
+        (N'SA Western Standard Time', N'Etc/GMT+4 America/La_Paz America/Puerto_Rico'),
+        (N'SA Western Standard Time', N'America/Manaus America/Boa_Vista America/Porto_Velho'),
+        (N'SA Western Standard Time', N'America/Santo_Domingo America/Barbados America/Martinique'),
+        (N'SA Western Standard Time', N'America/Guadeloupe America/Curacao America/Aruba'),
+        (N'SA Western Standard Time', N'America/Antigua America/Anguilla America/Blanc-Sablon'),
+        (N'SA Western Standard Time', N'America/Dominica America/Grenada America/Guyana'),
+        (N'SA Western Standard Time', N'America/Kralendijk America/Lower_Princes America/Marigot'),
+        (N'SA Western Standard Time', N'America/Montserrat America/Port_of_Spain'),
+        (N'SA Western Standard Time', N'America/St_Barthelemy America/St_Kitts America/St_Lucia'),
+        (N'SA Western Standard Time', N'America/St_Thomas America/St_Vincent America/Tortola'),
+        (N'SE Asia Standard Time', N'Etc/GMT-7 Asia/Bangkok Asia/Jakarta Asia/Saigon'),
+        (N'SE Asia Standard Time', N'Asia/Ho_Chi_Minh Asia/Phnom_Penh Asia/Vientiane'),
+        (N'SE Asia Standard Time', N'Asia/Pontianak Indian/Christmas'),
+        (N'Saint Pierre Standard Time', N'America/Miquelon'),
+        (N'Sakhalin Standard Time', N'Asia/Sakhalin'),
+        (N'Samoa Standard Time', N'Pacific/Apia'),
+        (N'Sao Tome Standard Time', N'Africa/Sao_Tome'),
+        (N'Saratov Standard Time', N'Europe/Saratov'),
+        (N'Singapore Standard Time', N'Etc/GMT-8 Asia/Singapore Asia/Kuala_Lumpur Asia/Manila'),
+        (N'Singapore Standard Time', N'Asia/Brunei Asia/Kuching Asia/Makassar Singapore'),
+        (N'South Africa Standard Time', N'Etc/GMT-2 Africa/Johannesburg Africa/Blantyre'),
+        (N'South Africa Standard Time', N'Africa/Bujumbura Africa/Gaborone Africa/Harare'),
+        (N'South Africa Standard Time', N'Africa/Kigali Africa/Lubumbashi Africa/Lusaka'),
+        (N'South Africa Standard Time', N'Africa/Maputo Africa/Maseru Africa/Mbabane'),
+        (N'South Sudan Standard Time', N'Africa/Juba'),
+        (N'Sri Lanka Standard Time', N'Asia/Colombo'),
+        (N'Sudan Standard Time', N'Africa/Khartoum'),
+        (N'Syria Standard Time', N'Asia/Damascus'),
+        (N'Taipei Standard Time', N'Asia/Taipei'),
+        (N'Tasmania Standard Time', N'Australia/Hobart Australia/Currie'),
+        (N'Tocantins Standard Time', N'America/Araguaina'),
+        (N'Tokyo Standard Time', N'Etc/GMT-9 Asia/Tokyo Asia/Jayapura Asia/Dili Pacific/Palau'),
+        (N'Tokyo Standard Time', N'Japan'),
+        (N'Tomsk Standard Time', N'Asia/Tomsk'),
+        (N'Tonga Standard Time', N'Pacific/Tongatapu'),
+        (N'Transbaikal Standard Time', N'Asia/Chita'),
+        (N'Turkey Standard Time', N'Europe/Istanbul Asia/Istanbul Turkey'),
+        (N'Turks And Caicos Standard Time', N'America/Grand_Turk'),
+        (N'US Eastern Standard Time', N'America/Indianapolis America/Indiana/Indianapolis'),
+        (N'US Eastern Standard Time', N'America/Indiana/Marengo America/Indiana/Vevay'),
+        (N'US Mountain Standard Time', N'Etc/GMT+7 America/Phoenix America/Creston'),
+        (N'US Mountain Standard Time', N'America/Dawson_Creek America/Fort_Nelson'),
+        (N'US Mountain Standard Time', N'America/Hermosillo US/Arizona'),
+        (N'UTC', N'Etc/UTC Etc/GMT Etc/UCT Etc/Zulu Etc/Universal GMT UCT Zulu Universal'),
+        (N'UTC+12', N'Etc/GMT-12 Pacific/Tarawa Pacific/Funafuti Pacific/Kwajalein Pacific/Majuro'),
+        (N'UTC+12', N'Pacific/Nauru Pacific/Wake Pacific/Wallis'),
+        (N'UTC+13', N'Etc/GMT-13 Pacific/Enderbury Pacific/Kanton Pacific/Fakaofo'),
+        (N'UTC-02', N'Etc/GMT+2 America/Noronha Atlantic/South_Georgia'),
+        (N'UTC-08', N'Etc/GMT+8 Pacific/Pitcairn'),
+        (N'UTC-09', N'Etc/GMT+9 Pacific/Gambier'),
+        (N'UTC-11', N'Etc/GMT+11 Pacific/Pago_Pago Pacific/Niue Pacific/Midway'),
+        (N'Ulaanbaatar Standard Time', N'Asia/Ulaanbaatar Asia/Choibalsan'),
+        (N'Venezuela Standard Time', N'America/Caracas'),
+        (N'Vladivostok Standard Time', N'Asia/Vladivostok Asia/Ust-Nera'),
+        (N'Volgograd Standard Time', N'Europe/Volgograd'),
+        (N'W. Australia Standard Time', N'Australia/Perth'),
+        (N'W. Central Africa Standard Time', N'Etc/GMT-1 Africa/Lagos Africa/Algiers'),
+        (N'W. Central Africa Standard Time', N'Africa/Bangui Africa/Brazzaville Africa/Douala'),
+        (N'W. Central Africa Standard Time', N'Africa/Kinshasa Africa/Libreville Africa/Luanda'),
+        (N'W. Central Africa Standard Time', N'Africa/Malabo Africa/Ndjamena Africa/Niamey'),
+        (N'W. Central Africa Standard Time', N'Africa/Porto-Novo Africa/Tunis'),
+        (N'W. Europe Standard Time', N'Europe/Berlin Europe/Amsterdam Europe/Vienna Europe/Zurich'),
+        (N'W. Europe Standard Time', N'Europe/Rome Europe/Stockholm Europe/Oslo Europe/Luxembourg'),
+        (N'W. Europe Standard Time', N'Europe/Monaco Europe/Malta Europe/Andorra Europe/Busingen'),
+        (N'W. Europe Standard Time', N'Europe/Gibraltar Europe/San_Marino Europe/Vaduz'),
+        (N'W. Europe Standard Time', N'Europe/Vatican Arctic/Longyearbyen'),
+        (N'W. Mongolia Standard Time', N'Asia/Hovd'),
+        (N'West Asia Standard Time', N'Etc/GMT-5 Asia/Tashkent Asia/Ashgabat Asia/Dushanbe'),
+        (N'West Asia Standard Time', N'Asia/Samarkand Asia/Aqtau Asia/Aqtobe Asia/Atyrau'),
+        (N'West Asia Standard Time', N'Asia/Oral Asia/Almaty Asia/Qostanay Indian/Kerguelen'),
+        (N'West Asia Standard Time', N'Indian/Maldives'),
+        (N'West Bank Standard Time', N'Asia/Hebron Asia/Gaza'),
+        (N'West Pacific Standard Time', N'Etc/GMT-10 Pacific/Port_Moresby Pacific/Guam'),
+        (N'West Pacific Standard Time', N'Pacific/Saipan Pacific/Truk Pacific/Chuuk'),
+        (N'Yakutsk Standard Time', N'Asia/Yakutsk Asia/Khandyga'),
+        (N'Yukon Standard Time', N'America/Whitehorse America/Dawson')
+) v (windows_name, iana_names)
+cross apply string_split(v.iana_names, N' ') i
+where not exists (
+    select 1
+    from rowq.time_zone t
+    where t.iana_name = i.value collate Latin1_General_100_BIN2
+);
+go
+
+-- A row says that a queue gets what is published under the topics that a pattern matches. Where a
+-- pattern has no "*", a topic that begins with literal_head needs no other look. shape has a digit
+-- for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and seldom
+-- change, and a producer keeps no lock on them. A session that binds a queue, or unbinds it, holds
+-- its part, shared. A second session that binds a queue to the same pattern waits for the first and
+-- then adds no row (ignore_dup_key). Each look finds all that it asks for in one index, so that no
+-- session goes from one index to another in the opposite order of a session that changes them.
+if object_id(N'rowq.topic_binding') is null
+create table rowq.topic_binding (
+    part_id       int not null,
+    topic_pattern nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    word_count    smallint not null,
+    has_rest      bit not null,
+    literal_head  nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    like_pattern  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    shape         varchar(100) collate Latin1_General_100_BIN2 not null,
+    constraint topic_binding_pk primary key clustered (part_id, topic_pattern)
+        with (ignore_dup_key = on, allow_page_locks = off)
+);
+go
+alter table rowq.topic_binding set (lock_escalation = disable);
+go
+if indexproperty(object_id(N'rowq.topic_binding'), N'topic_binding_head_ix', N'IndexID') is null
+create nonclustered index topic_binding_head_ix
+    on rowq.topic_binding (literal_head, part_id, topic_pattern)
+    include (word_count, has_rest, like_pattern, shape)
+    with (allow_page_locks = off);
+go
+if indexproperty(object_id(N'rowq.topic_binding'), N'topic_binding_pattern_ix', N'IndexID') is null
+create nonclustered index topic_binding_pattern_ix
+    on rowq.topic_binding (topic_pattern, part_id)
+    with (allow_page_locks = off);
+go
+
+-- A row is a worker process that has reported. It is deleted when the worker ends; one that was
+-- killed is deleted an hour after its last report, by the report of another worker of the queue.
+-- The rates are those between the last two reports. worker_id has no blanks, so that texts that are
+-- equal have the same bytes.
+if object_id(N'rowq.worker') is null
+create table rowq.worker (
+    part_id              int not null,
+    worker_id            nvarchar(64) collate Latin1_General_100_BIN2 not null,
+    worker_name          nvarchar(400) collate Latin1_General_100_BIN2 null,
+    host_name            nvarchar(400) collate Latin1_General_100_BIN2 null,
+    worker_version       nvarchar(400) collate Latin1_General_100_BIN2 null,
+    threads              int not null,
+    started_at           datetime2(6) not null,
+    last_seen_at         datetime2(6) not null,
+    completed            bigint not null,
+    failed               bigint not null,
+    completed_per_second float not null constraint worker_completed_per_second_df default 0,
+    failed_per_second    float not null constraint worker_failed_per_second_df default 0,
+    constraint worker_pk primary key clustered (part_id, worker_id)
+        with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.worker set (lock_escalation = disable);
+go
+
+-- A row is a finished message of a queue that keeps an archive. It stays until the archive routine
+-- has moved it, oldest first.
+if object_id(N'rowq.finished') is null
+create table rowq.finished (
+    part_id     int not null,
+    finished_at datetime2(6) not null,
+    message_id  bigint not null,
+    lane        smallint not null,
+    attempt     smallint not null,
+    state       nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    constraint finished_pk primary key clustered (part_id, finished_at, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.finished set (lock_escalation = disable);
+go
+
+if not exists (select 1 from sys.partition_functions f where f.name = N'rowq_day')
+create partition function rowq_day (datetime2(6)) as range right for values ();
+go
+if not exists (select 1 from sys.partition_schemes s where s.name = N'rowq_day')
+create partition scheme rowq_day as partition rowq_day all to ([PRIMARY]);
+go
+-- A row is a finished message. There is one partition a day (UTC), which is truncated when no queue
+-- needs it. The partition function begins without a day: one partition takes everything, and
+-- maintain splits days off it before they hold anything. Both indexes are partitioned alike,
+-- because truncating a partition requires it.
+if object_id(N'rowq.archived') is null
+create table rowq.archived (
+    part_id      int not null,
+    finished_at  datetime2(6) not null,
+    message_id   bigint not null,
+    lane         smallint not null,
+    attempt      smallint not null,
+    enqueued_at  datetime2(6) not null,
+    state        nvarchar(20) collate Latin1_General_100_BIN2 not null,
+    message_type nvarchar(400) collate Latin1_General_100_BIN2 null,
+    dedup_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body         nvarchar(max) collate Latin1_General_100_BIN2 null,
+    body_binary  varbinary(max) null,
+    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
+    constraint archived_pk primary key clustered (part_id, finished_at, message_id)
+        with (ignore_dup_key = on, data_compression = page) on rowq_day (finished_at)
+) on rowq_day (finished_at);
+go
+if not exists (
+    select 1
+    from sys.indexes i
+    where i.object_id = object_id(N'rowq.archived')
+      and i.name = N'archived_message_ix'
+)
+create nonclustered index archived_message_ix on rowq.archived (part_id, message_id)
+    with (data_compression = page) on rowq_day (finished_at);
+go
+alter table rowq.archived set (lock_escalation = auto);
+go
+
+-- Every producer or consumer of a queue appends at the same place. SQL Server 2019 and newer can
+-- bring order into the crowd at the last page (optimize_for_sequential_key); older servers do not
+-- know the option.
+declare @statement nvarchar(max);
+if cast(serverproperty('EngineEdition') as int) in (5, 8)
+    or cast(serverproperty('ProductMajorVersion') as int) >= 15
+    select @statement = string_agg(
+        cast(concat(
+            N'alter index ', quotename(i.name), N' on rowq.',
+            quotename(object_name(i.object_id)),
+            N' set (optimize_for_sequential_key = on);'
+        ) as nvarchar(max)),
+        N' '
+    )
+    from sys.indexes i
+    where i.object_id in (
+              object_id(N'rowq.message'), object_id(N'rowq.ready'), object_id(N'rowq.claim'),
+              object_id(N'rowq.leased')
+          )
+      and i.index_id = 1;
+if @statement is not null
+    exec sys.sp_executesql @statement;
+go
