@@ -6,6 +6,9 @@ ARGS ?=
 # Everything that tests and tools may need. A step for which this machine lacks something says so once.
 ALL := $(addprefix .venv/.stamp-,dev tsql plsql npm mariadb mysql odbc)
 
+# Without the bytecode of the last run, each worker of pytest compiles all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 # Two of pip at a time would spoil .venv.
 .NOTPARALLEL:
@@ -19,10 +22,10 @@ install: $(ALL) ## Set up .venv with everything (the other targets set up what t
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-check: .venv/.stamp-test ## Run the static and contract tests on one PostgreSQL, in minutes
+check: .venv/.stamp-test ## Run the static, contract and client tests on one PostgreSQL, in two minutes
 	@$(BIN)/python -m pytest --numprocesses auto --selection check $(ARGS)
 
-test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest PostgreSQL and MariaDB, without the long ones
+test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest PostgreSQL and MariaDB but for the slow ones, in five minutes
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 test-all: $(ALL) ## Run all tests, and on older versions those whose result may differ there

@@ -3,8 +3,12 @@
 import signal
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.celery.conftest import Shop
 from tests.client.proxy import relay
+
+pytestmark = pytest.mark.slow("Celery's own workers, killed and stopped")
 
 
 def test_tasks_run_are_retried_wait_for_their_time_and_end(shop: Shop) -> None:

@@ -19,7 +19,11 @@ from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.stored_times import pass_seconds, tick
 
-pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.requires("restart"),
+    pytest.mark.pitfall("mysql 17", "sqlserver 14"),
+]
 
 
 Die = Callable[[KillableServer], None]
@@ -38,6 +42,7 @@ def stop_at_once(killable: KillableServer) -> None:
 each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 
 
+@pytest.mark.slow("kills the server under ten sessions", ci="mariadb")
 @each_death
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
@@ -137,6 +142,7 @@ def test_every_state_of_a_message_outlives_the_server(
         }
 
 
+@pytest.mark.pitfall("postgres 15")
 @each_death
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_outlives_the_server_and_is_delivered(

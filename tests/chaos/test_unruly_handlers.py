@@ -182,6 +182,7 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
     print(run.summary())
 
 
+@pytest.mark.slow("starts hundreds of programs", ci=False)
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
 def test_unruly_programs_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path

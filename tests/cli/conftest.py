@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import rowq
 from rowq.tools.command.main import app
+from tests.run.slow import mark_slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +77,9 @@ def made(queue: rowq.Queue, queue_name: str) -> str:
     """Return the name of a queue that exists."""
     queue.create_queue(queue_name, backoff_base_seconds=0)
     return queue_name
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Run these tests on PostgreSQL only, but for make test-all."""
+    if item.path.name != "test_migrate.py":
+        mark_slow(item, "about the command, which PostgreSQL has run", on="mariadb")

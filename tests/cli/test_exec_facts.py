@@ -12,6 +12,8 @@ import rowq
 from rowq.tools.command.facts import WITHHELD
 from tests.cli.working import counts, script, work
 
+pytestmark = pytest.mark.slow("starts a program for each fact")
+
 # This program writes its body, and as JSON its environment and the file of its message.
 WITNESS = """
 import json, os, sys

@@ -10,6 +10,8 @@ from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import counts, lines, script, work
 
+pytestmark = pytest.mark.slow("starts a program for each outcome")
+
 
 @pytest.fixture
 def made(queue: rowq.Queue, queue_name: str) -> str:

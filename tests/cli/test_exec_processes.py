@@ -12,6 +12,8 @@ import rowq
 from tests.cli.working import counts, is_running, lines, script, work, worker
 from tests.engines.base import wait_until
 
+pytestmark = pytest.mark.slow("starts, stops and kills programs")
+
 # This script starts two processes and notes their ids, and then its own end.
 LONG = """
 cd "{}"

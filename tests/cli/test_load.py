@@ -212,6 +212,7 @@ def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:
     assert bad.value.line == 5
 
 
+@pytest.mark.slow("70,000 rows")
 def test_seventy_thousand_rows_go_in_by_seventy_calls(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

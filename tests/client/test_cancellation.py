@@ -8,7 +8,7 @@ import pytest
 import rowq
 from tests.dice import AGAIN, dice, times
 
-pytestmark = pytest.mark.requires("async")
+pytestmark = [pytest.mark.requires("async"), pytest.mark.pitfall("postgres 22")]
 
 
 @pytest.mark.promise("P01", "P02", "P03")

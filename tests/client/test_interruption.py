@@ -16,10 +16,13 @@ from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import Connect
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "SIGUSR1") or sys.platform == "win32",
-    reason="no signals of Unix; to run it: Linux or macOS",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not hasattr(signal, "SIGUSR1") or sys.platform == "win32",
+        reason="no signals of Unix; to run it: Linux or macOS",
+    ),
+    pytest.mark.pitfall("postgres 22", "mysql 19"),
+]
 
 ERRORS = [SoftLimit(), HardLimit(), TimeoutError("too long"), KeyboardInterrupt()]
 

@@ -20,6 +20,8 @@ from tests.client.proxy import relay
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
+pytestmark = pytest.mark.slow("starts and kills processes")
+
 ROOT = Path(__file__).parents[2]
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -17,6 +17,8 @@ from tests.dice import IS_GIVEN, SEED, dice, limit, times
 from tests.engines.base import Connection, Server
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.slow("hypothesis draws long sequences")
+
 SETTINGS = settings(
     max_examples=times(15),
     deadline=None,

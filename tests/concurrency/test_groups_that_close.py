@@ -12,7 +12,11 @@ from tests.dice import limit, times
 from tests.engines.base import Connection
 from tests.helpers.calls import state_of
 
-pytestmark = [pytest.mark.requires("groups"), pytest.mark.timeout(limit(600))]
+pytestmark = [
+    pytest.mark.requires("groups"),
+    pytest.mark.timeout(limit(600)),
+    pytest.mark.slow("thousands of groups that close", on="mariadb"),
+]
 
 QUIET_SECONDS = 20
 """When nothing comes for so many seconds, a message waits for nothing."""
@@ -73,6 +77,7 @@ class Traffic:
             time.sleep(0.1)
 
 
+@pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P22", "P24")
 @pytest.mark.parametrize("group_limit", [1, 2])
 def test_what_comes_while_a_group_closes_is_delivered_in_its_order(

@@ -24,9 +24,13 @@ LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").sp
 
 # The limit is long because a loaded machine takes its time; sessions that hang are found because
 # nothing is completed, see judged_run.py.
-pytestmark = pytest.mark.timeout(limit(1800))
+pytestmark = [
+    pytest.mark.timeout(limit(1800)),
+    pytest.mark.slow("ten sessions at many thousands of messages"),
+]
 
 
+@pytest.mark.pitfall("mysql 18", "oracle 16")
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 @pytest.mark.parametrize("archive_days", [0, 7])
@@ -122,6 +126,7 @@ def test_ten_sessions_at_a_queue_whose_messages_expire_and_leave_results(
     assert count(history, "expiring") >= 200
 
 
+@pytest.mark.pitfall("mysql 5")
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(

@@ -6,9 +6,13 @@ import pytest
 
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
+from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import elsewhere, queue, second
 
 __all__ = ["elsewhere", "queue", "second"]
+
+SHARING = {"postgres", "mysql"}
+"""Engines on which a session is used again: a new one reads every routine that it calls anew."""
 
 
 @pytest.fixture
@@ -18,3 +22,34 @@ def owner(server: Server, empty_database: str) -> Iterator[Connection]:
     session = server.connect(empty_database)
     yield session
     session.close()
+
+
+@pytest.fixture(scope="module")
+def sessions_of_file() -> Iterator[dict[str, Connection]]:
+    """Return the session that the tests of a file share on a server, by the server's name."""
+    kept: dict[str, Connection] = {}
+    yield kept
+    for session in kept.values():
+        session.close()
+
+
+@pytest.fixture
+def connection(
+    server: Server, database_url: str, sessions_of_file: dict[str, Connection]
+) -> Iterator[Connection]:
+    """Return a session in autocommit: a new one for each file, or for each test."""
+    session = sessions_of_file.pop(server.name, None) or server.connect(database_url)
+    yield session
+    if server.engine in SHARING and _is_usable(session):
+        sessions_of_file[server.name] = session
+    elif not getattr(session, "closed", False):
+        session.close()
+
+
+def _is_usable(session: Connection) -> bool:
+    """End what a test has left open; return whether the next one may go on in the session."""
+    try:
+        dialect_of(session).rollback(session)
+    except dialect_of(session).database_error:
+        return False
+    return True

@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.test_create_schedule import BAD, HOURLY, scheduled
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 
 
 @pytest.fixture
@@ -97,9 +98,7 @@ def test_what_is_changed_while_a_tick_is_due_counts_from_now(nightly: CheckedQue
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize(
-    ("wrong", "word"), [(wrong, word) for wrong, word in BAD if wrong and "cron" in wrong]
-)
+@together(("wrong", "word"), [(wrong, word) for wrong, word in BAD if wrong and "cron" in wrong])
 def test_what_cannot_be_is_refused_and_changes_nothing(
     nightly: CheckedQueue, wrong: dict[str, Any], word: str
 ) -> None:

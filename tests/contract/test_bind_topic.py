@@ -4,6 +4,7 @@ import pytest
 
 from tests.helpers.calls import rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 from tests.helpers.topics import bind, names, publish, word
 
 __all__ = ["word"]
@@ -37,7 +38,7 @@ def test_case_matters_in_patterns(queue: CheckedQueue, word: str) -> None:
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("pattern", BAD_PATTERNS, ids=ascii)
+@together("pattern", BAD_PATTERNS)
 def test_what_is_no_pattern_is_refused(queue: CheckedQueue, pattern: str | None) -> None:
     assert "topic_pattern" in queue.refused("RQ711", "bind_topic", topic_pattern=pattern)
     queue.refused("RQ711", "unbind_topic", topic_pattern=pattern)
@@ -45,7 +46,7 @@ def test_what_is_no_pattern_is_refused(queue: CheckedQueue, pattern: str | None)
 
 
 @pytest.mark.promise("P35")
-@pytest.mark.parametrize("pattern", GOOD_PATTERNS)
+@together("pattern", GOOD_PATTERNS)
 def test_a_pattern_comes_out_as_it_went_in(queue: CheckedQueue, pattern: str) -> None:
     with rolled_back(queue.connection):  # Other tests publish in the same database.
         assert bind(queue, pattern) == ["bound"]

@@ -7,6 +7,8 @@ from tests.helpers.calls import call, counts, refused
 from tests.helpers.json_text import JsonText
 from tests.helpers.queues import CheckedQueue, new_queue
 
+pytestmark = pytest.mark.slow("bodies of megabytes", on="mariadb")
+
 DEFAULT = 1_048_576
 LONGEST_HEADERS = 65_536
 # Each of these characters counts as one, and takes more room than that between two quotes of JSON.

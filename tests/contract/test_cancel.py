@@ -156,6 +156,7 @@ def test_a_message_of_another_queue_is_not_found(queue: CheckedQueue) -> None:
     assert queue.dequeue_one().body == "a"
 
 
+@pytest.mark.slow("10,000 messages")
 @pytest.mark.promise("P15")
 def test_ten_thousand_messages_are_withdrawn_at_once(queue: CheckedQueue) -> None:
     messages = [{"delay_seconds": number % 2 * 60} for number in range(10000)]

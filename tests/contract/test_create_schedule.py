@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers.calls import Row, rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 
 HOURLY = {"cron": "0 * * * *"}
 
@@ -139,7 +140,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize(("wrong", "word"), BAD)
+@together(("wrong", "word"), BAD)
 def test_what_cannot_be_is_refused_and_nothing_is_made(
     queue: CheckedQueue, wrong: dict[str, Any], word: str
 ) -> None:

@@ -11,6 +11,7 @@ from tests.contract.test_round_trip import TEXTS
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, bodies, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue, Connect, SecondSession
+from tests.helpers.together import together
 
 
 def batch(queue: CheckedQueue, *messages: dict[str, Any]) -> list[Row]:
@@ -176,7 +177,7 @@ def test_a_rolled_back_batch_never_happened(connection: Connection, queue: Check
 
 
 @pytest.mark.promise("P20")
-@pytest.mark.parametrize(
+@together(
     ("body", "stored"),
     [
         ("text", "text"),
@@ -303,7 +304,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.promise("P01", "P15")
-@pytest.mark.parametrize(("message", "named"), BAD_MESSAGES, ids=lambda value: repr(value)[:50])
+@together(("message", "named"), BAD_MESSAGES)
 def test_a_bad_message_is_refused_with_its_position_and_none_is_stored(
     queue: CheckedQueue, server: Server, message: Any, named: str
 ) -> None:

@@ -19,6 +19,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
 
+pytestmark = pytest.mark.slow("hypothesis draws thousands of calls")
+
 ROUTINES = load_contract().routines
 SETTINGS = settings(
     max_examples=times(60),

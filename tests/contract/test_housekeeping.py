@@ -4,6 +4,9 @@ import pytest
 
 from tests.helpers.calls import rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
+
+pytestmark = pytest.mark.pitfall("oracle 5")
 
 ROUTINES = ["maintain", "reap", "promote", "archive", "purge_archive"]
 each_routine = pytest.mark.parametrize("routine", ROUTINES)
@@ -38,7 +41,7 @@ def test_two_sessions_may_do_it_at_once_and_nobody_waits(
 
 @pytest.mark.promise("P15")
 @each_routine
-@pytest.mark.parametrize("batch_size", [0, -1, 10001, None, 2147483647])
+@together("batch_size", [0, -1, 10001, None, 2147483647])
 def test_a_batch_size_out_of_range_is_refused(
     queue: CheckedQueue, routine: str, batch_size: int | None
 ) -> None:
@@ -48,7 +51,7 @@ def test_a_batch_size_out_of_range_is_refused(
 
 @pytest.mark.promise("P15")
 @each_routine
-@pytest.mark.parametrize("batch_size", [1, 10000])
+@together("batch_size", [1, 10000])
 def test_a_batch_size_at_its_bounds_is_taken(
     queue: CheckedQueue, routine: str, batch_size: int
 ) -> None:

@@ -11,6 +11,7 @@ from tests.dice import IS_GIVEN, limit, times
 from tests.engines.base import Connection
 from tests.helpers import cron as reference
 from tests.helpers.calls import call, refused
+from tests.helpers.together import together
 
 # Not Australia/Lord_Howe: cronsim loses half an hour there when the clocks have changed.
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Adelaide")
@@ -105,7 +106,7 @@ def asked(connection: Connection, **arguments: Any) -> list[datetime]:
 
 
 @pytest.mark.promise("P31")
-@pytest.mark.parametrize(("cron", "zone", "after", "expected"), CASES)
+@together(("cron", "zone", "after", "expected"), CASES)
 def test_a_cron_expression_names_its_ticks(
     connection: Connection, cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
@@ -115,7 +116,7 @@ def test_a_cron_expression_names_its_ticks(
     assert found == [moment(text) for text in expected]
 
 
-@pytest.mark.parametrize(("cron", "zone", "after", "expected"), CASES)
+@together(("cron", "zone", "after", "expected"), CASES)
 def test_the_table_of_ticks_agrees_with_another_reader_of_cron(
     cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
@@ -144,6 +145,7 @@ MOMENTS = st.integers(0, 17 * 525_600).map(
 )
 
 
+@pytest.mark.slow("hypothesis draws hundreds of expressions", ci="mariadb")
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P31")
 def test_random_expressions_agree_with_another_reader_of_cron(connection: Connection) -> None:
@@ -199,7 +201,7 @@ BAD = [
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("cron", BAD)
+@together("cron", BAD)
 def test_a_bad_expression_is_refused(connection: Connection, cron: str) -> None:
     assert "cron" in refused(connection, "RQ711", "next_ticks", cron=cron)
 
@@ -210,7 +212,7 @@ def test_a_day_that_never_comes_has_no_tick(connection: Connection) -> None:
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize(
+@together(
     ("wrong", "word"),
     [
         ({}, "cron"),

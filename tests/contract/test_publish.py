@@ -9,6 +9,7 @@ from tests.contract.test_bind_topic import BAD_PATTERNS
 from tests.engines.base import Connection
 from tests.helpers.calls import refused, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 from tests.helpers.topics import bind, names, publish, word
 
 __all__ = ["word"]
@@ -118,14 +119,14 @@ def test_a_group_keeps_its_order_in_each_queue(queue: CheckedQueue, word: str) -
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("topic", [*BAD_PATTERNS, "*", "#", "a.*", "a.#"], ids=ascii)
+@together("topic", [*BAD_PATTERNS, "*", "#", "a.*", "a.#"])
 def test_what_is_no_topic_is_refused(connection: Connection, topic: str | None) -> None:
     assert "topic" in refused(connection, "RQ711", "publish", topic=topic)
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("given", BAD_ARGUMENTS, ids=str)
 @pytest.mark.parametrize("is_bound", [True, False])
+@together("given", BAD_ARGUMENTS)
 def test_a_bad_argument_is_refused_whether_a_queue_is_bound_or_not(
     queue: CheckedQueue, word: str, given: dict[str, Any], *, is_bound: bool
 ) -> None:

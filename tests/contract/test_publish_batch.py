@@ -8,6 +8,7 @@ import pytest
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call, refused, rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 from tests.helpers.topics import bind, word
 
 __all__ = ["word"]
@@ -114,8 +115,8 @@ BAD = [
 
 
 @pytest.mark.promise("P15", "P35")
-@pytest.mark.parametrize(("wrong", "said"), BAD, ids=str)
 @pytest.mark.parametrize("is_bound", [True, False])
+@together(("wrong", "said"), BAD)
 def test_a_bad_message_is_refused_by_its_place_whether_a_queue_is_bound_or_not(
     queue: CheckedQueue, word: str, wrong: dict[str, Any], said: str, *, is_bound: bool
 ) -> None:

@@ -4,12 +4,11 @@ import re
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue
 from tests.helpers.reports import HOUR, PLAIN, report, workers
+from tests.helpers.together import together
 from tests.stored_times import pass_seconds
 
 
@@ -52,7 +51,7 @@ def test_reports_delete_workers_that_are_gone_one_by_one(
     assert left == [3, 2, 1, 1]
 
 
-@pytest.mark.parametrize(
+@together(
     "given",
     [
         {"worker_id": None},

@@ -44,6 +44,7 @@ def test_the_first_statements_do_what_they_are_there_for(
 
 
 # The page has a hundred commands and programs, and each of them starts Python anew.
+@pytest.mark.slow("executes a long page")
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
 def test_the_client_s_examples_print_what_its_readme_says(
@@ -54,6 +55,7 @@ def test_the_client_s_examples_print_what_its_readme_says(
     run_page("python_client/README.md", server, empty_database, tmp_path)
 
 
+@pytest.mark.slow("executes a long page")
 @pytest.mark.requires("psql")
 def test_the_ways_to_install_print_what_is_said(
     server: Server, empty_database: str, tmp_path: Path
@@ -61,6 +63,7 @@ def test_the_ways_to_install_print_what_is_said(
     run_page("docs/install.md", server, empty_database, tmp_path)
 
 
+@pytest.mark.slow("executes a long page")
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("name", ["faq", "recipes", "workers"])
@@ -71,6 +74,7 @@ def test_the_pages_of_the_site_print_what_they_say(
     run_page(f"docs/{name}.md", server, empty_database, tmp_path)
 
 
+@pytest.mark.slow("executes a long page", ci=False)
 @pytest.mark.timeout(300)
 @pytest.mark.requires("psql")
 def test_the_page_on_operation_prints_what_it_says(
@@ -87,6 +91,7 @@ def test_every_page_of_the_site_with_commands_is_run() -> None:
     assert with_commands == {"faq", "install", "operate", "recipes", "start", "workers"}
 
 
+@pytest.mark.slow("executes a long page", ci=False)
 @pytest.mark.requires("psql")
 @pytest.mark.parametrize("page", ["python_client/CELERY.md", "python_client/IMPORT.md"])
 def test_a_page_on_coming_from_another_queue_prints_what_it_says(

@@ -21,6 +21,8 @@ from tests.examples.languages import go, java, php
 from tests.helpers.npm import package
 from tests.static.sources import ROOT
 
+pytestmark = pytest.mark.slow("follows the written steps in a clone", ci=False)
+
 Part = tuple[str, str, str | None]
 """A page, a heading, and a tab below it if only that is meant."""
 

@@ -25,6 +25,8 @@ from tests.helpers.npm import package
 from tests.static.sources import ROOT
 from tests.web.chromium import PROGRAM, chromium
 
+pytestmark = pytest.mark.slow("builds the site")
+
 CUT = """[...document.querySelectorAll('article pre')]
     .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

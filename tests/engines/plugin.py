@@ -24,7 +24,7 @@ from tests.engines.leftovers import drop_queues
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
 from tests.engines.sqlserver.babelfish_faults import fault_of
-from tests.run.selection import favoured_by, is_selected, newest
+from tests.run.selection import favoured_by, is_selected, may_select, newest
 
 ENGINE_ONLY = re.compile(
     r"/(?:tests/(?:engine_only|security)|sql)/(postgres|mysql|sqlserver|oracle)/"
@@ -80,8 +80,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if path.suffix != ".py" or not path.is_relative_to(config.rootpath):
         return None
     nodeid = path.relative_to(config.rootpath).as_posix()
-    is_wanted = _wanted(config)
-    return None if any(is_wanted(nodeid, name) for name in [None, *chosen(config)]) else True
+    selection = config.getoption("--selection")
+    return None if may_select(selection, nodeid, is_favoured=True) else True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -95,9 +95,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             names = [name for name in names if servers.engine_of(name) == only]
         if ONE_OF_EACH.search(path):
             names = sorted(newest(names))
-        is_wanted, nodeid = _wanted(metafunc.config), metafunc.definition.nodeid
+        selection, favoured = _selection(metafunc.config)
         # With the first one the test is deselected below, where none is wanted.
-        names = [name for name in names if is_wanted(nodeid, name)] or names[:1]
+        names = [
+            name
+            for name in names
+            if may_select(selection, metafunc.definition.nodeid, is_favoured=name in favoured)
+        ] or names[:1]
         values = [pytest.param(name, id=name) for name in names]
         if not values:
             reason = f"about {only or 'any server'}, of which none is chosen{TO_RUN}{_remedy(only)}"
@@ -109,18 +113,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that do not belong to the run's selection."""
     is_wanted = _wanted(config)
-    wanted = [item for item in items if is_wanted(item.nodeid, server_of(item))]
+    wanted = [item for item in items if is_wanted(item, server_of(item))]
     if len(wanted) < len(items):
         kept = set(wanted)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = wanted
 
 
-def _wanted(config: pytest.Config) -> Callable[[str, str | None], bool]:
-    """Return the run's selection: whether it takes a test, or a file of tests, on a server."""
+def _wanted(config: pytest.Config) -> Callable[[pytest.Item, str | None], bool]:
+    """Return the run's selection: whether it takes a test on a server."""
+    selection, favoured = _selection(config)
+    return lambda item, server: is_selected(
+        selection, item.nodeid, server, favoured, item.get_closest_marker("slow")
+    )
+
+
+def _selection(config: pytest.Config) -> tuple[str, set[str]]:
+    """Return the run's selection and the servers on which it runs all rooms."""
     selection, given = config.getoption("--selection"), config.stash[SERVERS].given
-    favoured = favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
-    return lambda nodeid, server: is_selected(selection, nodeid, server, favoured)
+    return selection, favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
 
 
 def _only_engine(path: str) -> str | None:

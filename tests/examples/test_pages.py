@@ -11,6 +11,8 @@ from tests.docs.test_examples import run_page
 from tests.engines.base import Server
 from tests.examples.programs import EXAMPLES, language, languages
 
+pytestmark = pytest.mark.slow("executes the examples' pages", ci=False)
+
 PAGES = [
     page.parent.name
     for page in sorted(EXAMPLES.glob("*/README.md"))

@@ -39,6 +39,7 @@ def settings_of(server: Server, url: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow("makes a project")
 def test_a_project_installs_rowq_uses_it_and_removes_it(
     server: Server, empty_database: str
 ) -> None:

@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
+import pytest
+
 from rowq import Queue
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 from tests.helpers.dialects import dialect_of
@@ -129,6 +131,23 @@ def orders(*sequences: str) -> list[str]:
     return [
         " ".join(order) for order in _merge([tuple(sequence.split()) for sequence in sequences])
     ]
+
+
+def each_order(first: str, second: str) -> pytest.MarkDecorator:
+    """Run a test once for each order of the steps of two transactions, such as "a1 a2 a3".
+
+    Their first steps begin them, which no other session sees: the orders in which a step of the
+    other comes before the second one are slow.
+    """
+    begun = {" ".join(sequence.split()[:2]) for sequence in (first, second)}
+    late = pytest.mark.slow("begins a transaction earlier than another order", ci="mariadb")
+    return pytest.mark.parametrize(
+        "order",
+        [
+            pytest.param(order, marks=[] if all(words in order for words in begun) else late)
+            for order in orders(first, second)
+        ],
+    )
 
 
 def _merge(sequences: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

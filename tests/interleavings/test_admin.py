@@ -85,6 +85,7 @@ def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
         assert everything(admin, queue) == [sent]
 
 
+@pytest.mark.pitfall("sqlserver 12")
 @pytest.mark.promise("P15")
 def test_two_sessions_create_one_queue(sessions: Open, queue_name: str) -> None:
     first, second = sessions(2)

@@ -12,7 +12,7 @@ from tests.interleavings.test_expiry import DONE, FINISHES, STATE, states
 from tests.interleavings.work import claim_of, each_ending, everything, keep_house
 from tests.stored_times import expire_claim
 
-pytestmark = pytest.mark.requires("cancel", "genuine")
+pytestmark = [pytest.mark.requires("cancel", "genuine"), pytest.mark.pitfall("sqlserver 34")]
 
 each_finish = pytest.mark.parametrize("finish", FINISHES)
 

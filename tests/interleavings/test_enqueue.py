@@ -13,6 +13,7 @@ from tests.interleavings.work import each_ending, everything, keep_house
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
 
 
+@pytest.mark.pitfall("mysql 8")
 @pytest.mark.promise("P01", "P06")
 def test_an_open_enqueue_holds_up_neither_producers_nor_consumers_nor_housekeeping(
     sessions: Open, queue: str

@@ -11,7 +11,7 @@ from tests.interleavings.sessions import Session
 from tests.interleavings.work import each_ending, everything
 from tests.stored_times import pass_seconds
 
-pytestmark = pytest.mark.requires("expiry")
+pytestmark = [pytest.mark.requires("expiry"), pytest.mark.pitfall("sqlserver 36")]
 
 
 def late(session: Session, queue: str, count: int = 1, **options: Any) -> list[int]:

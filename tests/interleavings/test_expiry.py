@@ -51,6 +51,7 @@ def attempts(session: Session, queue: str, ids: list[int]) -> set[int]:
     return {details.attempt for details in found if details}
 
 
+@pytest.mark.pitfall("mysql 2")
 @each_finish
 @pytest.mark.promise("P03", "P08")
 def test_reap_passes_over_a_claim_that_is_being_finished(
@@ -181,6 +182,7 @@ def test_extend_lease_that_waited_for_a_rolled_back_reap_holds(sessions: Open, q
     assert states(reaper, queue, ids) == {"leased"}
 
 
+@pytest.mark.pitfall("mysql 2")
 @pytest.mark.promise("P04", "P08")
 def test_of_complete_and_reap_at_the_same_instant_exactly_one_has_the_claim(
     sessions: Open, queue: str

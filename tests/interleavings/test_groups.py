@@ -10,7 +10,7 @@ from rowq import NewMessage, Queue
 from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.sessions import Session, Step, each_order, play
 from tests.interleavings.work import keep_house, work_off
 from tests.stored_times import expire_claim, pass_seconds, tick
 
@@ -44,9 +44,10 @@ def is_closed(session: Session, queue: str) -> bool:
     return not any(stored[table] for table in ("message_group", "grouped", "recheck"))
 
 
+@pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
-@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+@each_order("p1 p2 p3", "w1 w2 w3")
 def test_a_worker_ends_a_group_while_a_producer_of_it_is_open(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str
 ) -> None:
@@ -110,7 +111,7 @@ def test_a_reap_does_not_wait_for_a_producer_of_the_group(sessions: Open, queue:
 
 @pytest.mark.promise("P21", "P22")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
-@pytest.mark.parametrize("order", orders("a1 a2 a3", "b1 b2 b3"))
+@each_order("a1 a2 a3", "b1 b2 b3")
 def test_two_producers_open_one_group(
     sessions: Open, queue: str, order: str, first_end: str, second_end: str
 ) -> None:
@@ -170,6 +171,7 @@ def test_batches_with_the_same_group_keys_in_opposite_orders_do_not_deadlock(
     assert is_closed(holder, queue)
 
 
+@pytest.mark.pitfall("postgres 24")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("behind", [[], ["3"]], ids=["the last", "one of two"])
@@ -424,6 +426,7 @@ def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
     assert is_closed(worker, queue)
 
 
+@pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P21", "P24")
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("finish", list(ENDS))

@@ -212,6 +212,7 @@ def test_a_purge_that_is_open_holds_up_no_end(
     assert pasts(worker, kept, ids) == [["completed"]] * 2
 
 
+@pytest.mark.pitfall("mysql 15")
 @pytest.mark.promise("P14", "P19", "P37")
 @each_ending
 @pytest.mark.parametrize("purge", ["maintain", "purge_archive"])

@@ -165,6 +165,7 @@ def test_two_archivers_of_a_new_day_make_its_room_once(sessions_apart: Open, end
     assert first.queue.archive("one").archived == (0 if ending == "commit" else 1)
 
 
+@pytest.mark.pitfall("postgres 13", "mysql 15", "sqlserver 47")
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
@@ -189,6 +190,7 @@ def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
     assert kept.state == "completed"
 
 
+@pytest.mark.pitfall("mysql 15")
 @pytest.mark.promise("P04", "P19")
 @pytest.mark.requires("days")
 def test_a_reader_of_the_archive_does_not_hold_up_the_work(sessions_apart: Open) -> None:

@@ -16,6 +16,8 @@ from tests.interleavings.sessions import Session
 from tests.interleavings.work import everything
 from tests.stored_times import tick
 
+pytestmark = pytest.mark.pitfall("postgres 12")
+
 STRICT = ["repeatable read", "serializable"]
 each_strict = pytest.mark.parametrize("isolation", STRICT)
 

@@ -14,6 +14,8 @@ from tests.interleavings.sessions import Session
 from tests.interleavings.work import each_ending, everything, keep_house
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.pitfall("postgres 2", "sqlserver 10")
+
 BATCH = [NewMessage(data=0)] * 1000
 
 
@@ -139,6 +141,7 @@ def test_a_claim_that_commits_late_is_reaped_when_it_expires(sessions: Open, que
     assert everything(other, queue) == [sent]
 
 
+@pytest.mark.pitfall("postgres 15")
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
     sessions: Open, queue: str

@@ -67,6 +67,7 @@ def test_the_room_of_a_rolled_back_dequeue_is_there_at_once(
     assert take(other, queue, 9) == ids[:5]
 
 
+@pytest.mark.pitfall("oracle 29")
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 @pytest.mark.parametrize("how", ["commit", "rollback"])

@@ -10,7 +10,7 @@ from rowq import NewMessage, Outcome, Queue, StaleClaim
 from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.sessions import Session, Step, each_order, play
 from tests.interleavings.work import keep_house, work_off
 from tests.stored_times import expire_claim, pass_seconds
 
@@ -72,10 +72,11 @@ def test_a_producer_enters_the_group_of_a_message_that_is_withdrawn(
     settle(other, queue)
 
 
+@pytest.mark.pitfall("postgres 25", "sqlserver 24")
 @pytest.mark.promise("P25", "P26", "P27")
 @pytest.mark.parametrize("archive_days", [0, 1])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
-@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+@each_order("p1 p2 p3", "w1 w2 w3")
 def test_a_message_is_added_while_its_predecessor_is_completed(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, archive_days: int
 ) -> None:
@@ -103,10 +104,11 @@ def test_a_message_is_added_while_its_predecessor_is_completed(
     assert is_settled(other, queue)
 
 
+@pytest.mark.pitfall("postgres 25")
 @pytest.mark.promise("P27")
 @pytest.mark.parametrize("dead", ["hold", "continue", "fail"])
 @pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
-@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+@each_order("p1 p2 p3", "w1 w2 w3")
 def test_a_message_is_added_while_its_predecessor_dies(
     sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, dead: str
 ) -> None:
@@ -140,7 +142,7 @@ def test_a_message_is_added_while_its_predecessor_dies(
 
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
-@pytest.mark.parametrize("order", orders("a1 a2 a3", "b1 b2 b3"))
+@each_order("a1 a2 a3", "b1 b2 b3")
 def test_two_of_three_predecessors_end_at_once(
     sessions: Open, queue: str, order: str, first_end: str, second_end: str
 ) -> None:
@@ -516,6 +518,7 @@ def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reape
     assert is_settled(other, queue_name)
 
 
+@pytest.mark.pitfall("postgres 25")
 @pytest.mark.promise("P19", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_archive_does_not_wait_for_a_producer_of_what_waits(

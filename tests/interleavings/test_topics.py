@@ -110,6 +110,7 @@ def test_an_open_publish_is_in_all_queues_or_in_none(
     assert found(consumer, *pair) == ([1, 1] if ending == "commit" else [0, 0])
 
 
+@pytest.mark.pitfall("sqlserver 32")
 @pytest.mark.promise("P15", "P35")
 @each_ending
 @each_way

@@ -4,6 +4,8 @@ import math
 import time
 from pathlib import Path
 
+import pytest
+
 from rowq import NewMessage
 from tests.cli.working import worker
 from tests.engines.base import Server
@@ -13,6 +15,8 @@ from tests.metrics.prometheus import Prometheus, scraping
 from tests.metrics.reading import free_port
 from tests.metrics.test_command import served
 from tests.metrics.test_monitoring import rules
+
+pytestmark = pytest.mark.slow("a Prometheus that scrapes for a while")
 
 SECONDS = 20
 

@@ -127,6 +127,7 @@ def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, use
     assert admin.execute(usage).fetchone() == (False,)
 
 
+@pytest.mark.pitfall("postgres 8")
 def test_rights_given_by_default_to_everybody_are_taken_back(
     url: str, admin: Session, user: AsUser
 ) -> None:

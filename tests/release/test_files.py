@@ -101,6 +101,7 @@ def test_the_sdist_makes_the_same_wheel_as_the_checkout(dist: Path, tmp_path: Pa
     assert wheel_of(ROOT, tmp_path / "second") == wheel.read_bytes()
 
 
+@pytest.mark.slow("installs the wheel as compose.yaml does", ci=False)
 def test_the_commands_of_compose_do_with_the_wheel_what_they_shall(
     server: Server, installed: Path, empty_database: str, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--selection",
         choices=SELECTIONS,
-        help="which tests to run, see tests/run/selection.py (default: short where none are named)",
+        help="which tests to run, see tests/run/selection.py (default: test where none are named)",
     )
 
 

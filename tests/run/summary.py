@@ -31,7 +31,7 @@ class Summary:
             yield f"{name}{f' ({how})' if how else ''}: {tests}"
         yield from _skips(stats.get("skipped", []))
         if selection != "named":
-            more = "; make test-all runs more" if selection in {"short", "check"} else ""
+            more = "; make test-all runs more" if selection in {"test", "check"} else ""
             yield f"selection: {selection}, see tests/run/selection.py{more}"
 
 

@@ -17,15 +17,16 @@ WORKERS_PER_PROCESSOR = 2
 """Tests wait about as long as they compute."""
 
 FIRST = (
-    "tests/benchmarks/",
     "tests/chaos/",
     "tests/client/test_worker",
     "tests/concurrency/",
     "tests/contract/test_hostile_arguments.py",
+    "tests/contract/test_predecessors.py",
     "tests/demo/",
     "tests/docs/",
-    "tests/security/mysql/test_session_variables.py",
-    "tests/static/test_plsql.py",
+    "tests/interleavings/test_groups.py",
+    "tests/interleavings/test_predecessors.py",
+    "tests/static/test_plsql",
     "tests/static/test_tsql.py",
 )
 """Files that take long. They begin first, or at the end all workers would wait for the last one."""

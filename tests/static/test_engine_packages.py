@@ -6,10 +6,9 @@ and mypy holds it: every server and provider goes through a protocol there, ever
 
 from importlib import import_module
 
-import pytest
-
 from tests.engines.provide import PROVIDERS
 from tests.helpers.dialects import DIALECTS
+from tests.static.each import for_each
 from tests.static.sources import ENGINES, ROOT
 
 FOLDER = ROOT / "tests" / "engines"
@@ -21,19 +20,14 @@ def test_every_engine_has_a_package_and_every_package_is_an_engine() -> None:
     assert there == set(ENGINES)
 
 
-@pytest.mark.parametrize("piece", PIECES)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_package_has_every_piece(engine: str, piece: str) -> None:
-    assert (FOLDER / engine / f"{piece}.py").is_file()
+@for_each(ENGINES)
+def test_every_package_has_every_piece_and_every_engine_tests_of_its_own(engine: str) -> None:
+    assert [piece for piece in PIECES if not (FOLDER / engine / f"{piece}.py").is_file()] == []
+    for room in ("engine_only", "security"):
+        assert list((ROOT / "tests" / room / engine).glob("test_*.py"))
 
 
-@pytest.mark.parametrize("room", ["engine_only", "security"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_has_tests_of_its_own(engine: str, room: str) -> None:
-    assert list((ROOT / "tests" / room / engine).glob("test_*.py"))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
+@for_each(ENGINES)
 def test_the_tests_use_the_servers_and_the_dialect_of_every_package(engine: str) -> None:
     ways = import_module(f"tests.engines.{engine}.ways")
     assert {provider.engine for provider in ways.PROVIDERS} == {engine}

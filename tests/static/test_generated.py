@@ -11,6 +11,7 @@ import pytest
 from sql.generate.files import BUILT, FILES, is_fresh
 from sql.generate.parts import fresh
 from tests.engines.base import TO_RUN
+from tests.static.each import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
@@ -39,7 +40,7 @@ def marked() -> set[str]:
     return files(":(attr:linguist-generated)")
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each(FILES)
 def test_a_generated_file_is_what_make_generate_writes(name: str) -> None:
     assert is_fresh(name), "run: make generate"
 

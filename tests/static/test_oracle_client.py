@@ -102,6 +102,7 @@ def test_rows_become_the_contract_s_types() -> None:
     assert read == (7, 8, 1, None, {"a": 1}, "body", None, at, at, None)
 
 
+@pytest.mark.pitfall("oracle 11")
 def test_a_refusal_is_known_by_the_number_in_its_text() -> None:
     text = 'RQ701 queue_not_found: x\nORA-06512: at "Q.ROWQ", line 12\nORA-06512: at line 1'
     refusal = ENGINE.refusal(database_error(20701, text))

@@ -18,6 +18,7 @@ from tests.engines.oracle.dialect import OracleDialect, execute_named
 from tests.engines.oracle.session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle.ways import OracleProvider
 from tests.engines.values import given
+from tests.static.each import for_each
 from tests.static.sources import EXAMPLES, SQL
 from tests.static.test_contract import LONG_TEXTS
 
@@ -135,9 +136,7 @@ SIGNATURES = {
 }
 
 
-@pytest.mark.parametrize(
-    "routine", load_contract().of("oracle").values(), ids=lambda routine: routine.name
-)
+@for_each(load_contract().of("oracle").values())
 def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
     parameters = given(routine)
     recorder = Recorder()

@@ -5,7 +5,10 @@ import pytest
 from tests.static.plsql import gate
 from tests.static.plsql.everything import everything, planted
 
-pytestmark = pytest.mark.usefixtures("grammar")
+pytestmark = [
+    pytest.mark.usefixtures("grammar"),
+    pytest.mark.slow("a grammar in Node.js reads all files"),
+]
 
 
 @pytest.mark.timeout(900)

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable
 
-import pytest
-
 from rowq.contract import load_contract
+from tests.static.each import for_each
 from tests.static.sources import ENGINES, ROOT
 
 PAGES = [
@@ -16,7 +15,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_each(PAGES)
 def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
@@ -67,7 +66,7 @@ def test_the_numbers_begin_with_figures() -> None:
 INDEX = re.compile(r"pip install [^\n`]*['\"]?rowq\[")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_each(PAGES)
 def test_no_page_installs_rowq_from_an_index(page: str) -> None:
     """There is none that has it: from a clone it is '.[postgres]', from a release the wheel."""
     assert not INDEX.search((ROOT / page).read_text(encoding="utf-8"))

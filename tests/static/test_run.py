@@ -1,4 +1,4 @@
-"""How tests are shared out to workers, and what the end of a run says."""
+"""What the end of a run says, and which missing packages are a reason to skip."""
 
 import re
 import tomllib
@@ -7,50 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.engines.provide import Servers
 from tests.run.lacking import PACKAGES, REQUIRE_VARIABLE, lack_of
-from tests.run.summary import MOST_REASONS, Summary
-from tests.run.workers import FileAndServerScheduling, printable, workers_for
+from tests.run.summary import Summary
 from tests.static.sources import ROOT
-
-FILE = "tests/contract/test_enqueue.py"
-CONFIG: Any = SimpleNamespace(
-    getvalue=lambda _: ["popen"], option=SimpleNamespace(tx=["popen"], loadscopereorder=False)
-)
 
 
 def report(server: str | None = None, reason: str | None = None) -> Any:
     facts = [("server", server)] if server else []
     longrepr = ("file", 1, f"Skipped: {reason}") if reason else None
     return SimpleNamespace(user_properties=facts, longrepr=longrepr)
-
-
-def units(*nodeids: str, shared: frozenset[str] = frozenset()) -> set[str]:
-    """Return the units into which tests fall; a worker runs all of one."""
-    servers: Any = SimpleNamespace(names=Servers().names, shared=shared)
-    scheduling = FileAndServerScheduling(CONFIG, None, servers)
-    return {scheduling._split_scope(nodeid) for nodeid in nodeids}
-
-
-def test_a_file_on_a_server_is_for_one_worker() -> None:
-    assert len(units(f"{FILE}::test_x[postgres18]", f"{FILE}::test_y[a b-postgres18-None]")) == 1
-    assert len(units(f"{FILE}::test_x[postgres18]", f"{FILE}::test_x[mariadb11.8]")) == 2
-    assert len(units(f"{FILE}::test_x[postgres18]", "tests/cli/x.py::test_x[postgres18]")) == 2
-    assert len(units("tests/static/a.py::test_x", "tests/static/b.py::test_x")) == 2
-
-
-def test_a_server_that_workers_share_is_for_one_of_them() -> None:
-    nodeids = [f"{FILE}::test_x[sqlserver2022]", "tests/cli/x.py::test_x[sqlserver2022-1]"]
-    assert len(units(*nodeids, shared=frozenset({"sqlserver2022"}))) == 1
-
-
-def test_there_are_more_workers_than_processors() -> None:
-    assert workers_for(2) == 4
-
-
-def test_half_a_character_in_a_report_reaches_the_process_that_prints_it() -> None:
-    data = {"sections": [("log", "\ud800 and é")], "outcome": "passed", "duration": 1.5}
-    assert printable(data) == {**data, "sections": [("log", "\\ud800 and é")]}
 
 
 def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
@@ -61,22 +26,15 @@ def test_the_end_says_what_ran_where_and_groups_skips_by_their_reason() -> None:
         "failed": [report("postgres18")],
         "skipped": [report("oracle23", "none"), report(reason="no fork"), report(reason="no fork")],
     }
-    assert list(summary.lines(stats, "short")) == [
+    assert list(summary.lines(stats, "test")) == [
         "no server: 1 passed, 2 skipped",
         "oracle23 (not run: no Docker daemon): 1 skipped",
         "postgres18 (local binaries 18.6): 2 passed, 1 failed",
         "skipped: 3",
         "     2 no fork",
         "     1 none",
-        "selection: short, see tests/run/selection.py; make test-all runs more",
+        "selection: test, see tests/run/selection.py; make test-all runs more",
     ]
-
-
-def test_many_reasons_do_not_fill_more_than_a_screen() -> None:
-    skipped = [report(reason=f"reason {number}") for number in range(MOST_REASONS + 5)]
-    lines = list(Summary().lines({"skipped": skipped}, "all"))
-    assert len(lines) == MOST_REASONS + 4
-    assert "5 reasons more" in lines[-2]
 
 
 @pytest.mark.parametrize(

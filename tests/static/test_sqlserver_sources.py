@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from zoneinfo import available_timezones
 
+import pytest
+
 from tests.static.each import for_each
 from tests.static.sources import Unit, code, sql_units
 
@@ -48,6 +50,7 @@ def hints(text: str) -> Iterator[set[str]]:
         yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @each_file
 def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row_versions(
     unit: Unit,
@@ -57,6 +60,7 @@ def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row
             assert {"rowlock", "readcommittedlock"} <= words, words
 
 
+@pytest.mark.pitfall("sqlserver 21")
 @each_file
 def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> None:
     text = code(unit)
@@ -70,6 +74,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> 
     assert set(read) <= allowed.get(unit.stem, {"lane"})
 
 
+@pytest.mark.pitfall("sqlserver 1")
 @for_each(ROUTINES + FRAMES)
 def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit) -> None:
     text = code(unit).replace(BEGINNING, "")
@@ -132,6 +137,7 @@ def test_planted_faults_of_these_rules_are_found() -> None:
     assert hasty(text.replace("exec rowq.InternalPauseBeforeRetry;", "print 1;"))
 
 
+@pytest.mark.pitfall("sqlserver 3")
 @each_file
 def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(unit: Unit) -> None:
     text = code(unit)
@@ -143,6 +149,7 @@ def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(unit: Unit) ->
         assert " order by " in head
 
 
+@pytest.mark.pitfall("sqlserver 4")
 @each_file
 def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(unit: Unit) -> None:
     for statement in code(unit).split(";"):
@@ -150,6 +157,7 @@ def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(unit: Un
             assert re.search(r"\boutput .* into (@|rowq\.leased )", statement), statement
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @each_file
 def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(unit: Unit) -> None:
     text = code(unit)
@@ -166,6 +174,7 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(unit: 
         assert "if @owns_transaction = 0 set xact_abort off;" in text
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @for_each(FRAMES)
 def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> None:
     """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
@@ -181,11 +190,13 @@ def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> Non
     assert not WRITING.search(before)
 
 
+@pytest.mark.pitfall("sqlserver 14")
 @each_file
 def test_no_commit_may_be_lost_in_a_crash(unit: Unit) -> None:
     assert "delayed_durability" not in code(unit)
 
 
+@pytest.mark.pitfall("sqlserver 13")
 @each_file
 def test_moments_are_utc_and_of_the_clock(unit: Unit) -> None:
     text = code(unit)
@@ -195,6 +206,7 @@ def test_moments_are_utc_and_of_the_clock(unit: Unit) -> None:
         assert not re.search(r"\bsysdatetimeoffset\b", text)
 
 
+@pytest.mark.pitfall("sqlserver 45")
 @each_file
 def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(unit: Unit) -> None:
     text = unit.text
@@ -209,6 +221,7 @@ def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(unit: Unit
     assert f"begin catch {release}" in code(unit)
 
 
+@pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
 @each_table
 def test_a_table_has_a_clustered_key_and_lies_on_disk(unit: Unit) -> None:
     text = code(unit)
@@ -216,12 +229,14 @@ def test_a_table_has_a_clustered_key_and_lies_on_disk(unit: Unit) -> None:
     assert "memory_optimized" not in text
 
 
+@pytest.mark.pitfall("sqlserver 13")
 @each_table
 def test_moments_in_a_table_are_microseconds_without_a_time_zone(unit: Unit) -> None:
     for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(unit)):
         assert moment == "datetime2(6)"
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @each_table
 def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(unit: Unit) -> None:
     text = code(unit)
@@ -241,6 +256,7 @@ def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(unit: U
             assert word not in text, word
 
 
+@pytest.mark.pitfall("sqlserver 20")
 @each_table
 def test_a_duplicate_is_only_ignored_by_a_clustered_key(unit: Unit) -> None:
     # The option must not stand on a second index: there the engine locks ranges for it, and
@@ -252,6 +268,7 @@ def test_a_duplicate_is_only_ignored_by_a_clustered_key(unit: Unit) -> None:
         )
 
 
+@pytest.mark.pitfall("sqlserver 42")
 @each_table
 def test_no_call_that_writes_messages_changes_its_caller_s_identity(unit: Unit) -> None:
     """Only create_queue, which nobody calls in the middle of something else, may do so."""

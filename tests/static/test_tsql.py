@@ -18,6 +18,8 @@ from tests.static.required import need
 from tests.static.sources import migration_scripts
 from tests.static.tsql import faults, gate, tools
 
+pytestmark = pytest.mark.slow("Microsoft's parser and model read all files")
+
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
 PLANTED = [
     *faults.SYNTAX,
@@ -45,6 +47,8 @@ def test_a_correct_text_passes() -> None:
     assert gate.check([SAMPLE]) == []
 
 
+@pytest.mark.slow("Microsoft's model reads all files once more", ci=False)
+@pytest.mark.pitfall("sqlserver 40")
 @pytest.mark.parametrize("place", range(len(PLANTED)), ids=lambda place: PLANTED[place][1][:40])
 def test_a_planted_fault_is_found_near_its_line(
     place: int, found: list[list[gate.Problem]]
@@ -129,6 +133,7 @@ def test_what_is_sent_to_sql_server_passes(
     assert not problems, "\n".join(map(str, problems))
 
 
+@pytest.mark.slow("Microsoft's model reads all files once more", ci=False)
 def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     migrations = copied_without_history(tmp_path, "sqlserver")
     release(migrations)

@@ -13,9 +13,12 @@ from tests.engines.base import Connection
 from tests.helpers.npm import package
 from tests.web.chromium import window
 from tests.web.scenes import shop
-from tests.web.test_in_browser import address, browser, pages_of, pytestmark
+from tests.web.test_in_browser import address, browser, pages_of
+from tests.web.test_in_browser import pytestmark as marks
 
-__all__ = ["address", "browser", "pytestmark"]
+pytestmark = [pytest.mark.slow("a browser visits all pages", ci=False), *marks]
+
+__all__ = ["address", "browser"]
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 FOUND = f"""async () => (await axe.run({json.dumps(RULES)})).violations.map(

@@ -16,10 +16,13 @@ from tests.web.scenes import shop
 from tests.web.test_actions import make_dead
 from tests.web.test_live import served
 
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None,
-    reason="no chromium; to run it: apt-get install --no-install-recommends chromium",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        PROGRAM is None,
+        reason="no chromium; to run it: apt-get install --no-install-recommends chromium",
+    ),
+    pytest.mark.slow("a browser"),
+]
 
 PATIENCE = 30_000
 """Milliseconds: a loaded machine may take long."""
@@ -150,6 +153,7 @@ def tab_to(page: play.Page, wanted: play.Locator) -> None:
     raise AssertionError("not to be had by Tab")
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_pages_fit_a_phone_in_light_and_dark(
     browser: play.Browser, address: str, connection: Connection, queue_name: str
 ) -> None:
@@ -175,6 +179,7 @@ def pages_of(queue: rowq.Queue, names: dict[str, str]) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_five_thousand_dead_are_reset_with_progress(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
@@ -208,6 +213,7 @@ def test_long_five_thousand_dead_are_reset_with_progress(
     assert queue.counts() == (5_000, 0, 0, 0)
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_discarding_is_asked_about(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
@@ -238,6 +244,7 @@ def test_long_discarding_is_asked_about(
     assert queue.counts() == (3, 0, 0, 0)
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_everything_is_done_without_script_but_following(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
@@ -257,6 +264,7 @@ def test_long_everything_is_done_without_script_but_following(
     assert queue.counts() == (1_200, 0, 0, 0)
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_a_page_that_is_hidden_or_frozen_is_told_nothing(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:
@@ -277,6 +285,7 @@ def test_long_a_page_that_is_hidden_or_frozen_is_told_nothing(
         play.expect(one.page.locator(".counts dd").first).to_have_text("2")
 
 
+@pytest.mark.slow("a browser, and much text", ci=False)
 def test_long_a_message_that_would_run_as_script_does_not(
     browser: play.Browser, address: str, make_queue: MakeQueue
 ) -> None:

@@ -242,6 +242,7 @@ def test_no_more_look_than_may(database_url: str, monkeypatch: pytest.MonkeyPatc
         stream.close()
 
 
+@pytest.mark.slow("waits for a database that is gone")
 def test_a_lost_database_is_told_and_heals(database_url: str, made: str) -> None:
     with relay(database_url) as network, served(network.url) as (address, _):
         stream = Stream(f"{address}/events")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.engine_only.postgres.conftest import open_owner, owner
+from tests.engine_only.postgres.conftest import model, open_owner, owner, owner_url
 
 pytest_plugins = ["tests.engines.plugin", "tests.run.plugin"]
 
-__all__ = ["open_owner", "owner"]
+__all__ = ["model", "open_owner", "owner", "owner_url"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

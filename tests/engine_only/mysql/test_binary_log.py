@@ -11,6 +11,8 @@ from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable, wait_until
 from tests.helpers.calls import call, dequeue
 
+pytestmark = pytest.mark.slow("a replica beside the server")
+
 _UNSAFE = {1592, 1668}
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
 
@@ -52,6 +54,7 @@ def unsafe(session: Connection) -> list[str]:
     return [text for _, number, text in rows if int(number) in _UNSAFE]
 
 
+@pytest.mark.pitfall("mysql 7")
 @pytest.mark.parametrize("form", ["row", "mixed"])
 def test_no_statement_is_unsafe_for_the_binary_log(
     connection: Connection, queue_name: str, form: str
@@ -62,6 +65,7 @@ def test_no_statement_is_unsafe_for_the_binary_log(
     a_bit_of_everything(connection, queue_name)
 
 
+@pytest.mark.pitfall("mysql 7")
 def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
     connection: Connection, queue_name: str
 ) -> None:
@@ -92,6 +96,7 @@ def two_servers(server: Server) -> Iterator[tuple[str, str]]:
         server.drop_database(url)
 
 
+@pytest.mark.pitfall("mysql 7")
 @pytest.mark.parametrize("form", ["row", "mixed"])
 def test_a_replica_has_the_same_rows(
     server: Server, two_servers: tuple[str, str], form: str

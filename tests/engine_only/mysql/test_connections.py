@@ -28,6 +28,7 @@ def read_only(connection: Connection) -> Iterator[str]:
     connection.execute(f"set global {setting} = off")
 
 
+@pytest.mark.pitfall("mysql 20")
 @pytest.mark.promise("P01")
 def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, read_only: str
@@ -45,6 +46,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     assert len(queue.peek(queue_name, max_messages=5)) == 1
 
 
+@pytest.mark.pitfall("mysql 20")
 def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
     queue: rowq.Queue, queue_name: str, database_url: str, request: pytest.FixtureRequest
 ) -> None:
@@ -79,6 +81,7 @@ def test_a_time_limit_that_the_caller_gave_its_connection_is_the_drivers_error(
     assert ENGINE.is_connection_lost(met.value)
 
 
+@pytest.mark.pitfall("mysql 19")
 def test_what_the_caller_handles_already_is_not_taken_for_an_interruption(
     server: Server, connection: Connection, queue: rowq.Queue, database_url: str
 ) -> None:

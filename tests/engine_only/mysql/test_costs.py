@@ -14,6 +14,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, dequeue_one, enqueue
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.slow("fills large tables")
+
 Work = Callable[[Connection, str], Callable[[], object]]
 
 FEW, MANY = 150, 10_000
@@ -75,6 +77,7 @@ WORK = {
 }
 
 
+@pytest.mark.pitfall("mysql 16")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("name", WORK)
 def test_a_call_touches_as_many_rows_among_many_messages_as_among_few(

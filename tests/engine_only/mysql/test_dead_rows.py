@@ -15,6 +15,8 @@ from tests.engines.base import Connection, Server
 from tests.helpers.calls import bodies, call, dequeue, enqueue
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.slow("200,000 dead rows")
+
 DEAD = int(os.environ.get("ROWQ_DEAD_ROWS", "200000"))
 AT_ONCE = 100_000
 MICROSECONDS = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"

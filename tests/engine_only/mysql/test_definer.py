@@ -69,6 +69,7 @@ def without_owner(admin: Connection) -> Iterator[None]:
     yield
 
 
+@pytest.mark.pitfall("mysql 22")
 @pytest.mark.promise("P16")
 def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
     admin: Connection, empty_database: str
@@ -205,6 +206,7 @@ def test_what_ran_as_another_account_runs_as_rowqs_own_after_the_next_migrate(
     assert migrate.migrate(empty_database).notices == ()
 
 
+@pytest.mark.pitfall("mysql 11")
 @pytest.mark.promise("P16")
 def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
     admin: Connection, empty_database: str

@@ -5,10 +5,8 @@ import time
 import pytest
 
 from tests.engine_only.mysql.costs import pages, part_of, rows, until_quiet
-from tests.engine_only.mysql.statements import run_by
 from tests.engines.base import Connection
-from tests.helpers.calls import call, call_one, dequeue, enqueue
-from tests.helpers.queues import Connect
+from tests.helpers.calls import call, call_one, enqueue
 
 
 @pytest.fixture
@@ -26,29 +24,6 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 def maintain(connection: Connection, queue: str) -> int:
     """Call maintain and return how many messages it has withdrawn."""
     return int(call_one(connection, "maintain", queue_name=queue).expired)
-
-
-@pytest.mark.promise("P13")
-def test_who_does_not_use_it_runs_no_statement_for_it(
-    connection: Connection, connect: Connect, queue: str
-) -> None:
-    session = connect()
-
-    def work() -> None:
-        enqueue(session, queue, "a", "b")
-        enqueue(session, queue, "c", dedup_key="key", delay_seconds=0)
-        call(session, "put", queue_name=queue, body="d")
-        call(session, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 3)
-        for size in (1, 3):
-            claim = dequeue(session, queue, size)[0].claim_id
-            call(session, "complete", queue_name=queue, claim_id=claim)
-        claim = dequeue(session, queue, 2)[0].claim_id
-        call(session, "release", queue_name=queue, claim_id=claim)
-
-    connection.execute("use rowq")
-    statements = run_by(connection, session, work)
-    assert len(statements) > 20
-    assert not [text for text in statements if "rowq.expiry" in text]
 
 
 @pytest.mark.promise("P13", "P36")
@@ -108,6 +83,7 @@ def cost(connection: Connection, queue: str) -> int:
     return min(found)
 
 
+@pytest.mark.slow("fills large tables")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.usefixtures("old_view")
 def test_an_old_view_does_not_make_it_dearer_while_messages_expire(

@@ -14,6 +14,11 @@ from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, rolled_back, transaction
 from tests.helpers.queues import Connect
 
+pytestmark = [
+    pytest.mark.pitfall("mysql 6"),
+    pytest.mark.slow("fills large tables"),
+]
+
 BATCHES = 3
 """Batches of 10,000 messages."""
 

@@ -99,23 +99,6 @@ def test_the_end_of_a_message_takes_six_statements_more_where_its_group_goes_on(
     assert 0 < len(passed_on) - len(keyed) <= 6, passed_on
 
 
-def test_a_queue_without_groups_runs_no_statement_for_them(
-    connection: Connection, connect: Connect, queue: str
-) -> None:
-    session = connect()
-
-    def work() -> None:
-        enqueue(session, queue, "a", "b", "c")
-        call(session, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
-        for count in (1, 1, 10):
-            claim = dequeue(session, queue, count)[0].claim_id
-            call(session, "complete", queue_name=queue, claim_id=claim)
-
-    ran = " ".join(run_by(connection, session, work))
-    assert "rowq.message" in ran
-    assert not [table for table in GROUPED if f"rowq.{table}" in ran]
-
-
 def test_the_end_of_many_reads_the_list_of_their_groups_once(
     connection: Connection, queue: str
 ) -> None:

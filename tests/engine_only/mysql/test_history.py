@@ -122,30 +122,6 @@ def test_no_statement_scans_history_or_sorts_it(
 
 
 @pytest.mark.promise("P37")
-def test_who_does_not_use_it_runs_no_statement_for_it(
-    connection: Connection, connect: Connect, queue: str
-) -> None:
-    session = connect()
-
-    def work() -> None:
-        for end in OUTCOMES:
-            for size in (1, 3):
-                enqueue(session, queue, *"x" * size)
-                ends(session, queue, end, dequeue(session, queue, size)[0].claim_id)
-        enqueue(session, queue, "x")
-        claim = dequeue(session, queue)[0].claim_id
-        call(session, "extend_lease", queue_name=queue, claim_id=claim)
-        call(session, "maintain", queue_name=queue)
-        call(session, "purge_archive", queue_name=queue)
-
-    connection.execute("use rowq")
-    statements = run_by(connection, session, work)
-    assert len(statements) > 100
-    # Only the look for idle queues names the table.
-    assert not [text for text in statements if "rowq.history" in text and "sysdate" not in text]
-
-
-@pytest.mark.promise("P37")
 @each_end
 @pytest.mark.parametrize("size", [1, 3])
 def test_an_end_is_one_insert_more_and_none_where_it_is_off(
@@ -285,6 +261,7 @@ def cost(connection: Connection, queue: str) -> int:
     )
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P37")
 @pytest.mark.usefixtures("old_view")
 def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue: str) -> None:

@@ -118,6 +118,7 @@ def test_a_dequeue_that_is_interrupted_at_the_gate_says_so_and_leaves_nothing_be
     assert len(dequeue(waiter, queue, 9)) == 4
 
 
+@pytest.mark.pitfall("mysql 23")
 @pytest.mark.promise("P15", "P28")
 @pytest.mark.parametrize("level", ["read uncommitted", "repeatable read", "serializable"])
 @pytest.mark.parametrize("opens", ["begin", "set autocommit = 0"])
@@ -140,6 +141,7 @@ def test_a_callers_transaction_is_refused_by_the_level_of_its_session(
     assert leased(connection, queue) == 2
 
 
+@pytest.mark.pitfall("mysql 23")
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 def test_an_old_snapshot_that_no_variable_shows_is_refused_once_others_have_leased(
@@ -430,6 +432,7 @@ def made_dead(connection: Connection, queue: str) -> None:
     connection.execute("delete from rowq.started where part_id = %s and claim_id > 0", [part])
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P28", "P29")
 @pytest.mark.usefixtures("old_view")
 def test_a_limited_dequeue_is_flat_under_an_old_read_view(

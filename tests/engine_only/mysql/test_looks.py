@@ -11,6 +11,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.helpers.queues import Connect
 
+pytestmark = pytest.mark.slow("fills large tables")
+
 LARGE = 100_000
 PAGE = 50
 NEWEST = 2**63 - 1
@@ -218,6 +220,7 @@ DEAD_TIMES = {
 """What else health reads from its low end: the columns and values of each table."""
 
 
+@pytest.mark.slow("fills many tables")
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: str) -> None:

@@ -118,6 +118,7 @@ def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) 
     assert snapshot(session) == whole
 
 
+@pytest.mark.pitfall("mysql 9")
 def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
@@ -145,6 +146,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     )
 
 
+@pytest.mark.pitfall("mysql 12")
 @pytest.mark.parametrize("way", ["script", "script without comments", "sources"])
 def test_the_stock_client_installs_the_same(
     empty_database: str, session: Connection, client: Client, way: str
@@ -231,6 +233,7 @@ def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_onl
     works(empty_database)
 
 
+@pytest.mark.slow("kills a migration at many statements")
 @pytest.mark.timeout(1200)
 def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
     empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
@@ -422,6 +425,7 @@ def test_a_server_without_innodb_is_refused(
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
+@pytest.mark.pitfall("mysql 1")
 @pytest.mark.parametrize(
     ("version", "is_refused"),
     [

@@ -14,6 +14,11 @@ from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refuse
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
+pytestmark = [
+    pytest.mark.pitfall("mysql 13"),
+    pytest.mark.slow("bodies of megabytes"),
+]
+
 SetPacket = Callable[[int], None]
 MEGABYTE = 1 << 20
 

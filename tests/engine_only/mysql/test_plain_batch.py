@@ -25,6 +25,7 @@ def queue(connection: Connection, queue_name: str) -> str:
     return queue_name
 
 
+@pytest.mark.pitfall("mysql 8")
 @pytest.mark.promise("P01", "P05")
 def test_ids_of_batches_that_are_stored_at_once_are_those_of_their_messages(
     connection: Connection, connect: Connect, queue: str

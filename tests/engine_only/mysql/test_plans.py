@@ -124,6 +124,7 @@ def every_cancel(session: Connection, queue: str, ask: Callable[..., list[Row]])
     ask("cancel_many", enqueued_before=datetime.now(UTC))
 
 
+@pytest.mark.pitfall("mysql 5", "mysql 16")
 @pytest.mark.promise("P06", "P13")
 @pytest.mark.parametrize("level", [None, "repeatable read"])
 def test_no_statement_sorts_scans_or_leaves_the_primary_key(
@@ -173,6 +174,7 @@ def check(access: Access) -> None:
         assert "Using index" not in access.extra, access
 
 
+@pytest.mark.pitfall("mysql 16")
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
 def test_a_dequeue_locks_what_it_takes_and_the_next_one_finds_the_rest(

@@ -129,24 +129,6 @@ def test_the_end_of_a_message_takes_as_many_statements_however_many_wait_for_it(
     assert len(statements(connection, session, queue, waiting=5)) == len(awaited)
 
 
-def test_a_queue_without_predecessors_runs_no_statement_for_them(
-    connection: Connection, connect: Connect, queue: str
-) -> None:
-    session = connect()
-
-    def work() -> None:
-        enqueue(session, queue, "a", "b", "c")
-        enqueue(session, queue, "d", dedup_key="k")
-        call(session, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
-        for count, routine in ((1, "complete"), (1, "fail_now"), (2, "complete"), (9, "complete")):
-            claim = dequeue(session, queue, count)[0].claim_id
-            call(session, routine, queue_name=queue, claim_id=claim)
-
-    ran = " ".join(run_by(connection, session, work))
-    assert "rowq.message" in ran
-    assert not [table for table in TIED if f"rowq.{table}" in ran]
-
-
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
 def test_a_guest_that_names_what_has_ended_lets_others_go_on(
     connection: Connection, connect: Connect, queue: str, level: str
@@ -169,6 +151,7 @@ def test_a_guest_that_names_what_has_ended_lets_others_go_on(
     assert call(other, "get_message", queue_name=queue, message_id=named)[0].state == "ready"
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13")
 def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
     connection: Connection, connect: Connect, queue: str

@@ -97,6 +97,7 @@ def grant_again(connection: Connection) -> None:
             connection.execute(statement.replace("%", "%%"))
 
 
+@pytest.mark.pitfall("mysql 9")
 @pytest.mark.promise("P16")
 def test_granting_again_takes_back_what_a_role_should_not_have(connection: Connection) -> None:
     before = given(connection)

@@ -75,6 +75,7 @@ def test_the_cursor_class_of_the_caller_does_not_matter(other_way: Any, queue_na
         goes_and_comes_back(rowq.Queue(session), queue_name)
 
 
+@pytest.mark.pitfall("mysql 10")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize(
     "setting",
@@ -161,6 +162,7 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     ]
 
 
+@pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P15", "P17")
 def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
     own: Connection, queue_name: str
@@ -196,6 +198,7 @@ def test_a_connection_of_rowqs_own_reads_what_is_committed(database_url: str) ->
         assert {value for _, value in cursor.fetchall()} == {"READ-COMMITTED"}
 
 
+@pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P15", "P20")
 def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
     own: Connection, other_way: Any, queue_name: str
@@ -220,6 +223,7 @@ def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
     assert rowq.Queue(own).peek(queue_name) == []
 
 
+@pytest.mark.pitfall("mysql 18")
 def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     server: Server, own: Connection, connect: Any, queue_name: str
 ) -> None:

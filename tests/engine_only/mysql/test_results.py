@@ -110,28 +110,6 @@ def test_no_statement_scans_results_or_sorts_them(
 
 
 @pytest.mark.promise("P32")
-def test_who_does_not_use_them_runs_no_statement_for_them(
-    connection: Connection, connect: Connect, queue: str
-) -> None:
-    session = connect()
-
-    def work() -> None:
-        enqueue(session, queue, *"abcdef")
-        for size in (1, 3):
-            complete(session, queue, size)
-        claim = dequeue(session, queue, 2)[0].claim_id
-        call(session, "extend_lease", queue_name=queue, claim_id=claim)
-        call(session, "release", queue_name=queue, claim_id=claim)
-        call(session, "maintain", queue_name=queue)
-
-    connection.execute("use rowq")
-    statements = run_by(connection, session, work)
-    assert len(statements) > 20
-    # Only the look for idle queues names the table.
-    assert not [text for text in statements if "rowq.result" in text and "sysdate" not in text]
-
-
-@pytest.mark.promise("P32")
 def test_only_a_queue_that_keeps_results_leaves_the_short_way(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -214,6 +192,7 @@ def results(connection: Connection, queue: str) -> int:
     return int(count)
 
 
+@pytest.mark.slow("an old view beside many rows", ci="mariadb")
 @pytest.mark.promise("P13", "P32")
 @pytest.mark.usefixtures("old_view")
 def test_an_old_view_does_not_make_a_purge_dearer(connection: Connection, queue: str) -> None:

@@ -86,6 +86,7 @@ def test_only_names_of_zones_are_zones(connection: Connection, queue: str, zone:
     assert "time_zone must be a name such as Europe/Berlin" in text
 
 
+@pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("cron", ["0 0 * * *", "* * * * *"])
 def test_a_time_zone_ends_with_its_tables_and_utc_does_not(
@@ -111,6 +112,7 @@ def test_a_schedule_that_would_begin_after_the_end_of_its_time_zone_is_refused(
     assert call_one(connection, "create_schedule", **arguments).next_run_at == END
 
 
+@pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P15")
 @pytest.mark.requires("databases")
 def test_a_server_without_time_zones_says_how_to_have_them_and_knows_utc(
@@ -123,6 +125,7 @@ def test_a_server_without_time_zones_says_how_to_have_them_and_knows_utc(
     assert call_one(without_zones, "create_schedule", **arguments).outcome == "created"
 
 
+@pytest.mark.pitfall("mysql 24")
 @pytest.mark.promise("P30", "P31")
 def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
     connection: Connection, queue: str

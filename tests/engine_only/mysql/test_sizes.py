@@ -9,6 +9,8 @@ from tests.engine_only.mysql.costs import part_of
 from tests.engines.base import Connection
 from tests.helpers.queues import CheckedQueue, Connect, new_queue
 
+pytestmark = pytest.mark.slow("bodies of megabytes")
+
 SHORT = 2**16
 """The length at which a text or a blob column ends."""
 
@@ -21,6 +23,7 @@ def queue(connection: Connection, queue_name: str) -> CheckedQueue:
     return new_queue(connection, queue_name, archive_days=1)
 
 
+@pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 16 * SHORT])
 def test_a_text_of_64_kilobytes_is_whole_everywhere(queue: CheckedQueue, length: int) -> None:
@@ -45,6 +48,7 @@ def test_a_binary_body_of_64_kilobytes_is_whole(queue: CheckedQueue) -> None:
     assert queue.dequeue()[0].body_binary == data
 
 
+@pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P08", "P20")
 def test_lists_of_ids_longer_than_64_kilobytes_are_whole(queue: CheckedQueue) -> None:
     sent = queue.call("enqueue_batch", messages=[{"body": "x"}] * 4000)
@@ -61,6 +65,7 @@ def test_lists_of_ids_longer_than_64_kilobytes_are_whole(queue: CheckedQueue) ->
     assert queue.call_one("queue_stats").delayed == 3000
 
 
+@pytest.mark.pitfall("mysql 13")
 @pytest.mark.promise("P20")
 def test_a_body_of_16_megabytes_goes_and_comes_with_its_batch(
     connection: Connection, queue: CheckedQueue
@@ -83,6 +88,7 @@ def test_a_body_of_16_megabytes_goes_and_comes_with_its_batch(
 
 @pytest.mark.promise("P05", "P20")
 @pytest.mark.parametrize("database", [None, "rowq_test_other"])
+@pytest.mark.pitfall("mysql 25")
 def test_the_current_database_of_the_caller_is_not_looked_into(
     connection: Connection, connect: Connect, queue: CheckedQueue, database: str | None
 ) -> None:

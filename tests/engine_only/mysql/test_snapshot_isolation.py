@@ -50,6 +50,7 @@ def must_mean_again(error: pymysql.MySQLError) -> None:
     assert ENGINE.is_passing(error)
 
 
+@pytest.mark.pitfall("mysql 3")
 def test_sessions_side_by_side_are_never_asked_to_begin_again(
     strict: Callable[[], Connection], queue: str
 ) -> None:
@@ -78,6 +79,7 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
     assert sorted(done) == sorted(everything)
 
 
+@pytest.mark.pitfall("mysql 3")
 def test_an_old_snapshot_still_takes_and_finishes_messages_or_is_asked_to_begin_again(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
     assert call(connection, "enqueue", queue_name=queue, dedup_key="key")[0].outcome == "enqueued"
 
 
+@pytest.mark.pitfall("mysql 3")
 def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:

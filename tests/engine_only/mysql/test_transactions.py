@@ -36,6 +36,14 @@ def begin(session: Connection, level: str) -> None:
     session.execute("begin")
 
 
+def test_the_tests_have_the_engine_s_own_isolation_and_a_strange_time_zone(
+    connection: Connection,
+) -> None:
+    shown = connection.execute("show variables where variable_name like '%%isolation'").fetchall()
+    assert "REPEATABLE-READ" in {value for _, value in shown}
+    assert connection.execute("select @@time_zone").fetchone() == ("+05:45",)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str
@@ -48,6 +56,7 @@ def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on
     session.rollback()
 
 
+@pytest.mark.pitfall("mysql 2")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_dequeue_that_found_nothing_lets_producers_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str
@@ -191,6 +200,7 @@ def test_complete_waits_for_no_producer_that_was_told_of_one_of_its_keys(
     producer.commit()
 
 
+@pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P15", "P17")
 def test_a_refused_call_leaves_the_callers_own_work_in_place(
     connection: Connection, connect: Connect, queue: str
@@ -271,6 +281,7 @@ def test_an_open_drop_keeps_its_neighbours_waiting_under_repeatable_read_only(
     session.rollback()
 
 
+@pytest.mark.pitfall("mysql 4")
 @pytest.mark.promise("P17")
 def test_without_autocommit_a_call_opens_the_callers_transaction(
     connection: Connection, connect: Connect, queue: str
@@ -333,6 +344,7 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
     session.rollback()
 
 
+@pytest.mark.pitfall("mysql 2")
 def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
     openers = {"begin_work"}
     # The short ways of two routines are flat, because each call in them would cost.

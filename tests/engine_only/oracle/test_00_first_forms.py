@@ -21,6 +21,8 @@ from tests.engines.base import wait_until_blocked
 from tests.engines.oracle.server import RIGHTS, OracleServer
 from tests.engines.oracle.session import Session, as_account, number_of, open_session
 
+pytestmark = pytest.mark.pitfall("oracle 41")
+
 NO_GROUP_FUNCTION, NO_SPACE, REFUSED = 937, 1950, 20803
 
 HOLDS = {
@@ -255,6 +257,7 @@ def test_a_row_of_an_index_that_was_deleted_after_a_locking_cursor_was_opened_is
     session.rollback()
 
 
+@pytest.mark.pitfall("oracle 45")
 def test_a_rollback_to_a_savepoint_frees_a_row_and_wakes_nobody_who_waits_for_it(
     server: OracleServer, empty_database: str, session: Session
 ) -> None:
@@ -279,6 +282,7 @@ def test_a_rollback_to_a_savepoint_frees_a_row_and_wakes_nobody_who_waits_for_it
         waiting.result(20)
 
 
+@pytest.mark.pitfall("oracle 44")
 def test_a_table_gets_its_segment_at_once_or_an_error(server: OracleServer) -> None:
     url = server.make_account()
     try:
@@ -294,6 +298,7 @@ def test_a_table_gets_its_segment_at_once_or_an_error(server: OracleServer) -> N
         server.drop_database(url)
 
 
+@pytest.mark.pitfall("oracle 47")
 def test_an_owner_whose_name_is_in_lower_case_can_install(server: OracleServer) -> None:
     name, password = f"rowq_test_{uuid.uuid4().hex[:12]}", f"Aa1_{uuid.uuid4().hex[:20]}"
     other = server.fresh_database()
@@ -314,6 +319,7 @@ def test_an_owner_whose_name_is_in_lower_case_can_install(server: OracleServer) 
         server.drop_database(other)
 
 
+@pytest.mark.pitfall("oracle 47")
 def test_the_root_of_a_container_database_is_refused(server: OracleServer) -> None:
     """Only what comes before the first change is run there."""
     text = (migrations_directory() / "oracle" / "preflight.sql").read_text(encoding="utf-8")

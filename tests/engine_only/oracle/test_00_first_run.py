@@ -60,6 +60,7 @@ _CHANGES = """
     """
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P10", "P20")
 def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
     connection: Connection, queue: str
@@ -74,6 +75,7 @@ def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
     assert [row.last_error for row in found] == [why] * 5
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P32")
 def test_results_of_many_messages_pass_through_forall_and_a_merge_keeps_what_is_there(
     connection: Connection, queue: str
@@ -104,6 +106,7 @@ def test_a_long_text_comes_out_of_a_wait(connection: Connection, queue: str) -> 
     assert message["body"] == LONG
 
 
+@pytest.mark.pitfall("oracle 17")
 @pytest.mark.promise("P20")
 def test_the_answer_of_a_wait_is_there_after_its_block_has_ended(
     connection: Connection, queue: str
@@ -117,6 +120,7 @@ def test_the_answer_of_a_wait_is_there_after_its_block_has_ended(
         assert LONG in messages.read()
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P15")
 def test_an_unknown_key_that_no_list_of_keys_holds_is_refused(
     connection: Connection, queue: str
@@ -136,6 +140,7 @@ def powerless(server: OracleServer) -> Iterator[Session]:
     server.drop_database(url)
 
 
+@pytest.mark.pitfall("oracle 21")
 def test_a_missing_privilege_has_a_number_that_a_migration_knows(powerless: Session) -> None:
     with pytest.raises(oracledb.DatabaseError) as caught:
         powerless.execute("create sequence s")
@@ -151,6 +156,7 @@ def test_an_empty_look_leaves_the_driver_outside_of_a_transaction(
     assert not session.transaction_in_progress
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P03")
 def test_a_locking_cursor_passes_over_a_row_that_was_changed_after_it_was_opened(
     connection: Connection, connect: Connect, queue: str
@@ -174,6 +180,7 @@ def test_a_locking_cursor_passes_over_a_row_that_was_changed_after_it_was_opened
     reaper.rollback()
 
 
+@pytest.mark.pitfall("oracle 18")
 def test_a_package_can_be_replaced_while_a_consumer_waits(
     server: OracleServer, database_url: str, connection: Connection, queue: str
 ) -> None:
@@ -195,6 +202,7 @@ def test_a_package_can_be_replaced_while_a_consumer_waits(
         server.drop_database(url)
 
 
+@pytest.mark.pitfall("oracle 18")
 def test_migrating_again_grants_nothing_that_is_there(
     server: OracleServer, empty_database: str
 ) -> None:
@@ -216,6 +224,7 @@ def test_migrating_again_grants_nothing_that_is_there(
         assert rows(session, changed) == before
 
 
+@pytest.mark.pitfall("oracle 22")
 def test_a_role_that_is_another_owner_s_gets_no_right(server: OracleServer) -> None:
     """The role is there, and this owner does not have it."""
     url = server.fresh_database()
@@ -231,6 +240,7 @@ def test_a_role_that_is_another_owner_s_gets_no_right(server: OracleServer) -> N
         server.drop_database(url)
 
 
+@pytest.mark.pitfall("oracle 20")
 @pytest.mark.promise("P19")
 def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
     server: OracleServer, connection: Connection, queue: str
@@ -253,6 +263,7 @@ def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
     assert (after[1] - before[1]) / MAINTAINS <= 10
 
 
+@pytest.mark.pitfall("oracle 23")
 @pytest.mark.parametrize("moment", ["1970-01-01", "2026-11-22", "2040-02-29", "2199-12-31"])
 def test_microseconds_become_the_moment_that_they_are_beyond_2038(
     connection: Connection, moment: str
@@ -268,6 +279,7 @@ def test_microseconds_become_the_moment_that_they_are_beyond_2038(
     assert values == [(f"{moment} 00:00:00.123456",)]
 
 
+@pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P22", "P24")
 def test_no_serializable_transaction_locks_a_token_that_a_message_has_joined_since_it_began(
     connection: Connection, connect: Connect, queue: str
@@ -290,6 +302,7 @@ def test_no_serializable_transaction_locks_a_token_that_a_message_has_joined_sin
     assert locked == []
 
 
+@pytest.mark.pitfall("oracle 28")
 @pytest.mark.promise("P03", "P21")
 def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
     connection: Connection, connect: Connect, queue: str
@@ -312,6 +325,7 @@ def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
     assert found == [(second,), (third,)]
 
 
+@pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P22")
 def test_an_insert_of_a_token_waits_for_an_open_one_and_goes_on_when_that_is_rolled_back(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
@@ -326,6 +340,7 @@ def test_an_insert_of_a_token_waits_for_an_open_one_and_goes_on_when_that_is_rol
     assert [row.body for row in dequeue(connection, queue, 10)] == ["2"]
 
 
+@pytest.mark.pitfall("oracle 28")
 @pytest.mark.promise("P21", "P22")
 def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
     connection: Connection, queue: str
@@ -346,6 +361,7 @@ def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
     assert dialect_of(connection).execute(connection, groups, [queue]).fetchall() == [(b"b",)]
 
 
+@pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P06", "P26")
 def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
     connection: Connection, connect: Connect, queue: str
@@ -366,6 +382,7 @@ def test_a_dequeue_that_finds_nothing_locks_no_predecessor(
     assert sorted(row.body for row in dequeue(connection, queue, 10)) == ["a", "b"]
 
 
+@pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P24")
 def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
     connection: Connection, connect: Connect, queue: str
@@ -385,6 +402,7 @@ def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
         assert call_one(connection, "queue_stats", queue_name=queue).ready == 1
 
 
+@pytest.mark.pitfall("oracle 42")
 @pytest.mark.promise("P19")
 def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_table(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
@@ -399,6 +417,7 @@ def test_a_look_at_messages_that_others_hold_takes_no_more_than_a_lock_of_the_ta
     other.rollback()
 
 
+@pytest.mark.pitfall("oracle 43")
 @pytest.mark.promise("P19")
 def test_a_queue_that_cannot_be_maintained_does_not_stop_the_others(
     server: OracleServer, empty_database: str
@@ -431,6 +450,7 @@ def test_a_queue_that_cannot_be_maintained_does_not_stop_the_others(
         assert fault()[0] == "ok"
 
 
+@pytest.mark.pitfall("oracle 44")
 def test_every_table_has_its_segment_from_the_start(
     server: OracleServer, empty_database: str
 ) -> None:
@@ -442,6 +462,7 @@ def test_every_table_has_its_segment_from_the_start(
             assert rows(session, late) == [], kind
 
 
+@pytest.mark.pitfall("oracle 45")
 @pytest.mark.promise("P02", "P19")
 def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
@@ -477,6 +498,7 @@ def test_a_queue_is_dropped_beside_traffic_without_a_deadlock_or_a_long_wait(
     call(connection, "drop_queue", queue_name=f"{queue} other")
 
 
+@pytest.mark.pitfall("oracle 46")
 @pytest.mark.promise("P19")
 def test_maintain_reads_the_catalog_of_partitions_once_a_day(
     server: OracleServer, empty_database: str

@@ -100,6 +100,7 @@ def test_an_archive_with_days_drops_whole_days_that_no_queue_needs(days: Connect
     assert rows(days, DAYS) == []
 
 
+@pytest.mark.pitfall("oracle 15")
 def test_a_day_is_dropped_in_a_transaction_of_its_own_and_the_callers_goes_on(
     days: Connection,
 ) -> None:

@@ -37,6 +37,7 @@ def cancel(connection: Connection, queue: str, ids: list[int]) -> list[str]:
     return [row.outcome for row in call(connection, "cancel", **given)]
 
 
+@pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P10", "P15")
 @pytest.mark.parametrize("setting", STRANGE)
 def test_filters_compare_bytes_whatever_the_session_has_set(
@@ -60,6 +61,7 @@ def test_filters_compare_bytes_whatever_the_session_has_set(
     assert call_one(strange, "cancel_many", queue_name=queue, **header).cancelled == 1
 
 
+@pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     ("value", "text", "other"),
@@ -81,6 +83,7 @@ def test_a_header_that_no_varchar2_or_integer_holds_is_found_by_its_text(
     assert counts(connection, queue) == (0, 0, 0, 0)
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P34")
 @pytest.mark.parametrize("routine", ENDS)
 @pytest.mark.parametrize("is_noted_before", [False, True])
@@ -115,6 +118,7 @@ def walks(server: OracleServer, connection: Connection, *words: str) -> list[Pla
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
 
+@pytest.mark.pitfall("oracle 36")
 @pytest.mark.promise("P13", "P34")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
 def test_cancelling_goes_by_keys_and_walks_what_is_leased_once(
@@ -145,6 +149,7 @@ def test_cancelling_goes_by_keys_and_walks_what_is_leased_once(
         assert "NESTED LOOPS" not in plan.operations, plan.shown
 
 
+@pytest.mark.pitfall("oracle 19")
 @pytest.mark.promise("P13", "P34")
 def test_cancelling_what_a_worker_holds_reads_few_blocks_beside_a_large_backlog(
     server: OracleServer, connection: Connection, queue: str

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -48,13 +47,6 @@ def test_messages_expire_in_each_place_whatever_the_session_has_set(
     assert in_each_place(strange, queue) == 9
 
 
-@pytest.mark.promise("P13")
-def test_a_queue_without_such_messages_runs_no_statement_on_their_notes(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "expiry") == 0
-
-
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
 def test_what_is_due_is_found_by_keys_and_never_sorted(
@@ -77,6 +69,7 @@ def test_thousands_are_withdrawn_by_one_call(connection: Connection, queue: str)
     assert call_one(connection, "maintain", **given).expired == 10_000
 
 
+@pytest.mark.pitfall("oracle 37")
 @pytest.mark.promise("P36")
 def test_a_serializable_maintain_forgets_no_message_that_came_back_since_it_began(
     connection: Connection, connect: Connect, queue: str
@@ -94,6 +87,7 @@ def test_a_serializable_maintain_forgets_no_message_that_came_back_since_it_bega
     assert maintain(connection, queue) == 1
 
 
+@pytest.mark.pitfall("oracle 37")
 @pytest.mark.promise("P36")
 def test_a_serializable_maintain_leaves_what_was_taken_since_it_began(
     connection: Connection, connect: Connect, queue: str

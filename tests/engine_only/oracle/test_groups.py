@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engines.base import Connection
-from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import (
     Row,
     bodies,
@@ -57,6 +55,7 @@ def work_off(connection: Connection, queue: str) -> list[str]:
     return found
 
 
+@pytest.mark.pitfall("oracle 25")
 @pytest.mark.promise("P24")
 def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_token(
     connection: Connection, connect: Connect, queue: str
@@ -79,6 +78,7 @@ def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_token(
     assert work_off(connection, queue) == ["1", "2", "3", "4", "5"]
 
 
+@pytest.mark.pitfall("oracle 25")
 @pytest.mark.promise("P21", "P24")
 def test_a_message_whose_group_was_closed_before_it_was_committed_comes_before_later_ones(
     connection: Connection, connect: Connect, queue: str
@@ -101,6 +101,7 @@ def test_a_message_whose_group_was_closed_before_it_was_committed_comes_before_l
     assert work_off(worker, queue) == ["2", "3"]
 
 
+@pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P11", "P24")
 def test_a_worker_adds_no_token_where_somebody_holds_the_door_and_a_producer_does(
     connection: Connection, connect: Connect, queue: str
@@ -119,6 +120,7 @@ def test_a_worker_adds_no_token_where_somebody_holds_the_door_and_a_producer_doe
     assert sorted(work_off(connection, queue)) == ["late", "soon"]
 
 
+@pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P22")
 def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
     connection: Connection, connect: Connect, queue: str
@@ -133,10 +135,3 @@ def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
         assert bodies(dequeue(connection, queue, 10)) == ["1"]
     keep_house(connection, queue)
     assert bodies(dequeue(connection, queue, 10)) == ["2"]
-
-
-def test_a_queue_without_groups_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    tables = ("grouped", "message_group", "recheck", "door")
-    assert executions_by_plain_work(server, connection, queue, *tables) == 0

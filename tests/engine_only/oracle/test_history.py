@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engines.base import Connection
@@ -31,6 +30,7 @@ def ended(connection: Connection, queue: str, routine: str, size: int = 2) -> li
     return ids
 
 
+@pytest.mark.pitfall("oracle 24")
 @pytest.mark.promise("P37")
 @pytest.mark.parametrize("error", ["\N{EURO SIGN}" * 2000, "\N{SNAKE}" * 1500, "", None])
 def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
@@ -42,13 +42,6 @@ def test_an_error_of_any_length_passes_through_forall_for_many_attempts(
     for message in ids:
         [attempt] = call(connection, "get_history", queue_name=kept, message_id=message)
         assert attempt.error == error
-
-
-@pytest.mark.promise("P13", "P37")
-def test_a_queue_that_keeps_no_history_runs_no_statement_on_it(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "history") == 0
 
 
 @pytest.mark.promise("P13", "P37")
@@ -77,6 +70,7 @@ def test_attempts_are_found_by_the_message_and_purged_in_the_order_of_their_key(
     assert [plan.shown for plan in wrong if list(plan.faults())] == []
 
 
+@pytest.mark.pitfall("oracle 40")
 @pytest.mark.promise("P06", "P37")
 def test_an_open_purge_holds_up_nobody_and_a_second_one_passes_over(
     connection: Connection, connect: Connect, kept: str

@@ -3,20 +3,12 @@
 import pytest
 
 from tests.engines.base import Connection
-from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, dequeue, enqueue, rolled_back
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 PATIENCE_MS = 5000
 """A call that takes longer waits for a lock: nothing here takes a tenth of it."""
-_EXECUTIONS = """
-    select coalesce(sum(s.executions), 0)
-    from v$sql s
-    where s.parsing_schema_name = :owner
-      and s.command_type in (2, 3, 6, 7)
-      and (lower(s.sql_text) like '%rowq_gate%' or lower(s.sql_text) like '%rowq_started%')
-    """
 
 
 @pytest.mark.promise("P17", "P28")
@@ -31,6 +23,7 @@ def test_a_poll_of_a_full_queue_locks_nothing_and_begins_no_transaction(
     assert not session.transaction_in_progress
 
 
+@pytest.mark.pitfall("oracle 29")
 @pytest.mark.promise("P28")
 def test_a_gate_that_somebody_holds_is_tried_and_never_waited_for(
     connection: Connection, connect: Connect, queue: str
@@ -47,17 +40,3 @@ def test_a_gate_that_somebody_holds_is_tried_and_never_waited_for(
         assert len(dialect_of(holder).execute(holder, gate, [queue]).fetchall()) == 1
         assert dequeue(connection, queue) == []
     assert len(dequeue(connection, queue)) == 1
-
-
-def test_a_queue_without_limits_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    def executions() -> int:
-        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
-        return int(count)
-
-    before = executions()
-    enqueue(connection, queue, "a", "b", "c")
-    while rows := dequeue(connection, queue):
-        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
-    assert executions() == before

@@ -41,6 +41,7 @@ def patient(connection: Connection) -> Connection:
     return connection
 
 
+@pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P03", "P05", "P06")
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
@@ -92,6 +93,7 @@ HOUSEKEEPING = {
 }
 
 
+@pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.parametrize("routine", HOUSEKEEPING)
 def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
@@ -109,6 +111,7 @@ def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
     assert free_rows(other, queue, table) == 0
 
 
+@pytest.mark.pitfall("oracle 3")
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.parametrize("backlog", [0, 5000], ids=["an empty block", "full blocks"])
 def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(

@@ -39,6 +39,7 @@ def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
     assert rows(session, JOBS) == [("ROWQ_MAINTAIN", "TRUE", 0)]
 
 
+@pytest.mark.pitfall("oracle 43")
 @pytest.mark.promise("P19")
 def test_a_queue_that_cannot_be_maintained_does_not_stop_the_job(session: Connection) -> None:
     """Its run fails when it ends, so that its error is logged."""

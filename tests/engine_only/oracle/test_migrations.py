@@ -32,6 +32,7 @@ def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
         yield connection
 
 
+@pytest.mark.pitfall("oracle 3", "oracle 4")
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
     before = migrate.status(empty_database)
     assert (before.installed, before.owner, before.drift) == (0, None, ())
@@ -106,6 +107,7 @@ def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
         assert objects(session) == []
 
 
+@pytest.mark.pitfall("oracle 12")
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -131,6 +131,7 @@ def every_routine(session: Connection, queue: str) -> None:
     call(session, "purge_queue", **common, include_dead=True, max_messages=10)
 
 
+@pytest.mark.pitfall("oracle 1")
 @pytest.mark.parametrize("size", [0, LARGE])
 def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
     server: OracleServer, connection: Connection, queue: str, size: int
@@ -150,6 +151,7 @@ def locking(server: OracleServer, connection: Connection, routine: str) -> list[
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
 
+@pytest.mark.pitfall("oracle 1")
 @pytest.mark.promise("P05", "P06", "P13")
 @pytest.mark.parametrize("routine", LOCKING)
 def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
@@ -167,6 +169,7 @@ def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
         assert all(f'"{key}"' in scan.access for key in keys), plan.shown
 
 
+@pytest.mark.pitfall("oracle 8")
 def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -181,6 +184,7 @@ def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
         assert before.get(plan.text, plan.steps) == plan.steps, plan.shown
 
 
+@pytest.mark.pitfall("oracle 8")
 def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection) -> None:
     rows = dialect_of(connection).execute(
         connection,
@@ -196,6 +200,7 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
     assert all(count >= 10_000 for _, count in found.values())
 
 
+@pytest.mark.pitfall("oracle 19")
 def test_no_index_of_a_busy_table_has_the_statistics_of_an_empty_one(
     connection: Connection,
 ) -> None:
@@ -231,6 +236,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     assert cost(server, connection, queue) <= small * 1.5 + 30
 
 
+@pytest.mark.pitfall("oracle 19")
 def test_cancelling_one_message_reads_few_blocks_beside_a_large_backlog(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
@@ -258,6 +264,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
     dialect.rollback(connection)
 
 
+@pytest.mark.pitfall("oracle 2")
 def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapshot(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -273,6 +280,7 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
         assert cost(server, connection, queue) <= fresh * 1.5 + 30
 
 
+@pytest.mark.pitfall("oracle 2")
 def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.test_groups import OF_QUEUE, PATIENCE_MS, finish, keep_house, work_off
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
@@ -27,6 +26,7 @@ def notes(connection: Connection, queue: str) -> int:
     return int(count)
 
 
+@pytest.mark.pitfall("oracle 30")
 @pytest.mark.promise("P25", "P26")
 def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_nobody(
     connection: Connection, connect: Connect, queue: str
@@ -45,6 +45,7 @@ def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_no
     assert sorted(work_off(connection, queue)) == ["a", "b", "named"]
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
@@ -67,6 +68,7 @@ def test_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
     assert work_off(connection, queue) == (["waits"] if ending == "commit" else [])
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P10", "P27")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 @pytest.mark.parametrize("routine", FAILURES)
@@ -97,6 +99,7 @@ def test_a_failure_waits_for_a_producer_and_reads_the_flag_as_it_is_then(
     assert work_off(connection, queue) == (["waits"] if goes_on else [])
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
 def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_maintain(
@@ -121,6 +124,7 @@ def test_a_serializable_completion_leaves_who_came_to_wait_since_it_began_to_mai
     assert work_off(connection, queue) == ["not shown"]
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25")
 @pytest.mark.parametrize("routine", FAILURES)
 @pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
@@ -144,6 +148,7 @@ def test_a_serializable_failure_does_not_miss_who_came_to_wait_since_it_began(
     assert sorted(work_off(connection, queue)) == sorted([*shown, "not shown"])
 
 
+@pytest.mark.pitfall("oracle 31")
 @pytest.mark.promise("P25")
 def test_no_serializable_transaction_locks_a_message_that_was_named_again_since_it_began(
     connection: Connection, connect: Connect, queue: str
@@ -186,10 +191,3 @@ def test_a_list_of_predecessors_that_no_varchar2_holds_is_kept_and_read(
     for claim in set(claims.values()):
         call(connection, "complete", queue_name=queue, claim_id=claim)
     assert work_off(connection, queue) == ["last"]
-
-
-def test_a_queue_without_predecessors_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    tables = ("blocked", "successor", "recheck")
-    assert executions_by_plain_work(server, connection, queue, *tables) == 0

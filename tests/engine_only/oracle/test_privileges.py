@@ -18,7 +18,7 @@ from tests.engines.oracle.session import owner_in
 from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 
-pytestmark = pytest.mark.promise("P16")
+pytestmark = [pytest.mark.promise("P16"), pytest.mark.pitfall("oracle 10")]
 
 PACKAGES = {
     "producer": "rowq_produce",

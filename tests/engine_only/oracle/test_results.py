@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_plans import LARGE, fill
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -65,6 +64,7 @@ def end_of(connection: Connection, queue: str, message_id: int) -> tuple[str, An
     return row.state, row.result
 
 
+@pytest.mark.pitfall("oracle 38")
 @pytest.mark.promise("P32")
 def test_a_result_comes_out_as_it_went_in_wherever_the_array_is_cut(
     connection: Connection, kept: str
@@ -97,6 +97,7 @@ def test_messages_end_the_same_whatever_the_session_has_set(
     assert (answer["state"], answer["result"]) == ("dead", None)
 
 
+@pytest.mark.pitfall("oracle 39")
 @pytest.mark.promise("P32")
 def test_a_serializable_session_that_waits_is_told(
     connection: Connection, connect: Connect, kept: str
@@ -118,13 +119,6 @@ def test_a_serializable_session_that_waits_is_told(
     call(connection, "complete", queue_name=kept, claim_id=claim, results=["done"])
     waiter.join(10)
     assert [(answer["state"], answer["result"]) for answer in told] == [("completed", "done")]
-
-
-@pytest.mark.promise("P13")
-def test_a_queue_that_keeps_no_results_runs_no_statement_on_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "result") == 0
 
 
 @pytest.mark.promise("P13", "P32")
@@ -153,6 +147,7 @@ def test_results_are_found_by_keys_and_purged_by_the_index_of_their_time(
     assert [plan.shown for plan in found if list(plan.faults())] == []
 
 
+@pytest.mark.pitfall("oracle 40")
 @pytest.mark.promise("P06", "P32")
 def test_a_purge_leaves_a_result_that_was_written_anew_since_its_cursor_was_opened(
     connection: Connection, connect: Connect, kept: str

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import plans
 from tests.engine_only.oracle.test_groups import doors
 from tests.engine_only.oracle.test_settings import STRANGE
@@ -91,6 +90,7 @@ def by_the_clock(
             yield moment
 
 
+@pytest.mark.pitfall("oracle 32")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("cron", CRONS)
@@ -134,6 +134,7 @@ def test_intervals_end_with_the_last_year_of_the_server(connection: Connection) 
     assert found[-1].year > 9980
 
 
+@pytest.mark.pitfall("oracle 32")
 @pytest.mark.promise("P31")
 @pytest.mark.parametrize("setting", STRANGE)
 def test_ticks_are_the_same_whatever_the_session_has_set(
@@ -163,6 +164,7 @@ def test_ticks_are_the_same_whatever_the_session_has_set(
         refused(strange, "RQ711", "next_ticks", cron=cron)
 
 
+@pytest.mark.pitfall("oracle 32")
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     "zone",
@@ -178,6 +180,7 @@ def test_a_time_zone_is_the_name_of_a_region_and_nothing_else(
     assert "time_zone must be a name" in text
 
 
+@pytest.mark.pitfall("oracle 33")
 @pytest.mark.promise("P30")
 def test_a_tick_waits_for_nobody_who_is_ending_the_message_of_an_earlier_one(
     connection: Connection, connect: Connect, queue: str
@@ -215,6 +218,7 @@ def test_a_tick_that_makes_no_message_leaves_the_earlier_one_to_its_worker(
         call(worker, "complete", queue_name=queue, claim_id=claim)
 
 
+@pytest.mark.pitfall("oracle 33")
 @pytest.mark.promise("P30")
 @pytest.mark.parametrize("settings", [{"group_key": "a"}, {"overlap": False}])
 def test_a_tick_is_left_for_later_where_somebody_holds_its_door(
@@ -304,9 +308,3 @@ def test_maintain_looks_for_due_schedules_by_a_range_of_their_key(
         scans = [step for step in plan.steps if step.operation == "INDEX"]
         assert {step.table for step in scans} == {"ROWQ_SCHEDULE_PK"}, plan.shown
         assert {step.options for step in scans} <= {"RANGE SCAN", "UNIQUE SCAN"}, plan.shown
-
-
-def test_a_queue_without_schedules_runs_no_statement_for_them(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "schedule") == 0

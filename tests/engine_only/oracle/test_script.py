@@ -83,6 +83,7 @@ def test_the_sources_install_the_same_but_for_the_bookkeeping(
     works(empty_database)
 
 
+@pytest.mark.pitfall("oracle 12")
 def test_a_script_with_a_package_that_does_not_compile_ends_with_an_error(
     session: Connection,
 ) -> None:
@@ -116,6 +117,7 @@ def test_sqlplus_does_nothing_with_the_list_of_the_sources(
     assert rows(session, "select count(*) from user_objects") == [(0,)]
 
 
+@pytest.mark.pitfall("oracle 12")
 def test_sqlplus_stops_at_the_first_error(empty_database: str, session: Connection) -> None:
     head = "create or replace package body rowq_look as\n"
     done = sqlplus(empty_database, migrate.script("oracle").replace(head, head + "nonsense;\n"))

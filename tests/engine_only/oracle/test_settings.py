@@ -49,6 +49,7 @@ def strange(request: pytest.FixtureRequest, connect: Connect) -> Connection:
     return session
 
 
+@pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P15", "P20")
 def test_a_message_lives_the_same_whatever_the_session_has_set(
     strange: Connection, connection: Connection, queue_name: str
@@ -87,6 +88,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
     refused(strange, "RQ711", "enqueue", queue_name=queue_name, priority=10)
 
 
+@pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P12", "P15")
 def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_set(
     strange: Connection, queue_name: str
@@ -136,6 +138,7 @@ def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_eac
     assert errors == []
 
 
+@pytest.mark.pitfall("oracle 13")
 @pytest.mark.promise("P20")
 def test_moments_are_utc_whatever_the_time_zone_of_session_and_server(
     connection: Connection, connect: Connect, queue: str

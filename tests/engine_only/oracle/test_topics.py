@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import oracledb
 import pytest
 
-from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.plans import Plan, plans, reads
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.base import Connection
@@ -34,6 +33,7 @@ PATIENCE_MS = 5000
 INDEXES = {"ROWQ_TOPIC_BINDING_HEAD_IX", "ROWQ_TOPIC_BINDING_KEY_IX"}
 
 
+@pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("setting", STRANGE)
 def test_topics_are_matched_by_their_bytes_whatever_the_session_has_set(
@@ -71,6 +71,7 @@ def matching(server: OracleServer, connection: Connection) -> list[Plan]:
     return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
 
+@pytest.mark.pitfall("oracle 34")
 @pytest.mark.promise("P13", "P35")
 @pytest.mark.parametrize("is_planned_while_empty", [True, False])
 def test_publish_finds_the_queues_by_keys_of_two_indexes(
@@ -145,13 +146,6 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
     assert touched() <= few + PATTERNS
 
 
-@pytest.mark.promise("P13")
-def test_who_does_not_publish_runs_no_statement_for_topics(
-    server: OracleServer, connection: Connection, queue: str
-) -> None:
-    assert executions_by_plain_work(server, connection, queue, "topic_binding") == 0
-
-
 @pytest.mark.promise("P01", "P35")
 def test_publish_waits_for_no_open_unbind_and_unbind_for_no_open_publish(
     connection: Connection, connect: Connect, queue_name: str, word: str
@@ -169,6 +163,7 @@ def test_publish_waits_for_no_open_unbind_and_unbind_for_no_open_publish(
         assert call_one(producer, "unbind_topic", **given).outcome == "unbound"
 
 
+@pytest.mark.pitfall("oracle 35")
 @pytest.mark.promise("P15", "P35")
 @pytest.mark.parametrize("routine", ["publish", "publish_batch"])
 def test_a_serializable_publish_fails_whole_where_a_queue_was_dropped_since_it_began(

@@ -52,6 +52,7 @@ def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, q
     assert bodies(dequeue(connection, queue, 10)) == ["before", "after"]
 
 
+@pytest.mark.pitfall("oracle 15")
 @pytest.mark.promise("P17")
 def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
     connection: Connection, connect: Connect, queue: str
@@ -140,6 +141,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
     assert counts(connection, queue) == (0, 0, 0, 0)
 
 
+@pytest.mark.pitfall("oracle 9")
 def test_replacing_a_package_disturbs_no_session_that_has_used_it(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_killed_session_is_a_lost_connection(
     assert ENGINE.is_connection_lost(caught.value)
 
 
+@pytest.mark.pitfall("oracle 7")
 @pytest.mark.promise("P17", "P19")
 def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_rows(
     connection: Connection, connect: Connect, queue: str

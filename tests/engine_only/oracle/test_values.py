@@ -22,6 +22,7 @@ SECUREFILES = """
     """
 
 
+@pytest.mark.pitfall("oracle 6")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", ["x", "é", "🐘"])
 def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
@@ -38,6 +39,7 @@ def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
     assert [message.body for message in client.dequeue_fast(queue, len(texts))] == texts
 
 
+@pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("length", LENGTHS)
 def test_bytes_of_any_length_come_out_whole(
@@ -49,6 +51,7 @@ def test_bytes_of_any_length_come_out_whole(
     assert message.body_binary == bytes(length)
 
 
+@pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
 def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
     connection: Connection, queue: str
@@ -92,6 +95,7 @@ def test_a_caller_in_plsql_may_pass_empty_lobs_that_no_table_holds(
     assert [row.last_error for row in dead] == [""] * 2
 
 
+@pytest.mark.pitfall("oracle 14")
 @pytest.mark.promise("P20")
 def test_names_are_counted_in_characters_and_not_in_bytes(
     connection: Connection, queue_name: str
@@ -104,6 +108,7 @@ def test_names_are_counted_in_characters_and_not_in_bytes(
     assert row.message_type == key
 
 
+@pytest.mark.pitfall("oracle 6")
 def test_bodies_are_securefiles_in_their_row_as_far_as_they_fit(connection: Connection) -> None:
     rows = dialect_of(connection).execute(connection, SECUREFILES).fetchall()
     assert len(rows) == 7
@@ -169,6 +174,7 @@ def take_one_left(connection: Connection, queue: str, claim: int) -> dict[int, s
     return {row.message_id: row.outcome for row in rows}
 
 
+@pytest.mark.pitfall("oracle 11")
 @pytest.mark.promise("P15")
 def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
     connection: Connection, queue: str

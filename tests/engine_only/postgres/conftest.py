@@ -11,7 +11,23 @@ import pytest
 from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
+from tests.engines.postgres.server import PostgresServer
 from tests.helpers.queues import CheckedQueue, new_queue
+from tests.run.slow import mark_slow
+
+CORE = {
+    "test_connections.py",
+    "test_denied.py",
+    "test_floor.py",
+    "test_found_by_review.py",
+    "test_groups.py",
+    "test_json_bodies.py",
+    "test_limits.py",
+    "test_listen.py",
+    "test_plans.py",
+    "test_psycopg.py",
+}
+"""Files of make test."""
 
 Open = Callable[..., Connection]
 
@@ -22,14 +38,38 @@ def _only_postgres(server: Server) -> None:
         pytest.skip(f"about PostgreSQL, not about {server.engine}; to run it: --engine postgres18")
 
 
+@pytest.fixture(scope="session")
+def model(server: PostgresServer) -> Iterator[str]:
+    """Return the URL of a database with rowq, of which others are copies."""
+    url = server.fresh_database()
+    migrate(url)
+    yield url
+    server.drop_database(url)
+
+
 @pytest.fixture
-def open_owner(empty_database: str) -> Iterator[Open]:
-    """Return a function that opens sessions of the owner in a database that no other test uses."""
-    migrate(empty_database)
+def owner_url(request: pytest.FixtureRequest, server: PostgresServer) -> Iterator[str]:
+    """Return the URL of a database with rowq that no other test uses: `empty_database`, or a copy.
+
+    A copy costs a tenth of a migration.
+    """
+    if "empty_database" in request.fixturenames:
+        url = str(request.getfixturevalue("empty_database"))
+        migrate(url)
+        yield url
+    else:
+        url = server.copy_of(request.getfixturevalue("model"))
+        yield url
+        server.drop_database(url)
+
+
+@pytest.fixture
+def open_owner(owner_url: str) -> Iterator[Open]:
+    """Return a function that opens sessions of the owner in that database."""
     with ExitStack() as opened:
 
         def open_session() -> Connection:
-            return opened.enter_context(psycopg.connect(empty_database, autocommit=True))
+            return opened.enter_context(psycopg.connect(owner_url, autocommit=True))
 
         yield open_session
 
@@ -75,3 +115,9 @@ def open_notifying(notifying_url: str) -> Iterator[Open]:
             return opened.enter_context(psycopg.connect(notifying_url, autocommit=True))
 
         yield open_session
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave the other files to make test-all and to .ci/run."""
+    if item.path.name not in CORE:
+        mark_slow(item, "what only PostgreSQL does")

@@ -54,6 +54,7 @@ def role_url(connection: Connection, database_url: str, role: str) -> Iterator[R
     connection.execute(f"drop role {role}")
 
 
+@pytest.mark.pitfall("postgres 20")
 @pytest.mark.promise("P01")
 @pytest.mark.usefixtures("queue")
 def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
@@ -74,6 +75,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
         assert [message.data for message in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
 
 
+@pytest.mark.pitfall("postgres 20")
 def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
     queue: rowq.Queue, queue_name: str, role_url: RoleUrl
 ) -> None:
@@ -115,6 +117,7 @@ def test_command_on_read_only_server_names_standby_at_once(
     assert queue.peek(queue_name) == []
 
 
+@pytest.mark.pitfall("postgres 21")
 def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url: RoleUrl) -> None:
     for level in ("serializable", "repeatable read"):
         url = role_url(f"default_transaction_isolation = '{level}'")
@@ -128,6 +131,7 @@ def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url:
         ENGINE.close(connection)
 
 
+@pytest.mark.pitfall("postgres 21")
 @pytest.mark.promise("P04", "P08")
 def test_a_call_that_the_server_undid_is_made_again(
     server: Server, connect: Connect, queue: rowq.Queue, queue_name: str, role_url: RoleUrl
@@ -165,6 +169,7 @@ def test_a_call_that_is_undone_again_and_again_ends_in_the_servers_error(
             queue.version()
 
 
+@pytest.mark.pitfall("postgres 22")
 def test_only_a_connection_between_two_calls_is_idle(database_url: str) -> None:
     connection = ENGINE.connect(database_url)
     assert ENGINE.is_idle(connection)
@@ -239,6 +244,7 @@ with rowq.connect(sys.argv[1]) as queue:
 """
 
 
+@pytest.mark.pitfall("postgres 19")
 def test_the_urls_options_let_the_server_look_after_a_waiting_client(
     connection: Connection, database_url: str, queue: rowq.Queue, queue_name: str
 ) -> None:

@@ -33,6 +33,7 @@ def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
     assert len(set(ids)) == 300
 
 
+@pytest.mark.pitfall("postgres 9")
 @pytest.mark.promise("P13", "P17")
 def test_the_clean_up_horizon_moves_on_while_a_session_waits(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
@@ -58,6 +59,7 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
     thread.join()
 
 
+@pytest.mark.pitfall("postgres 9")
 @pytest.mark.promise("P13", "P17")
 def test_vacuum_removes_what_died_while_a_session_waits(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue

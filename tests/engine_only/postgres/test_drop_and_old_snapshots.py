@@ -11,6 +11,7 @@ import rowq
 Open = Callable[..., Any]
 
 
+@pytest.mark.pitfall("postgres 12")
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("in_a_batch", [False, True], ids=["one", "batch"])
@@ -31,6 +32,7 @@ def test_an_old_snapshot_cannot_enqueue_into_a_dropped_queue(
     old.rollback()
 
 
+@pytest.mark.pitfall("postgres 12")
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_a_drop_is_refused_where_it_would_leave_behind_what_its_snapshot_does_not_show(

@@ -41,6 +41,7 @@ def cycle(connection: Connection) -> None:
     assert maintain(connection) >= 9
 
 
+@pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
@@ -90,24 +91,6 @@ def only_of_expiry(plans: list[Plan]) -> list[Plan]:
     return [plan for plan in plans if "interval '61' second" not in plan["Query Text"]]
 
 
-@pytest.mark.promise("P13")
-def test_who_does_not_use_it_runs_no_statement_for_it(owner: Connection, open_owner: Open) -> None:
-    call(owner, "create_queue", queue_name=QUEUE)
-    watched = Watched(open_owner())
-
-    def work(connection: Connection) -> None:
-        enqueue(connection, QUEUE, "a", "b")
-        call(connection, "enqueue_batch", queue_name=QUEUE, messages=[{"body": "x"}] * 3)
-        for size in (1, 3):
-            rows = dequeue(connection, QUEUE, size)
-            call(connection, "complete", queue_name=QUEUE, claim_id=rows[0].claim_id)
-
-    texts = [plan["Query Text"] for plan in watched.run(work)]
-    assert not [text for text in texts if "rowq.expiry" in text or "expire" in text.split("(")[0]]
-    texts = [plan["Query Text"] for plan in watched.run(maintain)]
-    assert not [text for text in texts if "internal_expire" in text or "from rowq.expiry x" in text]
-
-
 def cost(watched: Watched) -> int:
     """Return the buffers of the notes that maintain touches to withdraw one of three messages."""
     costs: list[int] = []
@@ -122,6 +105,7 @@ def cost(watched: Watched) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P36")
 @pytest.mark.parametrize("leased", [False, True])
 def test_a_held_snapshot_does_not_make_it_dearer_while_messages_expire(

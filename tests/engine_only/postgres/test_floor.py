@@ -13,7 +13,7 @@ from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, call, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
-pytestmark = pytest.mark.promise("P14")
+pytestmark = [pytest.mark.promise("P14"), pytest.mark.pitfall("postgres 2")]
 
 AHEAD = 5000
 """Further than a floor has to move to be worth a ledger row."""
@@ -224,6 +224,7 @@ def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_bac
     assert bodies(own_queue.dequeue(10)) == ["slow"]
 
 
+@pytest.mark.pitfall("postgres 3")
 def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_sequence_jumped_back(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -251,6 +252,7 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
     assert sorted(body or "" for body in drain(own_queue)) == ["above", "below"]
 
 
+@pytest.mark.pitfall("postgres 3")
 @pytest.mark.parametrize("jump", [AHEAD, 10**12, 2**62])
 def test_a_sequence_that_jumped_ahead_loses_nothing(
     owner: Connection, own_queue: CheckedQueue, jump: int
@@ -325,6 +327,7 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
     assert drain(own_queue) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.pitfall("postgres 12")
 def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:

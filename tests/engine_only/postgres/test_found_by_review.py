@@ -54,6 +54,7 @@ def hold_a_snapshot(connection: Connection) -> None:
     connection.execute("select from rowq.queue")
 
 
+@pytest.mark.pitfall("postgres 2")
 @pytest.mark.promise("P14")
 def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
     open_owner: Open, own_queue: CheckedQueue
@@ -130,6 +131,7 @@ def test_a_dequeue_does_not_sweep(
     assert most < 150
 
 
+@pytest.mark.pitfall("postgres 3")
 @pytest.mark.promise("P13")
 def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_floor(
     owner: Connection, own_queue: CheckedQueue
@@ -160,6 +162,7 @@ def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
     assert own_queue.call_one("maintain").reaped == 1
 
 
+@pytest.mark.pitfall("postgres 13")
 @pytest.mark.promise("P09")
 def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
     owner: Connection, open_owner: Open
@@ -179,6 +182,7 @@ def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
         assert time.monotonic() - started < 2
 
 
+@pytest.mark.pitfall("postgres 6")
 @pytest.mark.parametrize("routine", ["maintain", "purge_archive", "archive", "queue_stats"])
 def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
     owner: Connection, routine: str
@@ -240,6 +244,7 @@ def test_a_fault_of_the_archive_does_not_stop_reaping(
     assert call_one(owner, "maintain", queue_name="archived").reaped == 1
 
 
+@pytest.mark.pitfall("postgres 14")
 def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
     server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
@@ -256,6 +261,7 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
         dropping.result()
 
 
+@pytest.mark.pitfall("postgres 5")
 @pytest.mark.promise("P11", "P13")
 def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(own_queue: CheckedQueue) -> None:
     before = dequeue_buffers(own_queue)
@@ -294,6 +300,7 @@ def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
     assert own_queue.dequeue_one().body == "late"
 
 
+@pytest.mark.pitfall("postgres 17")
 @pytest.mark.promise("P19")
 def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_settings(
     owner: Connection, own_queue: CheckedQueue
@@ -313,6 +320,7 @@ def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_setting
     assert re.fullmatch(r"FOR VALUES FROM \('\S+ 00:00:00\+00'\) TO \('\S+ 00:00:00\+00'\)", bounds)
 
 
+@pytest.mark.pitfall("postgres 1")
 @pytest.mark.promise("P13")
 def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue

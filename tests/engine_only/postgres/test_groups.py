@@ -61,6 +61,7 @@ def fill(connection: Connection) -> None:
     call(connection, "enqueue_batch", queue_name="hot", messages=same)
 
 
+@pytest.mark.slow("100,000 messages")
 @pytest.mark.promise("P13")
 def test_a_session_that_planned_on_empty_tables_finds_groups_by_indexes(
     owner: Connection, open_owner: Open
@@ -150,20 +151,6 @@ def test_a_batch_of_groups_takes_one_statement_a_message_and_five_more(
     assert cost_of_complete(watched, 50, True, behind) - plain <= 50 + 5
 
 
-def test_a_queue_without_groups_runs_no_statement_for_them(owner: Connection) -> None:
-    call(owner, "create_queue", queue_name="hot")
-    watched = Watched(owner)
-
-    def work(own: Connection) -> None:
-        enqueue(own, "hot", "a", "b", "c")
-        call(own, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * 10)
-        for count in (1, 1, 10):
-            claim = dequeue(own, "hot", count)[0].claim_id
-            call(own, "complete", queue_name="hot", claim_id=claim)
-
-    assert not tables(watched.run(work)) & TABLES
-
-
 def end_cost(connection: Connection) -> int:
     """Return the buffers that it takes to complete a message and to pass its group on."""
     costs: list[int] = []
@@ -178,6 +165,7 @@ def end_cost(connection: Connection) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_groups_take_turns(
     owner: Connection, open_owner: Open

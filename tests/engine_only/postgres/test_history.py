@@ -158,6 +158,7 @@ def purging(plans: list[Plan]) -> int:
     )
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P37")
 def test_maintain_does_not_walk_what_it_has_purged_beside_an_old_snapshot(
     kept: Connection, open_owner: Open

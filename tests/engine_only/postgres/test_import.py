@@ -439,6 +439,7 @@ def bodies_in_pg_boss(connection: Connection) -> list[Any]:
     return [row[0] for row in rows]
 
 
+@pytest.mark.slow("pg-boss of npm")
 def test_jobs_of_pg_boss_are_copied_once_and_removed(
     pg_boss: Connection, empty_database: str
 ) -> None:

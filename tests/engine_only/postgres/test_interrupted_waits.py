@@ -18,6 +18,8 @@ from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.calls import call, call_one, dequeue, enqueue, state_of
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.pitfall("postgres 27")
+
 QUEUE = "q"
 DAY = 86400
 

@@ -172,6 +172,7 @@ def pass_messages(connection: Connection, count: int) -> None:
             call(connection, "maintain", queue_name=QUEUE)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_a_limited_dequeue_dearer_while_messages_pass(
     limited: Connection, open_owner: Open
@@ -235,6 +236,7 @@ def be_patient(connection: Connection, routine: str) -> None:
         connection.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
 
 
+@pytest.mark.pitfall("postgres 27")
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("how", ["cancel", "statement_timeout"])
 @pytest.mark.parametrize(("routine", "holding", "waiting"), [GATE, GROUP])

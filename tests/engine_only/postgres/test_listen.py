@@ -63,6 +63,7 @@ def unlisten(listener: Listener, queue: str) -> str:
     return str(call_one(listener.connection, "unlisten", queue_name=queue).outcome)
 
 
+@pytest.mark.pitfall("postgres 10")
 def test_a_message_is_told_of_from_listen_to_unlisten_only(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
@@ -290,6 +291,7 @@ def test_a_queue_that_is_none_is_refused(
     refused(open_notifying(), number, routine, queue_name=name)
 
 
+@pytest.mark.pitfall("postgres 10")
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue

@@ -14,6 +14,8 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back
 from tests.helpers.queues import CheckedQueue
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.slow("100,000 messages")
+
 LARGE = 100_000
 DEAD = (
     """

@@ -19,7 +19,10 @@ SESSIONS_OF_THE_POOL = 2
 CLIENTS = 8
 MESSAGES = 40
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=TO_RUN)
+pytestmark = [
+    pytest.mark.skipif(PROGRAM is None, reason=TO_RUN),
+    pytest.mark.pitfall("postgres 11"),
+]
 
 
 @pytest.fixture

@@ -132,6 +132,7 @@ def fill(connection: Connection) -> None:
         dequeue(connection, "hot", 20)
 
 
+@pytest.mark.pitfall("postgres 4")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
@@ -182,6 +183,7 @@ def drain(connection: Connection) -> None:
             call_one(connection, "maintain", queue_name="hot")
 
 
+@pytest.mark.pitfall("postgres 5")
 @pytest.mark.promise("P11", "P13")
 def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
     owner: Connection, open_owner: Open
@@ -199,6 +201,7 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
         assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
 
 
+@pytest.mark.pitfall("postgres 1")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
     owner: Connection, open_owner: Open
@@ -255,6 +258,7 @@ def release_cost(connection: Connection) -> int:
     return min(costs)
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lanes_move(
     owner: Connection, open_owner: Open

@@ -5,6 +5,8 @@ import pytest
 
 from tests.engines.base import Connection
 
+pytestmark = pytest.mark.pitfall("postgres 18")
+
 INSTALL = "apt-get install postgresql-15-plpgsql-check, then --engine postgres15"
 
 ACCEPTED = (

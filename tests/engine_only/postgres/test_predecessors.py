@@ -71,20 +71,6 @@ def test_a_session_that_planned_on_empty_tables_finds_what_waits_by_indexes(
     assert faults(late.run(lambda own: cycle(own, other))) == set(), "in a new session"
 
 
-def test_a_queue_in_which_nothing_waits_runs_no_statement_for_it(owner: Connection) -> None:
-    call(owner, "create_queue", queue_name="hot")
-    watched = Watched(owner)
-
-    def work(own: Connection) -> None:
-        enqueue(own, "hot", "a", "b", "c")
-        call(own, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * 10)
-        for count in (1, 1, 10):
-            claim = dequeue(own, "hot", count)[0].claim_id
-            call(own, "complete", queue_name="hot", claim_id=claim)
-
-    assert not tables(watched.run(work)) & TABLES
-
-
 def cost_of_complete(watched: Watched, successors: int) -> int:
     """Return how many statements it takes to complete a message that others wait for."""
     own = watched.connection
@@ -141,6 +127,7 @@ def test_a_message_that_waits_for_ten_thousand_is_touched_a_few_times_only(
     assert updates <= 40, "about as often as there are new records in a random order: ln 10000"
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
     owner: Connection, open_owner: Open

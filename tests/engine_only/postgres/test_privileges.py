@@ -106,6 +106,7 @@ def test_no_role_has_any_right_on_a_table_or_a_sequence(
                 owner.execute(sql.SQL(statement).format(sql.Identifier(table)))
 
 
+@pytest.mark.pitfall("postgres 8")
 def test_public_has_no_right_on_anything(owner: Connection) -> None:
     functions = owner.execute(
         """
@@ -130,6 +131,7 @@ def test_public_has_no_right_on_anything(owner: Connection) -> None:
     assert relations == []
 
 
+@pytest.mark.pitfall("postgres 8")
 def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="kept", archive_days=1)
     enqueue(owner, "kept", "a")
@@ -220,6 +222,7 @@ def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
     assert owners == [("rowq_owner", False, False, False, False)]
 
 
+@pytest.mark.pitfall("postgres 7")
 def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
     owner: Connection,
 ) -> None:
@@ -274,6 +277,7 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
+@pytest.mark.pitfall("postgres 7")
 def test_temporary_tables_do_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -332,6 +336,7 @@ def test_a_hostile_search_path_does_not_capture_a_call(
     assert warnings == []
 
 
+@pytest.mark.pitfall("postgres 7")
 def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:

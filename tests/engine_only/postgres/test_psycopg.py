@@ -41,6 +41,7 @@ def test_one_statement_is_prepared_per_routine_whatever_is_null(
     assert len(prepared(own)) == 1
 
 
+@pytest.mark.pitfall("postgres 11")
 def test_nothing_is_prepared_behind_a_transaction_pooler(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
@@ -62,6 +63,7 @@ def test_row_and_cursor_factories_of_the_caller_do_not_matter(
     assert (message.data, message.headers) == (b"\0", {"a": 1})
 
 
+@pytest.mark.pitfall("postgres 17")
 def test_the_sessions_time_zone_and_date_style_do_not_matter(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
@@ -81,6 +83,7 @@ def test_calls_work_in_a_pipeline(own: "psycopg.Connection[Any]", queue_name: st
     assert [message.data for message in queue.peek(queue_name, max_messages=10)] == [0, 1, 2]
 
 
+@pytest.mark.pitfall("postgres 16")
 def test_a_savepoint_of_the_caller_survives_a_refusal(
     own: "psycopg.Connection[Any]", queue_name: str
 ) -> None:
@@ -92,6 +95,7 @@ def test_a_savepoint_of_the_caller_survives_a_refusal(
     assert [message.data for message in queue.peek(queue_name, max_messages=10)] == ["kept"]
 
 
+@pytest.mark.pitfall("postgres 16")
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     "arguments",

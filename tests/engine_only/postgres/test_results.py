@@ -138,6 +138,7 @@ def purging(plans: list[Plan]) -> int:
     )
 
 
+@pytest.mark.slow("an old snapshot beside many rows")
 @pytest.mark.promise("P13", "P32")
 def test_maintain_does_not_walk_what_it_has_purged_beside_an_old_snapshot(
     owner: Connection, open_owner: Open

@@ -88,6 +88,7 @@ def test_it_listens_again_when_its_connection_is_cut(
         wait_until(lambda: seen == [1], "the message is handled")
 
 
+@pytest.mark.pitfall("postgres 10")
 def test_a_busy_worker_does_not_listen(connection: Connection, queue: WorkerQueue) -> None:
     go = threading.Event()
     worker = queue.worker(lambda _message: go.wait(60), batch_size=1)

@@ -20,7 +20,7 @@ from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue, rolled
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 19")]
 
 CONFLICTS = ("451", "468")
 """Errors: two collations meet in an expression."""

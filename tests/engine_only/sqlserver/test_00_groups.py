@@ -17,7 +17,7 @@ from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue, rolled
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 21")]
 
 
 def stored(connection: Connection, queue: str, table: str) -> int:
@@ -95,6 +95,7 @@ def test_first_a_message_that_is_not_committed_is_passed_over_and_one_withdrawn_
         assert bodies(dequeue(worker, queue)) == ["2"]
 
 
+@pytest.mark.pitfall("sqlserver 22")
 @pytest.mark.promise("P24")
 def test_first_a_producer_waits_for_no_transaction_of_a_caller_s_that_has_ended_the_group(
     connection: Connection, connect: Connect, queue: str

@@ -14,7 +14,7 @@ from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, tra
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 27")]
 
 SESSIONS = 4
 

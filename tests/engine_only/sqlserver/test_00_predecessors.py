@@ -15,7 +15,7 @@ from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue, rolled
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
-pytestmark = pytest.mark.requires("genuine")
+pytestmark = [pytest.mark.requires("genuine"), pytest.mark.pitfall("sqlserver 24")]
 
 FAILURES: dict[str, dict[str, object]] = {"fail_now": {}, "retry_later": {"delay_seconds": 60}}
 """What writes an error to the row of a message, with its other arguments."""

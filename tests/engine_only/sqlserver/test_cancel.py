@@ -43,6 +43,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
     return plans
 
 
+@pytest.mark.pitfall("sqlserver 33")
 @pytest.mark.promise("P13", "P34")
 def test_cancelling_in_claims_finds_rows_by_seeks_with_the_plans_of_empty_tables_too(
     connection: Connection, queue: str
@@ -59,6 +60,7 @@ def test_cancelling_in_claims_finds_rows_by_seeks_with_the_plans_of_empty_tables
     assert not [plan for plan in plans if plan.is_parallel or plan.conversions]
 
 
+@pytest.mark.pitfall("sqlserver 33")
 @pytest.mark.promise("P34")
 @pytest.mark.parametrize("routine", ["ExtendLease", *ENDS])
 def test_a_claim_in_which_nothing_is_noted_pays_no_statement(
@@ -84,6 +86,7 @@ def test_a_claim_in_which_nothing_is_noted_pays_no_statement(
         assert counts[1] > counts[0]
 
 
+@pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P06", "P34")
 def test_a_cancel_waits_for_no_session_that_is_at_work(
     connection: Connection, connect: Connect, queue: str
@@ -104,6 +107,7 @@ def test_a_cancel_waits_for_no_session_that_is_at_work(
     assert note(other, queue, *ids) == [*["requested"] * 5, "cancelled", "cancelled", "not_found"]
 
 
+@pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P06", "P34")
 def test_an_open_cancel_holds_up_no_other_claim(
     connection: Connection, connect: Connect, queue: str
@@ -123,6 +127,7 @@ def test_an_open_cancel_holds_up_no_other_claim(
     assert outcomes(done) == {ids[0]: "cancelled", ids[1]: "released"}
 
 
+@pytest.mark.pitfall("sqlserver 34")
 @pytest.mark.promise("P17", "P34")
 @pytest.mark.parametrize("setting", ["on", "off"])
 def test_a_caller_s_transaction_goes_on_after_a_message_was_found_locked(
@@ -144,6 +149,7 @@ def test_a_caller_s_transaction_goes_on_after_a_message_was_found_locked(
     assert note(other, queue, held) == ["not_found"]
 
 
+@pytest.mark.pitfall("sqlserver 43")
 @pytest.mark.promise("P06", "P10")
 def test_a_filter_of_reset_locks_only_what_it_resets(
     connection: Connection, connect: Connect, queue: str

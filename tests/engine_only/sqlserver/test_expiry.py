@@ -50,6 +50,7 @@ def cycle(connection: Connection, queue: str) -> list[Plan]:
     return plans + called(connection, "Maintain", **name)
 
 
+@pytest.mark.pitfall("sqlserver 35")
 @pytest.mark.promise("P13", "P36")
 def test_what_expires_is_found_by_seeks_with_the_plans_of_empty_tables_too(
     connection: Connection, queue: str
@@ -68,6 +69,7 @@ def test_what_expires_is_found_by_seeks_with_the_plans_of_empty_tables_too(
     assert not [plan for plan in plans if plan.is_parallel or plan.conversions]
 
 
+@pytest.mark.pitfall("sqlserver 35")
 @pytest.mark.promise("P13")
 def test_who_does_not_use_it_makes_a_look_where_messages_come_back_and_no_other(
     connection: Connection, queue: str
@@ -86,6 +88,7 @@ def test_who_does_not_use_it_makes_a_look_where_messages_come_back_and_no_other(
     assert len([plan for plan in plans if "expiry" in tables([plan])]) == 1
 
 
+@pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P06", "P36")
 def test_maintain_waits_for_nobody_who_holds_what_expires(
     connection: Connection, connect: Connect, queue: str
@@ -110,6 +113,7 @@ def test_maintain_waits_for_nobody_who_holds_what_expires(
     assert expired(keeper, queue) == 4
 
 
+@pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P36")
 def test_more_that_others_hold_than_one_call_asks_for_are_left_and_hold_up_nothing(
     connection: Connection, connect: Connect, queue: str
@@ -126,6 +130,7 @@ def test_more_that_others_hold_than_one_call_asks_for_are_left_and_hold_up_nothi
     assert notes(keeper, queue) == 0
 
 
+@pytest.mark.pitfall("sqlserver 36")
 @pytest.mark.promise("P17", "P36")
 def test_a_caller_s_transaction_withdraws_nothing_and_forgets_nothing(
     connection: Connection, queue: str
@@ -138,6 +143,7 @@ def test_a_caller_s_transaction_withdraws_nothing_and_forgets_nothing(
     assert expired(connection, queue) == 3
 
 
+@pytest.mark.pitfall("sqlserver 41")
 @pytest.mark.promise("P36")
 def test_one_that_others_hold_among_thousands_is_found_in_few_looks(
     connection: Connection, connect: Connect, queue: str
@@ -158,6 +164,7 @@ def test_one_that_others_hold_among_thousands_is_found_in_few_looks(
     assert expired(keeper, queue) == 1
 
 
+@pytest.mark.pitfall("sqlserver 42")
 @pytest.mark.promise("P16")
 def test_a_caller_s_last_identity_stays_its_own(connection: Connection, queue: str) -> None:
     name = f"[own {queue}]"

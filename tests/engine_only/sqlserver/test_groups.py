@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine_only.sqlserver.sessions import impatient
-from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, run, tables
+from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
@@ -54,6 +54,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
     return plans
 
 
+@pytest.mark.pitfall("sqlserver 23")
 @genuine
 @pytest.mark.promise("P13")
 def test_every_statement_about_groups_seeks_with_the_plans_of_empty_tables_too(
@@ -88,20 +89,7 @@ def test_the_end_of_a_message_takes_six_statements_on_tables_more_where_its_grou
     assert 0 < statements(connection, queue, group=True) - keyed <= 6
 
 
-@genuine
-def test_a_queue_without_groups_runs_no_statement_for_them(
-    connection: Connection, queue: str
-) -> None:
-    plans = called(connection, "Enqueue", queue_name=queue, body="a")
-    plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "b"}, {}]')
-    for routine in ("Complete", "RetryLater", "FailNow"):
-        found, ran = run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)
-        plans += ran
-        plans += called(connection, routine, queue_name=queue, claim_id=found[0][0])
-    assert "message" in tables(plans)
-    assert not tables(plans) & GROUPED
-
-
+@pytest.mark.pitfall("sqlserver 21")
 @genuine
 @pytest.mark.promise("P21")
 def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
@@ -148,6 +136,7 @@ def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
     assert dialect.stored(connection, queue) == before
 
 
+@pytest.mark.pitfall("sqlserver 22")
 @pytest.mark.promise("P24")
 def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_it(
     connection: Connection, queue: str

@@ -49,6 +49,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
     assert extra["full"] <= 0
 
 
+@pytest.mark.pitfall("sqlserver 27")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("count", [0, 5000])
 def test_a_limited_dequeue_counts_by_seeks(connection: Connection, queue: str, count: int) -> None:

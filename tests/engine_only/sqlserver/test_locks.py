@@ -88,6 +88,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @pytest.mark.promise("P06")
 def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Connection) -> None:
     found = rows(connection, HOT)
@@ -96,10 +97,12 @@ def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Co
         assert settings == ["DISABLE", "CLUSTERED", True, False, True, 1], name
 
 
+@pytest.mark.pitfall("sqlserver 7", "sqlserver 15")
 def test_no_table_is_a_heap_or_in_memory_only(connection: Connection) -> None:
     assert rows(connection, HEAPS) == []
 
 
+@pytest.mark.pitfall("sqlserver 6")
 def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
     connection: Connection,
 ) -> None:
@@ -127,6 +130,7 @@ def test_a_message_that_a_reader_keeps_locked_is_passed_over(
     assert len(dequeue(consumer, queue, 3)) > 0
 
 
+@pytest.mark.pitfall("sqlserver 2")
 @pytest.mark.promise("P06")
 def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nobody(
     connection: Connection, connect: Connect, queue: str
@@ -147,6 +151,7 @@ def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nob
     assert counts(connection, queue)[0] == MANY
 
 
+@pytest.mark.pitfall("sqlserver 20")
 @pytest.mark.promise("P12")
 def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
     connection: Connection, connect: Connect, queue: str
@@ -184,6 +189,7 @@ def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
         call(other, "drop_queue", queue_name=second, force=True)
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @pytest.mark.promise("P17")
 def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue: str) -> None:
     dialect_of(connection).execute(
@@ -218,6 +224,7 @@ def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue
     look("drop_queue", queue_name=queue, force=True)
 
 
+@pytest.mark.pitfall("sqlserver 45")
 @pytest.mark.promise("P17")
 def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
     server: Server, connection: Connection, connect: Connect, queue: str
@@ -242,6 +249,7 @@ def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
     assert rows(leader, MINE) == rows(follower, MINE) == []
 
 
+@pytest.mark.pitfall("sqlserver 46")
 @pytest.mark.promise("P02")
 def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_them_sees(
     server: Server, connection: Connection, connect: Connect, queue: str
@@ -308,6 +316,7 @@ def test_no_guest_waits_for_the_floors_of_maintain(
     maintain.join()
 
 
+@pytest.mark.pitfall("sqlserver 4")
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("table", ["ready", "message", "claim"])
 def test_a_trigger_of_somebody_else_s_does_not_stop_the_work(

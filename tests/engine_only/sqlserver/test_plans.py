@@ -76,6 +76,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
         cursor.execute("set transaction isolation level read committed")
 
 
+@pytest.mark.pitfall("sqlserver 8", "sqlserver 17")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, LARGE])
 def test_dequeue_seeks_and_never_sorts(
@@ -92,6 +93,7 @@ def test_dequeue_seeks_and_never_sorts(
         assert not faults(plans, small=STEPS)
 
 
+@pytest.mark.pitfall("sqlserver 17")
 @pytest.mark.promise("P13")
 def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
     connection: Connection, queue: str
@@ -111,6 +113,7 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
     assert sum(access.rows_read or 0 for access in seeks) == 50
 
 
+@pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("sizes", [(1, 1000), (1000, 1)])
 def test_a_plan_compiled_for_another_batch_size_is_as_good(
@@ -126,6 +129,7 @@ def test_a_plan_compiled_for_another_batch_size_is_as_good(
         assert not faults(plans, small=STEPS)
 
 
+@pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
 def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
     connection: Connection, queue: str
@@ -185,6 +189,7 @@ def test_cancel_reads_what_is_leased_once(connection: Connection, queue: str) ->
     assert sum(read) <= 1000
 
 
+@pytest.mark.pitfall("sqlserver 3")
 @pytest.mark.promise("P05")
 def test_what_is_returned_needs_no_sort_to_be_in_order(connection: Connection, queue: str) -> None:
     for priority in (7, 3, 5):
@@ -196,6 +201,7 @@ def test_what_is_returned_needs_no_sort_to_be_in_order(connection: Connection, q
     assert not faults([last])
 
 
+@pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, LARGE])
 @pytest.mark.parametrize(
@@ -234,6 +240,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
     assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
 
 
+@pytest.mark.pitfall("sqlserver 8")
 @pytest.mark.promise("P13")
 def test_enqueue_seeks_and_inserts(connection: Connection, queue: str) -> None:
     fill(connection, queue, LARGE)
@@ -258,6 +265,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     assert large <= small + 30
 
 
+@pytest.mark.pitfall("sqlserver 5")
 @pytest.mark.promise("P13")
 def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
     connection: Connection, connect: Connect, queue: str

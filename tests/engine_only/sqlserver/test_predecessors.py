@@ -67,6 +67,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
     return plans
 
 
+@pytest.mark.pitfall("sqlserver 25")
 @genuine
 @pytest.mark.promise("P13")
 def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables_too(
@@ -84,6 +85,7 @@ def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables
     assert not [fault for fault in faults(about, small=STEPS) if " on " in fault]
 
 
+@pytest.mark.pitfall("sqlserver 25")
 @genuine
 def test_a_queue_without_predecessors_looks_once_whether_somebody_waits(
     connection: Connection, queue: str
@@ -138,6 +140,7 @@ def test_a_call_about_predecessors_that_its_client_gives_up_leaves_no_half_to_co
     assert dialect.stored(connection, queue) == before
 
 
+@pytest.mark.pitfall("sqlserver 26")
 @pytest.mark.promise("P26")
 def test_a_call_in_the_caller_s_transaction_frees_what_waits_and_leaves_groups_to_maintain(
     connection: Connection, queue: str

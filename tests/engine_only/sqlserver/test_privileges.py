@@ -223,6 +223,7 @@ def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Co
     assert set(rows(connection, query)) == {(name, -2) for name in shapers}
 
 
+@pytest.mark.pitfall("sqlserver 47")
 def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(owner: Connection) -> None:
     dialect = dialect_of(owner)
     dialect.execute(owner, "create user consumer without login")

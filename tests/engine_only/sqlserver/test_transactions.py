@@ -95,6 +95,7 @@ def at(connection: Connection, isolation: str) -> Iterator[None]:
         )
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @pytest.mark.promise("P15", "P17")
 def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
     connection: Connection, queue: str
@@ -134,6 +135,7 @@ def test_a_call_with_implicit_transactions_is_in_its_caller_s(
     assert counts(connection, queue)[0] == 0
 
 
+@pytest.mark.pitfall("sqlserver 1")
 @genuine
 @pytest.mark.promise("P17")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
@@ -158,6 +160,7 @@ def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
     assert bodies(dequeue(connection, queue, 10)) == ["b"]
 
 
+@pytest.mark.pitfall("sqlserver 1")
 @genuine
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
@@ -174,6 +177,7 @@ def test_rows_of_others_are_passed_over_at_every_level(
     assert bodies(dequeue(connection, queue, 9)) == ["a", "b", "d"]
 
 
+@pytest.mark.pitfall("sqlserver 5")
 @genuine
 @pytest.mark.promise("P07")
 def test_no_floor_passes_what_a_guest_has_taken(
@@ -192,6 +196,7 @@ def test_no_floor_passes_what_a_guest_has_taken(
     assert [row.message_id for row in dequeue(connection, queue)] == old
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @genuine
 @pytest.mark.promise("P17")
 def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
@@ -209,6 +214,7 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
     enqueue(second, queue, "third", dedup_key="key")
 
 
+@pytest.mark.pitfall("sqlserver 11")
 @genuine
 @pytest.mark.promise("P01", "P02", "P17")
 @pytest.mark.parametrize("xact_abort", ["on", "off"])
@@ -244,6 +250,7 @@ def test_a_call_that_its_client_gives_up_in_a_transaction_leaves_no_half_to_comm
     assert places(connection) == before
 
 
+@pytest.mark.pitfall("sqlserver 46")
 @genuine
 @pytest.mark.promise("P04", "P17")
 def test_the_victim_of_a_deadlock_is_tried_again(
@@ -290,6 +297,7 @@ def test_insert_exec_is_a_transaction_of_the_caller_s(connection: Connection, qu
     assert counts(connection, queue)[2] == 2
 
 
+@pytest.mark.pitfall("sqlserver 45")
 @genuine
 @pytest.mark.promise("P03")
 def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(

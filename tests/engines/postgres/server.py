@@ -48,10 +48,17 @@ class PostgresServer(ControlledServer):
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
+        return self._create("template0")
+
+    def copy_of(self, url: str) -> str:
+        """Make a database like another one, to which nobody is connected, and return its URL."""
+        return self._create(str(conninfo_to_dict(url)["dbname"]))
+
+    def _create(self, template: str) -> str:
         name = f"rowq_test_{uuid.uuid4().hex[:12]}"
         with self._admin() as connection:
-            create = sql.SQL("create database {} template template0 encoding 'UTF8'")
-            connection.execute(create.format(sql.Identifier(name)))
+            create = sql.SQL("create database {} template {} encoding 'UTF8'")
+            connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
         self._databases.append(name)
         return with_database(self._url, name)
 

@@ -14,6 +14,8 @@ from tests.helpers.calls import bodies, call_one, dequeue, enqueue
 from tests.security.mysql.test_numbers import part_of
 from tests.stored_times import expire_claim
 
+pytestmark = pytest.mark.pitfall("mysql 14")
+
 PURPOSES = ("maintain", "wait", "archive", "migrate")
 
 

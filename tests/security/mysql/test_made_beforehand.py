@@ -12,6 +12,8 @@ from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import Session, set_default_role
 from tests.helpers.releases import BACK
 
+pytestmark = pytest.mark.pitfall("mysql 22")
+
 MIGRATION = """
     create table rowq.migration (
         migration_hash varchar(64) not null primary key, migration_id varchar(255) not null,

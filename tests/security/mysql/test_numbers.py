@@ -14,6 +14,7 @@ LAST = 2**63 - 1
 TAKEN = 1062
 
 
+@pytest.mark.pitfall("mysql 21")
 @pytest.mark.promise("P01", "P02")
 def test_a_producer_that_chooses_the_highest_number_stops_nobody(
     connection: Connection, users: Accounts, queue: str
