@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from trove_classifiers import classifiers
 
 import rowq
@@ -12,6 +13,8 @@ from sql.generate.dist import HOW_TO_RUN, scripts, write_scripts
 from sql.generate.long_description import LongDescription, with_absolute_links
 from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
 from tests.static.sources import ROOT
+
+pytestmark = pytest.mark.slow("builds the scripts of all engines")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
