@@ -37,7 +37,7 @@ select if(
     @rowq_fault is null
         and count(*) > coalesce(sum(c.column_name is not null), 0)
         and coalesce(sum(c.column_name is not null), 0) < 2
-        and coalesce(sum(t.table_name in ('meta', 'queue', 'part')), 0) < 3,
+        and coalesce(sum(t.table_name in ('meta', 'queue', 'queue_lock')), 0) < 3,
     'RQ802 foreign_schema', @rowq_fault
 )
 into @rowq_fault

@@ -1,4 +1,4 @@
--- This is the end of a rollback to nothing: it removes the bookkeeping, and what doorbell.sql and
+-- This is the end of a rollback to nothing: it removes the bookkeeping, and what wakeup.sql and
 -- maintain_job.sql have made. The roles stay, so that their members need not be given them again.
 declare
     v_count pls_integer;
@@ -20,7 +20,7 @@ begin
     where o.object_name = 'ROWQ_DOORBELL'
       and o.object_type = 'PACKAGE';
     if v_count > 0 then
-        execute immediate 'drop package rowq_doorbell';
+        execute immediate 'drop package rowq_wakeup';
     end if;
 
     select count(*) into v_count

@@ -157,8 +157,9 @@ from (
       and o.type <> 'U'
       and o.name in (
           N'archived', N'blocked', N'claim', N'dead', N'dedup', N'delayed', N'expiry', N'finished',
-          N'gate', N'grouped', N'history', N'lane', N'leased', N'message', N'message_group',
-          N'meta', N'migration', N'migration_log', N'part', N'queue', N'ready', N'recheck',
+          N'limit_lock', N'group_waiting', N'history', N'lane', N'leased', N'message',
+          N'group_slot', N'meta', N'migration', N'migration_log', N'queue_lock', N'queue',
+          N'ready', N'deferred',
           N'result', N'schedule', N'started', N'successor', N'time_zone', N'topic_binding',
           N'worker'
       )
@@ -210,7 +211,7 @@ if @why is null
         select count(*)
         from sys.tables t
         where t.schema_id = schema_id(N'rowq')
-          and t.name in (N'meta', N'queue', N'part')
+          and t.name in (N'meta', N'queue', N'queue_lock')
     ) < 3
     and (
         select count(*)

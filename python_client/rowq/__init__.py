@@ -79,7 +79,14 @@ if TYPE_CHECKING:
     from rowq.contrib.opentelemetry import instrument, uninstrument
     from rowq.contrib.striped import Striped, connect_striped
     from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
-    from rowq.worker.parts import Part, PartClaim, PartStats, Placed, ServerCheck, StripedMessage
+    from rowq.worker.stripes import (
+        ServerCheck,
+        Stripe,
+        StripeClaim,
+        StripedEnqueued,
+        StripedMessage,
+        StripeStats,
+    )
 
 __version__ = "0.1.0"
 
@@ -116,11 +123,7 @@ __all__ = [
     "NewMessage",
     "Outcome",
     "PackageMissing",
-    "Part",
-    "PartClaim",
-    "PartStats",
     "PeekedMessage",
-    "Placed",
     "Promoted",
     "Published",
     "PurgedArchive",
@@ -142,7 +145,11 @@ __all__ = [
     "ScheduleOutcome",
     "ServerCheck",
     "StaleClaim",
+    "Stripe",
+    "StripeClaim",
+    "StripeStats",
     "Striped",
+    "StripedEnqueued",
     "StripedMessage",
     "TopicBinding",
     "TopicOutcome",
@@ -169,8 +176,15 @@ _LATER = {
     "rowq.contrib.opentelemetry": ("instrument", "uninstrument"),
     "rowq.contrib.striped": ("Striped", "connect_striped"),
     "rowq.worker": ("Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"),
-    "rowq.worker.parts": (
-        *("Part", "PartClaim", "PartStats", "Placed", "ServerCheck", "StripedMessage"),
+    "rowq.worker.stripes": (
+        *(
+            "Stripe",
+            "StripeClaim",
+            "StripeStats",
+            "StripedEnqueued",
+            "ServerCheck",
+            "StripedMessage",
+        ),
     ),
 }
 """Names of the rings above the client, by the module that each is loaded from when it is used."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from rowq import tracing
 from rowq.arguments import Default
 from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSession
+from rowq.awaitable import may_be_entered
 from rowq.bodies import (
     batch_entries,
     bodies,
@@ -65,7 +66,6 @@ from rowq.messages import (
     TopicOutcome,
     WorkerReport,
 )
-from rowq.opening import may_be_entered
 from rowq.options import MessageOptions, PublishOptions, QueueSettings, takes, with_defaults
 
 if TYPE_CHECKING:

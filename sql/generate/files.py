@@ -15,7 +15,7 @@ from sql.generate import (
     typescript,
 )
 from sql.generate.contract import contract_md
-from sql.generate.parts import Parts, fresh
+from sql.generate.markers import Parts, fresh
 from sql.generate.sync import synchronous
 
 ROOT = Path(__file__).resolve().parents[2]

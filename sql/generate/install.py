@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowq.contract import load_contract
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools.engines.oracle.packages import packages
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.release import Release, read_release
-from sql.generate.parts import Parts
+from sql.generate.markers import Parts
 
 FAMILIES = (
     *("arguments", "text", "transactions", "queues", "store", "topics", "groups", "predecessors"),
@@ -41,7 +41,7 @@ def parts_of_bookkeeping(engine: Path) -> Parts:
     Args:
         engine: sql/<engine>, with migrations beside its parent.
     """
-    script: BaseScript = part_of(engine.name, "script", TOOLS).SCRIPT
+    script: BaseScript = engine_module(engine.name, "script", TOOLS).SCRIPT
 
     def release() -> Release:
         return read_release(engine.parent.parent / "migrations" / engine.name)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.frozen import (
     brought_by,
@@ -72,7 +72,7 @@ def script_to_release(migrations: Path) -> str | None:
     if left := [migration.name for migration in before if not is_released(migration)]:
         raise ValueError(f"{', '.join(left)} must be released before {newest.name}")
     script = read_release(migrations).script(number_of(newest))
-    source_form = part_of(migrations.name, "script", TOOLS).SCRIPT.source_form
+    source_form = engine_module(migrations.name, "script", TOOLS).SCRIPT.source_form
     held = {part.name: source_form(part.text) for part in split(script)[1] if part.kind == "file"}
     for part in brought_by(newest, files_after(migrations, number_of(newest) - 1)):
         if part.kind == "file" and held.get(part.name) != part.text:

@@ -24,7 +24,7 @@ REPLACEMENTS = (
     (r"asyncio\.Lock", "threading.Lock"),
     (r"Tasks that share", "Threads that share"),
     (r"in another task", "in another thread"),
-    (r"from rowq\.opening import may_be_entered\n|@may_be_entered\n", ""),
+    (r"from rowq\.awaitable import may_be_entered\n|@may_be_entered\n", ""),
     (r"\basync (def|with) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),

@@ -14,7 +14,7 @@
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
 -- The rows say what is installed: schema_version and rowq_version, which each migration writes. For
--- a queue for which maintain has failed, maintain_fault.<part_id> is the error.
+-- a queue for which maintain has failed, maintain_fault.<queue_id> is the error.
 create table if not exists rowq.meta (
     name       varchar(100) not null comment 'What the value is of.',
     value      varchar(500) not null comment 'The value.',
@@ -23,11 +23,11 @@ create table if not exists rowq.meta (
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'What is installed: schema_version and rowq_version.';
 
--- A row holds the settings of a queue. part_id stands for the queue in the tables below and is
+-- A row holds the settings of a queue. queue_id stands for the queue in the tables below and is
 -- never reused. The name is bytes, so that upper case, accents and trailing blanks matter. All
 -- times are UTC.
 create table if not exists rowq.queue (
-    part_id              int not null auto_increment comment 'The queue; never used again for another one.',
+    queue_id             int not null auto_increment comment 'The queue; never used again for another one.',
     queue_name           varbinary(400) not null comment 'Name of the queue.',
     lease_seconds        int not null default 30 comment 'Setting: default lease.',
     max_attempts         smallint not null default 10 comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
@@ -50,7 +50,7 @@ create table if not exists rowq.queue (
     has_history          boolean not null default false comment 'Whether there ever were history_days, so that there may be rows in history.',
     paused_at            datetime(6) null comment 'Since when dequeue is stopped; null while it is not.',
     created_at           datetime(6) not null comment 'When the queue was created.',
-    primary key (part_id),
+    primary key (queue_id),
     unique key queue_name_uq (queue_name),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
     constraint queue_max_attempts_ck check (max_attempts between 1 and 10000),
@@ -74,13 +74,13 @@ comment = 'Queues and their settings.';
 -- A row stands for one queue and never changes. A call that adds or moves messages locks it in
 -- share mode to the end of its transaction, and drop_queue locks it exclusively. The row of table
 -- queue is not used for this, so that pausing and altering a queue never wait for a producer.
-create table if not exists rowq.part (
-    part_id int not null comment 'The queue; never used again for another one.',
-    primary key (part_id)
+create table if not exists rowq.queue_lock (
+    queue_id int not null comment 'The queue; never used again for another one.',
+    primary key (queue_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One row a queue, which is locked while messages are added or moved, and never changes.';
 
--- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
 -- tail). floor is where the live rows of the lane begin: a hint that spares readers the dead rows
 -- below it, which InnoDB keeps as long as a read view may want them. dequeue moves the floor up
 -- behind what it took, but never nearer than half a second to now. maintain looks from 0
@@ -100,13 +100,13 @@ comment = 'One row a queue, which is locked while messages are added or moved, a
 -- it of lane -1, others leave a mark, a row of a random lane that is below -1000, which maintain
 -- deletes. maintain passes over an idle queue until the sweep_at of lane -1.
 create table if not exists rowq.lane (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     is_open     boolean not null default false comment 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.',
     floor       bigint not null default 0 comment 'Where the live rows of the lane begin: a hint.',
     check_after datetime(6) not null default '1970-01-01 00:00:00' comment 'No rescan looks at the lane before this moment.',
     sweep_at    datetime(6) not null default '1970-01-01 00:00:00' comment 'No sweep, a rescan from the very start, begins before this moment.',
-    primary key (part_id, lane)
+    primary key (queue_id, lane)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.'
 stats_persistent = 1 stats_auto_recalc = 0;
@@ -115,10 +115,10 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- counts what is leased. last_claim_id tells a caller's transaction whether its snapshot is older
 -- than that, and maintain which claims there have been. Each dequeue that leases updates it, while
 -- it holds the row anyway; no index changes, so that there are no dead rows.
-create table if not exists rowq.gate (
-    part_id       int not null comment 'The queue; never used again for another one.',
+create table if not exists rowq.limit_lock (
+    queue_id      int not null comment 'The queue; never used again for another one.',
     last_claim_id bigint not null default 0 comment 'The newest claim that was made under the queue''s limits.',
-    primary key (part_id)
+    primary key (queue_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.';
 
@@ -129,7 +129,7 @@ comment = 'One row a queue, which a dequeue of a limited queue locks while it co
 -- moment in microseconds. due_at is the last place that the message had in delayed.
 create table if not exists rowq.message (
     message_id     bigint not null auto_increment comment 'The message.',
-    part_id        int not null comment 'The queue; never used again for another one.',
+    queue_id       int not null comment 'The queue; never used again for another one.',
     max_attempts   smallint null comment 'Leases before a message is dead; of a message: null for the queue''s setting.',
     enqueued_at    datetime(6) not null comment 'When the producer handed it over.',
     due_at         datetime(6) null comment 'When a delayed message becomes ready.',
@@ -151,39 +151,39 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
 -- goes to the front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus the
 -- place in its batch, so that producers share no number generator; message_id decides between equal
--- ones. Each lane ends in two fence rows (message_id 0; seq 2^63 - 2 and 2^63 - 1), because InnoDB
--- compares the end of a range with live rows only: without them a scan would walk the dead rows of
--- the next lane. Every reader of a lane says "force index (primary)" and "seq <
+-- ones. Each lane ends in two sentinel rows (message_id 0; seq 2^63 - 2 and 2^63 - 1), because
+-- InnoDB compares the end of a range with live rows only: without them a scan would walk the dead
+-- rows of the next lane. Every reader of a lane says "force index (primary)" and "seq <
 -- 9223372036854775806", and selects attempt, because a covering plan would drop the range and
--- ignore the floor. Nothing but drop_queue deletes fence rows. is_keyed is false for a message that
--- is known to have no key; one that was given back or has waited for its time counts as one
+-- ignore the floor. Nothing but drop_queue deletes sentinel rows. is_keyed is false for a message
+-- that is known to have no key; one that was given back or has waited for its time counts as one
 -- that may have.
 create table if not exists rowq.ready (
-    part_id    int not null comment 'The queue; never used again for another one.',
+    queue_id   int not null comment 'The queue; never used again for another one.',
     lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     seq        bigint not null comment 'Place in the lane; it only grows.',
     message_id bigint not null comment 'The message.',
     attempt    smallint not null default 0 comment 'How many times the message has been leased.',
     is_keyed   boolean not null default true comment 'Whether a message may have a key, dedup or group; false where it is known that none has.',
-    primary key (part_id, lane, seq, message_id)
+    primary key (queue_id, lane, seq, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that wait for a worker; the primary key is the order of delivery.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
--- primary key is the order in which messages become due. A part ends in two fence rows (message_id
--- 0), as a lane of ready does: due_at 9999-12-31 23:59:59.999998 and .999999. Readers pass over
--- them by "message_id > 0" or by a bound on due_at, and select attempt, as those of ready do.
--- group_key is of one that joins its group when it is due; one that is retried has its token, and
--- none here.
+-- primary key is the order in which messages become due. A part ends in two sentinel rows
+-- (message_id 0), as a lane of ready does: due_at 9999-12-31 23:59:59.999998 and .999999. Readers
+-- pass over them by "message_id > 0" or by a bound on due_at, and select attempt, as those of ready
+-- do. group_key is of one that joins its group when it is due; one that is retried has its slot,
+-- and none here.
 create table if not exists rowq.delayed (
-    part_id    int not null comment 'The queue; never used again for another one.',
+    queue_id   int not null comment 'The queue; never used again for another one.',
     due_at     datetime(6) not null comment 'When a delayed message becomes ready.',
     message_id bigint not null comment 'The message.',
     lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     attempt    smallint not null default 0 comment 'How many times the message has been leased.',
-    group_key  varbinary(800) null comment 'Group that the message joins when it is due; null for one that has its token.',
-    primary key (part_id, due_at, message_id)
+    group_key  varbinary(800) null comment 'Group that the message joins when it is due; null for one that has its slot.',
+    primary key (queue_id, due_at, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that wait for their time.'
 stats_persistent = 1 stats_auto_recalc = 0;
@@ -197,12 +197,12 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- end; a lock on one row by its whole key covers no gap. A heartbeat updates lease_until, which is
 -- in no index. claim_id is uuid_short without the bits above 2^53, which some languages round away:
 -- auto_increment would ask for a second key. It grows in the order of time on one server. is_keyed
--- is false where no message has a key. A part begins with two fence rows (claim_id -2 and
--- -1): a scan that passes the end of the part before stops there, and not after all dead rows. So
+-- is false where no message has a key. A part begins with two sentinel rows (claim_id -2 and
+-- -1): a scan that passes the end of the queue before stops there, and not after all dead rows. So
 -- readers say "claim_id > 0". cancel_ids is a JSON array of ids, null but where messages were
 -- cancelled while the worker had them. progress is null until a heartbeat says it.
 create table if not exists rowq.claim (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     claim_id    bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
     lease_until datetime(6) not null comment 'When the lease runs out.',
     worker_name varchar(200) null comment 'Who holds the lease.',
@@ -215,24 +215,24 @@ create table if not exists rowq.claim (
     messages    longtext null comment 'The batch as arrays of message_id, lane and attempt, as JSON; null where first_id to last_id say it.',
     cancel_ids  longtext null comment 'Messages of the batch that were cancelled while the worker had them; null where there is none.',
     progress    varchar(2000) null comment 'How far the work is, as the worker said last.',
-    primary key (part_id, claim_id)
+    primary key (queue_id, claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'One successful dequeue each: the lease of a batch.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
 -- reason is here, because its message row may be locked by a producer that has just named it, and
--- whoever declares it dead waits for nobody. holds_group is true where it has kept the token of its
+-- whoever declares it dead waits for nobody. holds_slot is true where it has kept the slot of its
 -- group, and else null.
 create table if not exists rowq.dead (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     message_id  bigint not null comment 'The message.',
     lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     attempt     smallint not null comment 'How many times the message has been leased.',
     died_at     datetime(6) not null comment 'When it failed for good.',
     last_error  varchar(2000) null comment 'What went wrong last, or null.',
-    holds_group boolean null comment 'Whether the dead message has kept its token, so that its group waits; else null.',
-    primary key (part_id, message_id)
+    holds_slot boolean null comment 'Whether the dead message has kept its slot, so that its group waits; else null.',
+    primary key (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that failed for good, until they are reset, cancelled or purged.';
 
@@ -242,58 +242,58 @@ comment = 'Messages that failed for good, until they are reset, cancelled or pur
 -- key does. The row format is named, because others, which may be the server's default, take no key
 -- of more than 767 bytes.
 create table if not exists rowq.dedup (
-    part_id    int not null comment 'The queue; never used again for another one.',
+    queue_id   int not null comment 'The queue; never used again for another one.',
     dedup_key  varbinary(801) not null comment 'The producer''s dedup key.',
     message_id bigint not null comment 'The message.',
-    primary key (part_id, dedup_key)
+    primary key (queue_id, dedup_key)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Dedup keys of unfinished messages.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits behind others of its group, kept apart so that dequeue does not
 -- read it. Those who look into one group name it by "=", so that InnoDB stops at its end. A part
--- ends in two fence rows (message_id 0; group_key FF and FFFF, which no text is), as a lane of
+-- ends in two sentinel rows (message_id 0; group_key FF and FFFF, which no text is), as a lane of
 -- ready does, for those who go from group to group. So these say "message_id > 0" or
 -- "group_key < x'FF'".
-create table if not exists rowq.grouped (
-    part_id    int not null comment 'The queue; never used again for another one.',
+create table if not exists rowq.group_waiting (
+    queue_id   int not null comment 'The queue; never used again for another one.',
     group_key  varbinary(800) not null comment 'The producer''s group key.',
     message_id bigint not null comment 'The message.',
     lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    primary key (part_id, group_key, message_id)
+    primary key (queue_id, group_key, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that wait behind others of their groups.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
--- A row is a token: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
 -- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
 -- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
 -- updated. A producer that joins the group locks all of its rows, so that nobody gives the last one
 -- back while a message is coming.
-create table if not exists rowq.message_group (
-    part_id   int not null comment 'The queue; never used again for another one.',
+create table if not exists rowq.group_slot (
+    queue_id  int not null comment 'The queue; never used again for another one.',
     group_key varbinary(800) not null comment 'The producer''s group key.',
-    token_no  smallint not null comment 'Number of the token in its group, from 1.',
-    primary key (part_id, group_key, token_no)
+    slot_no   smallint not null comment 'Number of the slot in its group, from 1.',
+    primary key (queue_id, group_key, slot_no)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Tokens: each is the right of one message of a group to be ready, leased or waiting for a retry.'
+comment = 'Slots: each is the right of one message of a group to be ready, leased or waiting for a retry.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
 -- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor); rest_ids are the others that it may still have to ask
--- for, newest first. Rows are found by their whole keys; only purge_queue goes from one to the
+-- (predecessor_id, with a row in successor); remaining_ids are the others that it may still have to
+-- ask for, newest first. Rows are found by their whole keys; only purge_queue goes from one to the
 -- next.
 create table if not exists rowq.blocked (
-    part_id        int not null comment 'The queue; never used again for another one.',
+    queue_id       int not null comment 'The queue; never used again for another one.',
     message_id     bigint not null comment 'The message.',
     lane           smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
     predecessor_id bigint null comment 'The message that it waits for now; null where that is to be found out.',
     due_at         datetime(6) null comment 'When the message may be delivered, if it has a time of its own.',
     on_dead        varchar(20) null comment 'What a dead predecessor does to the message: hold, continue or fail; null is hold.',
     group_key      varbinary(800) null comment 'The group that it joins when it waits for nothing any more.',
-    rest_ids       longtext null comment 'The other messages that it may have to wait for, in order.',
-    primary key (part_id, message_id)
+    remaining_ids  longtext null comment 'The other messages that it may have to wait for, in order.',
+    primary key (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that wait for others to end.'
 stats_persistent = 1 stats_auto_recalc = 0;
@@ -302,47 +302,47 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- is true deletes its rows, in the same transaction. Readers name part and predecessor by "=", so
 -- that InnoDB stops at their end and walks over no dead rows of others.
 create table if not exists rowq.successor (
-    part_id        int not null comment 'The queue; never used again for another one.',
+    queue_id       int not null comment 'The queue; never used again for another one.',
     predecessor_id bigint not null comment 'The message that it waits for now; null where that is to be found out.',
     message_id     bigint not null comment 'The message.',
-    primary key (part_id, predecessor_id, message_id)
+    primary key (queue_id, predecessor_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Which message waits for which other one.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is something that has to be looked at again, because another transaction held what was
--- looked at, or because there was too much of it. With a group_key it is a token that its last
--- owner could not pass on, or whose group rests; is_hint says that there is no token yet: the
--- group's limit was raised, and there may be one to take. With a message_id it is a blocked message
--- that waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended,
--- of which not all successors were freed; is_hint says that it is dead. With the same id as both it
--- is a message that has ended, and whose row another transaction had locked; with none of the three
--- it says that dedup has keys to delete. maintain looks at what is due, and so does a dequeue that
--- finds nothing. A part ends in two fence rows (recheck_id 0), as in delayed, and readers select
--- is_hint, as those of delayed do attempt.
-create table if not exists rowq.recheck (
-    part_id        int not null comment 'The queue; never used again for another one.',
+-- looked at, or because there was too much of it. With a group_key it is a slot that its last owner
+-- could not pass on, or whose group rests; is_hint says that there is no slot yet: the group's
+-- limit was raised, and there may be one to take. With a message_id it is a blocked message that
+-- waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended, of
+-- which not all successors were freed; is_hint says that it is dead. With the same id as both it is
+-- a message that has ended, and whose row another transaction had locked; with none of the three it
+-- says that dedup has keys to delete. maintain looks at what is due, and so does a dequeue that
+-- finds nothing. A part ends in two sentinel rows (deferred_id 0), as in delayed, and readers
+-- select is_hint, as those of delayed do attempt.
+create table if not exists rowq.deferred (
+    queue_id       int not null comment 'The queue; never used again for another one.',
     due_at         datetime(6) not null comment 'Maintain looks at it from this moment on.',
-    recheck_id     bigint not null comment 'Makes the key unique.',
+    deferred_id    bigint not null comment 'Makes the key unique.',
     message_id     bigint null comment 'A blocked message that may wait for nothing any more.',
     predecessor_id bigint null comment 'A message that has ended, of which not all successors were freed.',
-    group_key      varbinary(800) null comment 'The group that the token is of; null where it is no token.',
-    is_hint        boolean not null default false comment 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.',
-    primary key (part_id, due_at, recheck_id)
+    group_key      varbinary(800) null comment 'The group that the slot is of; null where it is no slot.',
+    is_hint        boolean not null default false comment 'Whether there is no slot yet, but may be one to take; of a predecessor: whether it is dead.',
+    primary key (queue_id, due_at, deferred_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.'
+comment = 'What could not be passed on at once, because others were at work on it: slots of groups, messages that waited for others; maintain looks at it again.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds. A part begins with two fence rows
+-- stays until maintain finds it older than rate_seconds. A part begins with two sentinel rows
 -- (claim_id -2 and -1), as in claim. So readers say "claim_id > 0", or name the moment from which
 -- on they read.
 create table if not exists rowq.started (
-    part_id    int not null comment 'The queue; never used again for another one.',
+    queue_id   int not null comment 'The queue; never used again for another one.',
     started_at datetime(6) not null comment 'When the dequeue leased them.',
     claim_id   bigint not null comment 'The claim that holds the lease; pass it to the finishing routines.',
     messages   int not null comment 'How many messages the dequeue leased.',
-    primary key (part_id, started_at, claim_id)
+    primary key (queue_id, started_at, claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.'
 stats_persistent = 1 stats_auto_recalc = 0;
@@ -351,34 +351,34 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- then. Who adds a message adds one, and so does who makes it ready under a new number or gives it
 -- back: maintain can forget a row whose message it does not find. A row stays until its moment,
 -- also where the message has ended before. So that is no later than a day, and maintain puts it off
--- for another day until the message expires. A part ends in two fence rows (expiry_id 0), as in
+-- for another day until the message expires. A part ends in two sentinel rows (expiry_id 0), as in
 -- delayed, and readers select message_id, which is outside of the key.
 create table if not exists rowq.expiry (
-    part_id    int not null comment 'The queue; never used again for another one.',
+    queue_id   int not null comment 'The queue; never used again for another one.',
     expires_at datetime(6) not null comment 'Maintain looks for the message from this moment on.',
     expiry_id  bigint not null comment 'Makes the key unique.',
     message_id bigint not null comment 'The message.',
     lane       smallint null comment 'Lane in which the message is if it is ready.',
     seq        bigint null comment 'Its place there; null where the row was written for another place.',
-    primary key (part_id, expires_at, expiry_id)
+    primary key (queue_id, expires_at, expiry_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'When messages expire: what is due is withdrawn by maintain, or has ended before.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
 -- it older than these, or the message, which is dead, is reset. Rows are locked by the primary key
--- only; maintain reads the other index without a lock. A part ends there in two fence rows
+-- only; maintain reads the other index without a lock. A part ends there in two sentinel rows
 -- (message_id below 1), as in delayed, and readers of that index select state, which is outside of
 -- it.
 create table if not exists rowq.result (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     message_id  bigint not null comment 'The message.',
     finished_at datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
     state       varchar(20) not null comment 'completed, cancelled, expired or dead.',
     result      json null comment 'What complete was given for the message, or null.',
     last_error  varchar(2000) null comment 'What went wrong last, or null.',
-    primary key (part_id, message_id),
-    key result_finished_ix (part_id, finished_at)
+    primary key (queue_id, message_id),
+    key result_finished_ix (queue_id, finished_at)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'How messages have ended, with their results, kept for the queue''s result_seconds.'
 stats_persistent = 1 stats_auto_recalc = 0;
@@ -387,10 +387,10 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- it older than these. The table has no partition a day, unlike the archive: every call that
 -- finishes messages of such a queue writes here, in the caller's transaction perhaps, and a
 -- statement that adds or drops a partition waits for all open ones, with whoever comes later
--- waiting behind it. A part ends in two fence rows (message_id 0), as in delayed, and readers by
+-- waiting behind it. A part ends in two sentinel rows (message_id 0), as in delayed, and readers by
 -- the primary key select outcome, which is outside of it.
 create table if not exists rowq.history (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     ended_at    datetime(6) not null comment 'When the attempt ended.',
     message_id  bigint not null comment 'The message.',
     attempt     smallint not null comment 'How many times the message has been leased.',
@@ -399,22 +399,22 @@ create table if not exists rowq.history (
     leased_at   datetime(6) not null comment 'When the dequeue leased the message.',
     outcome     varchar(20) not null comment 'completed, retrying, dead, released, lease_expired or cancelled.',
     error       varchar(2000) null comment 'What the worker said went wrong, or that the lease expired; else null.',
-    primary key (part_id, ended_at, message_id, claim_id),
-    key history_message_ix (part_id, message_id)
+    primary key (queue_id, ended_at, message_id, claim_id),
+    key history_message_ix (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Attempts that have ended, kept for the queue''s history_days.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a batch of finished messages of a queue that keeps an archive, as a JSON array like that
 -- of a claim. It stays until the archive routine has moved the messages. A part begins with two
--- fence rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
+-- sentinel rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
 create table if not exists rowq.finished (
-    part_id     int not null comment 'The queue; never used again for another one.',
+    queue_id    int not null comment 'The queue; never used again for another one.',
     finish_id   bigint not null auto_increment comment 'The call that finished the messages; the archive goes in this order.',
     finished_at datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
     state       varchar(20) not null comment 'completed, cancelled or expired.',
     messages    longtext not null comment 'The batch as arrays of message_id, lane and attempt, as JSON.',
-    primary key (part_id, finish_id),
+    primary key (queue_id, finish_id),
     key finish_id_ix (finish_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Finished messages of queues that keep an archive, until archive moves them there.'
@@ -424,7 +424,7 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- no queue needs it. The last partition takes every later day, so that a row always finds its
 -- place; maintain splits days off it.
 create table if not exists rowq.archive (
-    part_id      int not null comment 'The queue; never used again for another one.',
+    queue_id     int not null comment 'The queue; never used again for another one.',
     finished_at  datetime(6) not null comment 'When it was completed, cancelled, expired or declared dead.',
     message_id   bigint not null comment 'The message.',
     lane         smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
@@ -437,8 +437,8 @@ create table if not exists rowq.archive (
     body         longtext null comment 'Text body, or null.',
     body_binary  longblob null comment 'Binary body, or null.',
     group_key    varbinary(800) null comment 'The producer''s group key.',
-    primary key (part_id, finished_at, message_id),
-    key archive_message_ix (part_id, message_id)
+    primary key (queue_id, finished_at, message_id),
+    key archive_message_ix (queue_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Finished messages, kept for the queue''s archive_days.'
 partition by range columns (finished_at) (
@@ -449,7 +449,7 @@ partition by range columns (finished_at) (
 -- next_run_at on. next_run_at is null while it is paused, and after its last tick. A queue has few
 -- schedules, so the due ones are found by reading them all.
 create table if not exists rowq.schedule (
-    part_id          int not null comment 'The queue; never used again for another one.',
+    queue_id         int not null comment 'The queue; never used again for another one.',
     schedule_name    varbinary(400) not null comment 'Name of the schedule.',
     cron             varchar(200) null comment 'Its times as in a crontab, or null.',
     interval_seconds double null comment 'Seconds between its ticks, or null.',
@@ -470,7 +470,7 @@ create table if not exists rowq.schedule (
     last_run_at      datetime(6) null comment 'When it last made a message, or null.',
     last_message_id  bigint null comment 'The message that it made then, or null.',
     last_error       varchar(2000) null comment 'What went wrong last, or null.',
-    primary key (part_id, schedule_name),
+    primary key (queue_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
     constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
@@ -478,19 +478,19 @@ comment = 'Schedules, whose messages maintain adds to their queues when they are
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_head needs no other look. Bindings are few
+-- pattern has no "*", a topic that begins with literal_prefix needs no other look. Bindings are few
 -- and seldom change, and a producer locks none of them. Whoever binds a queue, or unbinds it, holds
 -- its part, shared.
 create table if not exists rowq.topic_binding (
-    part_id       int not null comment 'The queue; never used again for another one.',
+    queue_id      int not null comment 'The queue; never used again for another one.',
     topic_pattern varbinary(200) not null comment 'What of the topics the queue gets.',
     word_count    smallint not null comment 'How many words the pattern has, without #.',
-    has_rest      boolean not null comment 'Whether any words may follow, or none: the pattern ends with #.',
-    literal_head  varbinary(200) not null comment 'The words before the first * or #, which the topic has to begin with.',
-    like_pattern  varbinary(400) null comment 'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_head has said it.',
+    matches_rest  boolean not null comment 'Whether any words may follow, or none: the pattern ends with #.',
+    literal_prefix varbinary(200) not null comment 'The words before the first * or #, which the topic has to begin with.',
+    like_pattern  varbinary(400) null comment 'What the topic''s first word_count words are compared with, ! before what is no wildcard; null where literal_prefix has said it.',
     shape         varbinary(100) not null comment 'A digit for each word of the pattern: 1 is *, 2 is #, 0 any other.',
-    primary key (part_id, topic_pattern),
-    key topic_binding_head_ix (literal_head, word_count, has_rest, like_pattern, shape),
+    primary key (queue_id, topic_pattern),
+    key topic_binding_prefix_ix (literal_prefix, word_count, matches_rest, like_pattern, shape),
     key topic_binding_pattern_ix (topic_pattern)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Which queue gets what is published under which topics.';
@@ -499,7 +499,7 @@ comment = 'Which queue gets what is published under which topics.';
 -- killed is deleted an hour after its last report, by the report of another worker of the queue.
 -- The rates are those between the last two reports.
 create table if not exists rowq.worker (
-    part_id              int not null comment 'The queue; never used again for another one.',
+    queue_id             int not null comment 'The queue; never used again for another one.',
     worker_id            varbinary(64) not null comment 'The worker process.',
     worker_name          varchar(200) null comment 'Who holds the lease, or has held it.',
     host_name            varchar(200) null comment 'Where the worker runs, or null.',
@@ -511,7 +511,7 @@ create table if not exists rowq.worker (
     failed               bigint not null comment 'Attempts that have failed in the worker since its start.',
     completed_per_second double not null default 0 comment 'Messages completed a second, between the worker''s last two reports.',
     failed_per_second    double not null default 0 comment 'Attempts failed a second, between the worker''s last two reports.',
-    primary key (part_id, worker_id)
+    primary key (queue_id, worker_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Worker processes that have reported, and how much they do.'
 stats_persistent = 1 stats_auto_recalc = 0;

@@ -39,12 +39,12 @@ begin
                 pragma exception_init(e_cancelled, -1013);
                 v_names t_names;
                 v_rows  sys_refcursor;
-                v_fault varchar2(2000 char);
+                v_error varchar2(2000 char);
             begin
                 loop
                     select q.queue_name bulk collect into v_names
                     from rowq_queue q
-                    order by q.part_id;
+                    order by q.queue_id;
                     for i in 1 .. v_names.count loop
                         begin
                             rowq.maintain(p_queue_name => v_names(i), p_rows => v_rows);
@@ -56,8 +56,8 @@ begin
                             when e_cancelled then
                                 raise;
                             when others then
-                                v_fault := coalesce(
-                                    v_fault, 'maintain of ' || v_names(i) || ': ' || sqlerrm
+                                v_error := coalesce(
+                                    v_error, 'maintain of ' || v_names(i) || ': ' || sqlerrm
                                 );
                                 rollback;
                         end;
@@ -65,8 +65,8 @@ begin
                     exit when sys_extract_utc(systimestamp) >= v_until;
                     dbms_session.sleep({seconds});
                 end loop;
-                if v_fault is not null then
-                    raise_application_error(-20700, substr(v_fault, 1, 1000));
+                if v_error is not null then
+                    raise_application_error(-20700, substr(v_error, 1, 1000));
                 end if;
             end;
         ]', '{seconds}', to_char(c_seconds, 'fm90')),

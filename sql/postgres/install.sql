@@ -94,7 +94,7 @@ $$;
 \ir routines/version.sql
 \ir routines/listen.sql
 \ir routines/unlisten.sql
-\ir routines/elect_keeper.sql
+\ir routines/elect_leader.sql
 \ir overloads/enqueue_jsonb.sql
 \ir overloads/enqueue_json.sql
 -- end of routines

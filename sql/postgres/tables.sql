@@ -29,7 +29,7 @@ create sequence if not exists rowq.claim_seq as bigint cache 1;
 
 -- The rows say what is installed: schema_version and rowq_version, which each migration writes. A
 -- further row is the first part of the names of the channels of notifications, and for a queue for
--- which maintain has failed, maintain_fault.<part_id> is the error.
+-- which maintain has failed, maintain_fault.<queue_id> is the error.
 create table if not exists rowq.meta (
     name       text not null,
     value      text not null,
@@ -43,10 +43,10 @@ insert into rowq.meta (name, value)
 values ('channel', 'rowq_' || replace(gen_random_uuid()::text, '-', ''))
 on conflict (name) do nothing;
 
--- A row holds the settings of a queue. part_id stands first in the key of every table below and is
+-- A row holds the settings of a queue. queue_id stands first in the key of every table below and is
 -- never reused.
 create table if not exists rowq.queue (
-    part_id              integer generated always as identity,
+    queue_id             integer generated always as identity,
     queue_name           text not null,
     lease_seconds        integer not null default 30,
     max_attempts         smallint not null default 10,
@@ -59,7 +59,7 @@ create table if not exists rowq.queue (
     group_limit          smallint not null default 1,
     group_after_dead     text not null default 'continue',
     group_pause_seconds  double precision not null default 0,
-    has_recheck          boolean not null default false,
+    has_deferred         boolean not null default false,
     max_leased           integer not null default 0,
     rate_limit           integer not null default 0,
     rate_seconds         double precision not null default 1,
@@ -67,7 +67,7 @@ create table if not exists rowq.queue (
     history_days         integer not null default 0,
     paused_at            timestamp with time zone,
     created_at           timestamp with time zone not null default clock_timestamp(),
-    constraint queue_pk primary key (part_id),
+    constraint queue_pk primary key (queue_id),
     constraint queue_name_uq unique (queue_name),
     constraint queue_name_ck check (
         char_length(queue_name) between 1 and 100
@@ -94,7 +94,7 @@ create table if not exists rowq.queue (
 -- A row is what the producer handed over. It is written once and deleted once, except that the
 -- first message that waits for it sets has_successors.
 create table if not exists rowq.message (
-    part_id        integer not null,
+    queue_id       integer not null,
     max_attempts   smallint,
     message_id     bigint not null default nextval('rowq.message_seq'),
     enqueued_at    timestamp with time zone not null,
@@ -106,7 +106,7 @@ create table if not exists rowq.message (
     body_binary    bytea,
     has_successors boolean,
     expires_at     timestamp with time zone,
-    constraint message_pk primary key (part_id, message_id)
+    constraint message_pk primary key (queue_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 5000,
@@ -122,13 +122,13 @@ create table if not exists rowq.message (
 -- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
 -- goes to the front lane, so that seq only grows inside a lane.
 create table if not exists rowq.ready (
-    part_id    integer not null,
+    queue_id   integer not null,
     lane       smallint not null,
     attempt    smallint not null default 0,
     seq        bigint not null default nextval('rowq.message_seq'),
     message_id bigint not null,
     last_error text,
-    constraint ready_pk primary key (part_id, lane, seq)
+    constraint ready_pk primary key (queue_id, lane, seq)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -137,17 +137,17 @@ create table if not exists rowq.ready (
 );
 
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it.
--- group_key is of one that joins its group when it is due; one that is retried has its token, and
+-- group_key is of one that joins its group when it is due; one that is retried has its slot, and
 -- none here.
 create table if not exists rowq.delayed (
-    part_id    integer not null,
+    queue_id   integer not null,
     lane       smallint not null,
     attempt    smallint not null default 0,
     message_id bigint not null,
     due_at     timestamp with time zone not null,
     last_error text,
     group_key  text,
-    constraint delayed_pk primary key (part_id, message_id)
+    constraint delayed_pk primary key (queue_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -155,18 +155,18 @@ create table if not exists rowq.delayed (
     vacuum_truncate = off
 );
 
-create index if not exists delayed_due_ix on rowq.delayed (part_id, due_at, message_id);
+create index if not exists delayed_due_ix on rowq.delayed (queue_id, due_at, message_id);
 
--- A row is a token: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
 -- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
 -- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
 -- updated. A producer that joins the group locks all of its rows, so that nobody gives the last one
 -- back while a message is coming.
-create table if not exists rowq.message_group (
-    part_id   integer not null,
-    token_no  smallint not null,
+create table if not exists rowq.group_slot (
+    queue_id  integer not null,
+    slot_no   smallint not null,
     group_key text not null,
-    constraint message_group_pk primary key (part_id, group_key, token_no)
+    constraint group_slot_pk primary key (queue_id, group_key, slot_no)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -175,13 +175,13 @@ create table if not exists rowq.message_group (
 
 -- A row is a message that waits behind others of its group, kept apart so that dequeue does not
 -- read it.
-create table if not exists rowq.grouped (
-    part_id    integer not null,
+create table if not exists rowq.group_waiting (
+    queue_id   integer not null,
     lane       smallint not null,
     message_id bigint not null,
     group_key  text not null,
     last_error text,
-    constraint grouped_pk primary key (part_id, group_key, message_id)
+    constraint group_waiting_pk primary key (queue_id, group_key, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -191,18 +191,18 @@ create table if not exists rowq.grouped (
 
 -- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
 -- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor); rest_ids are the others that it may still have to ask
--- for, in order.
+-- (predecessor_id, with a row in successor); remaining_ids are the others that it may still have to
+-- ask for, in order.
 create table if not exists rowq.blocked (
-    part_id        integer not null,
+    queue_id       integer not null,
     lane           smallint not null,
     message_id     bigint not null,
     predecessor_id bigint,
     due_at         timestamp with time zone,
     on_dead        text,
     group_key      text,
-    rest_ids       bigint[],
-    constraint blocked_pk primary key (part_id, message_id)
+    remaining_ids  bigint[],
+    constraint blocked_pk primary key (queue_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -213,10 +213,10 @@ create table if not exists rowq.blocked (
 -- A row says which message waits for which other one. Whoever ends a message whose has_successors
 -- is true deletes its rows, in the same transaction.
 create table if not exists rowq.successor (
-    part_id        integer not null,
+    queue_id       integer not null,
     predecessor_id bigint not null,
     message_id     bigint not null,
-    constraint successor_pk primary key (part_id, predecessor_id, message_id)
+    constraint successor_pk primary key (queue_id, predecessor_id, message_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -225,22 +225,22 @@ create table if not exists rowq.successor (
 );
 
 -- A row is something that has to be looked at again, because another transaction held what was
--- looked at, or because there was too much of it. With a group_key it is a token that its last
--- owner could not pass on, or whose group rests; is_hint says that there is no token yet: the
+-- looked at, or because there was too much of it. With a group_key it is a slot that its last
+-- owner could not pass on, or whose group rests; is_hint says that there is no slot yet: the
 -- group's limit was raised, and there may be one to take. With a message_id it is a blocked message
 -- that waits for nothing any more, perhaps. With a predecessor_id it is a message that has ended,
 -- of which not all successors were freed; is_hint says that it is dead. With the same id as both it
 -- is a message that has ended, and whose row another transaction had locked. maintain looks at what
 -- is due, and so does a dequeue that finds nothing.
-create table if not exists rowq.recheck (
-    part_id        integer not null,
+create table if not exists rowq.deferred (
+    queue_id       integer not null,
     is_hint        boolean not null default false,
     due_at         timestamp with time zone not null,
-    recheck_id     bigint not null default nextval('rowq.claim_seq'),
+    deferred_id    bigint not null default nextval('rowq.claim_seq'),
     message_id     bigint,
     predecessor_id bigint,
     group_key      text,
-    constraint recheck_pk primary key (part_id, due_at, recheck_id)
+    constraint deferred_pk primary key (queue_id, due_at, deferred_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 500,
@@ -252,7 +252,7 @@ create table if not exists rowq.recheck (
 -- place, because lease_until is in no index and fillfactor leaves it room. cancel_ids is null but
 -- where messages were cancelled while the worker had them.
 create table if not exists rowq.claim (
-    part_id     integer not null,
+    queue_id    integer not null,
     claim_id    bigint not null default nextval('rowq.claim_seq'),
     lease_until timestamp with time zone not null,
     message_ids bigint[] not null,
@@ -263,7 +263,7 @@ create table if not exists rowq.claim (
     cancel_ids  bigint[],
     progress    text,
     leased_at   timestamp with time zone not null default clock_timestamp(),
-    constraint claim_pk primary key (part_id, claim_id)
+    constraint claim_pk primary key (queue_id, claim_id)
 ) with (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0,
@@ -273,24 +273,24 @@ create table if not exists rowq.claim (
 );
 
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged.
--- holds_group is true where it has kept the token of its group, and else null.
+-- holds_slot is true where it has kept the slot of its group, and else null.
 create table if not exists rowq.dead (
-    part_id     integer not null,
+    queue_id    integer not null,
     lane        smallint not null,
     attempt     smallint not null,
     message_id  bigint not null,
     died_at     timestamp with time zone not null,
     last_error  text,
-    holds_group boolean,
-    constraint dead_pk primary key (part_id, message_id)
+    holds_slot boolean,
+    constraint dead_pk primary key (queue_id, message_id)
 );
 
 -- A row is the dedup key of an unfinished message.
 create table if not exists rowq.dedup (
-    part_id    integer not null,
+    queue_id   integer not null,
     message_id bigint not null,
     dedup_key  text not null,
-    constraint dedup_pk primary key (part_id, dedup_key)
+    constraint dedup_pk primary key (queue_id, dedup_key)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 2000,
@@ -303,13 +303,13 @@ create table if not exists rowq.dedup (
 -- also where the message has ended before. So that is no later than a day, and maintain puts it off
 -- for another day until the message expires.
 create table if not exists rowq.expiry (
-    part_id    integer not null,
+    queue_id   integer not null,
     lane       smallint,
     expires_at timestamp with time zone not null,
     expiry_id  bigint not null default nextval('rowq.claim_seq'),
     message_id bigint not null,
     seq        bigint,
-    constraint expiry_pk primary key (part_id, expires_at, expiry_id)
+    constraint expiry_pk primary key (queue_id, expires_at, expiry_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,
@@ -319,14 +319,14 @@ create table if not exists rowq.expiry (
 -- A row is a batch of finished messages of a queue that keeps an archive. It stays until the
 -- archive routine has moved the messages.
 create table if not exists rowq.finished (
-    part_id     integer not null,
+    queue_id    integer not null,
     finish_id   bigint not null default nextval('rowq.claim_seq'),
     finished_at timestamp with time zone not null,
     message_ids bigint[] not null,
     lanes       smallint[] not null,
     attempts    smallint[] not null,
     state       text not null,
-    constraint finished_pk primary key (part_id, finish_id),
+    constraint finished_pk primary key (queue_id, finish_id),
     constraint finished_state_ck check (state in ('completed', 'cancelled', 'expired'))
 ) with (
     autovacuum_vacuum_scale_factor = 0,
@@ -337,7 +337,7 @@ create table if not exists rowq.finished (
 -- A row is a finished message. There is one partition a day (archive_YYYYMMDD, UTC), which is
 -- dropped when no queue needs it.
 create table if not exists rowq.archive (
-    part_id      integer not null,
+    queue_id     integer not null,
     lane         smallint not null,
     attempt      smallint not null,
     message_id   bigint not null,
@@ -350,33 +350,34 @@ create table if not exists rowq.archive (
     body         text,
     body_binary  bytea,
     group_key    text,
-    constraint archive_pk primary key (part_id, finished_at, message_id)
+    constraint archive_pk primary key (queue_id, finished_at, message_id)
 ) partition by range (finished_at);
 
-create index if not exists archive_message_ix on rowq.archive (part_id, message_id);
+create index if not exists archive_message_ix on rowq.archive (queue_id, message_id);
 
 -- A row says where the live rows of a lane begin, so that no reader walks the dead rows before
--- them, however long an old snapshot keeps those from being cleaned up. The table is a ledger: rows
--- are added and deleted and never updated. generation counts down, so that the newest row of a lane
--- is the first in the key and is found in one step. Lanes below 0 stand for the other tables that
--- are read from their low end: -1 claim (by claim_id), -2 delayed (by due_at, in microseconds), -3
--- finished (by finish_id), -4 deferred (by due_at, in microseconds), which only queues with groups
--- have, -5 started (by started_at, in microseconds), which only those with a rate_limit have, -6
--- expiry (by expires_at, in microseconds), which only those with messages that expire have, -7
--- result (by finished_at, in microseconds), which only those have that have purged results, and -8
--- history (by ended_at, in microseconds), which only those have that have purged history. A lane
--- that has never been maintained has rows with positive generations, which producers have written.
+-- them, however long an old snapshot keeps those from being cleaned up. The table is append-only:
+-- rows are added and deleted and never updated. generation counts down, so that the newest row of a
+-- lane is the first in the key and is found in one step. Lanes below 0 stand for the other tables
+-- that are read from their low end: -1 claim (by claim_id), -2 delayed (by due_at, in
+-- microseconds), -3 finished (by finish_id), -4 deferred (by due_at, in microseconds), which only
+-- queues with groups have, -5 started (by started_at, in microseconds), which only those with a
+-- rate_limit have, -6 expiry (by expires_at, in microseconds), which only those with messages that
+-- expire have, -7 result (by finished_at, in microseconds), which only those have that have purged
+-- results, and -8 history (by ended_at, in microseconds), which only those have that have purged
+-- history. A lane that has never been maintained has rows with positive generations, which
+-- producers have written.
 create table if not exists rowq.floor (
-    part_id    integer not null,
-    lane       smallint not null,
-    generation bigint not null,
-    seq        bigint not null,
-    safe       bigint not null,
-    frontier   bigint not null,
-    writers    xid8 not null,
-    rescan_at  timestamp with time zone not null,
-    sweep_at   timestamp with time zone not null,
-    constraint floor_pk primary key (part_id, lane, generation)
+    queue_id    integer not null,
+    lane        smallint not null,
+    generation  bigint not null,
+    start_seq   bigint not null,
+    safe_seq    bigint not null,
+    pending_seq bigint not null,
+    pending_xid xid8 not null,
+    rescan_at   timestamp with time zone not null,
+    sweep_at    timestamp with time zone not null,
+    constraint floor_pk primary key (queue_id, lane, generation)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 500,
@@ -386,7 +387,7 @@ create table if not exists rowq.floor (
 -- A row is a schedule: maintain adds its message to the queue in the transaction that moves
 -- next_run_at on. next_run_at is null while it is paused, and after its last tick.
 create table if not exists rowq.schedule (
-    part_id          integer not null,
+    queue_id         integer not null,
     schedule_name    text not null,
     cron             text,
     interval_seconds double precision,
@@ -407,7 +408,7 @@ create table if not exists rowq.schedule (
     last_run_at      timestamp with time zone,
     last_message_id  bigint,
     last_error       text,
-    constraint schedule_pk primary key (part_id, schedule_name),
+    constraint schedule_pk primary key (queue_id, schedule_name),
     constraint schedule_cron_ck check ((cron is null) <> (interval_seconds is null)),
     constraint schedule_missed_ck check (missed in ('skip', 'once', 'all'))
 ) with (
@@ -421,19 +422,19 @@ create table if not exists rowq.schedule (
 -- counts what is leased. It is never updated, so that there are no dead rows, however long an old
 -- snapshot is kept. To enqueue it says that the queue is still there, so that the statement which
 -- adds a message reads the tables of one part only, and not queue.
-create table if not exists rowq.gate (
-    part_id integer not null,
-    constraint gate_pk primary key (part_id)
+create table if not exists rowq.limit_lock (
+    queue_id integer not null,
+    constraint limit_lock_pk primary key (queue_id)
 );
 
 -- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
 -- stays until maintain finds it older than rate_seconds.
 create table if not exists rowq.started (
-    part_id    integer not null,
+    queue_id   integer not null,
     messages   integer not null,
     started_at timestamp with time zone not null,
     claim_id   bigint not null,
-    constraint started_pk primary key (part_id, started_at, claim_id)
+    constraint started_pk primary key (queue_id, started_at, claim_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000,
@@ -443,13 +444,13 @@ create table if not exists rowq.started (
 -- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
 -- it older than these, or the message, which is dead, is reset.
 create table if not exists rowq.result (
-    part_id     integer not null,
+    queue_id    integer not null,
     message_id  bigint not null,
     finished_at timestamp with time zone not null,
     state       text not null,
     result      jsonb,
     last_error  text,
-    constraint result_pk primary key (part_id, message_id),
+    constraint result_pk primary key (queue_id, message_id),
     constraint result_state_ck check (state in ('completed', 'cancelled', 'expired', 'dead'))
 ) with (
     autovacuum_vacuum_scale_factor = 0,
@@ -457,13 +458,13 @@ create table if not exists rowq.result (
     autovacuum_vacuum_cost_delay = 0
 );
 
-create index if not exists result_finished_ix on rowq.result (part_id, finished_at);
+create index if not exists result_finished_ix on rowq.result (queue_id, finished_at);
 
 -- A row is an attempt that has ended, in a queue with history_days. It stays until maintain finds
 -- it older than these. There is no partition a day as in the archive, because a partition is
 -- dropped under a lock on the whole table, for which every call that ends messages would wait.
 create table if not exists rowq.history (
-    part_id     integer not null,
+    queue_id    integer not null,
     attempt     smallint not null,
     message_id  bigint not null,
     claim_id    bigint not null,
@@ -472,7 +473,7 @@ create table if not exists rowq.history (
     outcome     text not null,
     worker_name text,
     error       text,
-    constraint history_pk primary key (part_id, ended_at, message_id, claim_id),
+    constraint history_pk primary key (queue_id, ended_at, message_id, claim_id),
     constraint history_outcome_ck check (
         outcome in ('completed', 'retrying', 'dead', 'released', 'lease_expired', 'cancelled')
     )
@@ -482,24 +483,24 @@ create table if not exists rowq.history (
     autovacuum_vacuum_cost_delay = 0
 );
 
-create index if not exists history_message_ix on rowq.history (part_id, message_id);
+create index if not exists history_message_ix on rowq.history (queue_id, message_id);
 
 -- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_head needs no other look. shape has a digit
--- for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and seldom
--- change, and a producer locks none of them.
+-- pattern has no "*", a topic that begins with literal_prefix needs no other look. shape has a
+-- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
+-- seldom change, and a producer locks none of them.
 create table if not exists rowq.topic_binding (
-    part_id       integer not null,
+    queue_id      integer not null,
     word_count    smallint not null,
-    has_rest      boolean not null,
+    matches_rest  boolean not null,
     topic_pattern text not null,
-    literal_head  text not null,
+    literal_prefix text not null,
     like_pattern  text,
     shape         text not null,
-    constraint topic_binding_pk primary key (part_id, topic_pattern)
+    constraint topic_binding_pk primary key (queue_id, topic_pattern)
 );
 
-create index if not exists topic_binding_head_ix on rowq.topic_binding (literal_head);
+create index if not exists topic_binding_prefix_ix on rowq.topic_binding (literal_prefix);
 
 create index if not exists topic_binding_pattern_ix on rowq.topic_binding (topic_pattern);
 
@@ -507,7 +508,7 @@ create index if not exists topic_binding_pattern_ix on rowq.topic_binding (topic
 -- killed is deleted an hour after its last report, by the report of another worker of the queue.
 -- The rates are those between the last two reports.
 create table if not exists rowq.worker (
-    part_id              integer not null,
+    queue_id             integer not null,
     threads              integer not null,
     started_at           timestamp with time zone not null,
     last_seen_at         timestamp with time zone not null,
@@ -519,7 +520,7 @@ create table if not exists rowq.worker (
     worker_name          text,
     host_name            text,
     worker_version       text,
-    constraint worker_pk primary key (part_id, worker_id)
+    constraint worker_pk primary key (queue_id, worker_id)
 ) with (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,

@@ -38,7 +38,7 @@ if @error is not null
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));
 declare @indexes_step nvarchar(max) = replace(replace(N'
 declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
-    + N'' exec rowq.CareForIndexes @min_pages = 1000, @max_seconds = 3600;'';
+    + N'' exec rowq.RebuildIndexes @min_pages = 1000, @max_seconds = 3600;'';
 if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
     exec {database}.sys.sp_executesql @call;
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));

@@ -103,11 +103,11 @@ grant execute on rowq.ListDelayed to rowq_admin;
 grant execute on rowq.ListTopics to rowq_admin;
 grant execute on rowq.Health to rowq_admin;
 grant execute on rowq.Version to rowq_admin;
-grant execute on rowq.CareForIndexes to rowq_admin;
+grant execute on rowq.RebuildIndexes to rowq_admin;
 grant execute on type::rowq.message_list to rowq_admin;
 grant execute on type::rowq.tie_list to rowq_admin;
 grant execute on type::rowq.new_list to rowq_admin;
-grant execute on type::rowq.given_list to rowq_admin;
+grant execute on type::rowq.input_list to rowq_admin;
 grant execute on type::rowq.parsed_list to rowq_admin;
 go
 grant execute on rowq.Enqueue to rowq_producer;
@@ -123,7 +123,7 @@ grant execute on rowq.Version to rowq_producer;
 grant execute on type::rowq.message_list to rowq_producer;
 grant execute on type::rowq.tie_list to rowq_producer;
 grant execute on type::rowq.new_list to rowq_producer;
-grant execute on type::rowq.given_list to rowq_producer;
+grant execute on type::rowq.input_list to rowq_producer;
 grant execute on type::rowq.parsed_list to rowq_producer;
 go
 grant execute on rowq.DequeueFast to rowq_consumer;
@@ -144,7 +144,7 @@ grant execute on rowq.Version to rowq_consumer;
 grant execute on type::rowq.message_list to rowq_consumer;
 grant execute on type::rowq.tie_list to rowq_consumer;
 grant execute on type::rowq.new_list to rowq_consumer;
-grant execute on type::rowq.given_list to rowq_consumer;
+grant execute on type::rowq.input_list to rowq_consumer;
 grant execute on type::rowq.parsed_list to rowq_consumer;
 go
 grant execute on rowq.ListSchedules to rowq_monitor;
@@ -160,7 +160,7 @@ grant execute on rowq.Version to rowq_monitor;
 grant execute on type::rowq.message_list to rowq_monitor;
 grant execute on type::rowq.tie_list to rowq_monitor;
 grant execute on type::rowq.new_list to rowq_monitor;
-grant execute on type::rowq.given_list to rowq_monitor;
+grant execute on type::rowq.input_list to rowq_monitor;
 grant execute on type::rowq.parsed_list to rowq_monitor;
 -- end of rights
 go

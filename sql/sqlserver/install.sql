@@ -94,7 +94,7 @@ go
 :r routines/list_topics.sql
 :r routines/health.sql
 :r routines/version.sql
-:r routines/care_for_indexes.sql
+:r routines/rebuild_indexes.sql
 -- end of routines
 -- rowq makes this script of contract.toml, and sqlcmd has it not: "rowq migrate" and the scripts
 -- of a release describe what was made.

@@ -37,12 +37,12 @@ go
 
 -- Internal procedures hand these lists to each other: no table stores them, and callers never see
 -- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
--- is of a message that joins a group or leaves it; is_tokenless is 1 for one that has no token of
+-- is of a message that joins a group or leaves it; is_without_slot is 1 for one that has no slot of
 -- its group, and is_cancelled for one of a claim that was cancelled there. A row of tie_list is
--- what the end of a message has to free: its dedup key, its token of a group, and what waits for it
+-- what the end of a message has to free: its dedup key, its slot of a group, and what waits for it
 -- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
--- holder is the unfinished message that has the dedup key, this one or one with the same key;
--- key_bytes and group_key are bytes and a dot. given_list has a row for each key of each message of
+-- owner is the unfinished message that has the dedup key, this one or one with the same key;
+-- key_bytes and group_key are bytes and a dot. input_list has a row for each key of each message of
 -- a batch, in their order, so that no sort puts them together: value is cut to 402 UTF-16 units,
 -- and size counts characters, or bytes of a binary body. parsed_list has the messages of a batch
 -- with what is short of them; key_place counts those with the same dedup key.
@@ -54,7 +54,7 @@ create type rowq.message_list as table (
     attempt      smallint not null,
     due_at       datetime2(6) null,
     group_key    varbinary(802) null,
-    is_tokenless bit null,
+    is_without_slot bit null,
     is_cancelled bit null
 );
 go
@@ -74,13 +74,13 @@ create type rowq.new_list as table (
     key_place  int not null,
     lane       smallint not null,
     due_at     datetime2(6) null,
-    holder     bigint null,
+    owner     bigint null,
     group_key  varbinary(802) null,
     on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null
 );
 go
-if type_id(N'rowq.given_list') is null
-create type rowq.given_list as table (
+if type_id(N'rowq.input_list') is null
+create type rowq.input_list as table (
     position  int not null,
     name      nvarchar(60) collate Latin1_General_100_BIN2 null,
     kind      tinyint not null,
@@ -117,13 +117,13 @@ create table rowq.meta (
 );
 go
 
--- A row holds the settings of a queue. part_id stands for the queue in the tables below and is
+-- A row holds the settings of a queue. queue_id stands for the queue in the tables below and is
 -- never reused. queue_key is what is compared: the bytes of the name and a dot, because SQL Server
 -- ignores trailing blanks when it compares texts, and trailing zeros when it compares bytes. All
 -- times are UTC.
 if object_id(N'rowq.queue') is null
 create table rowq.queue (
-    part_id              int identity (1, 1) not null,
+    queue_id             int identity (1, 1) not null,
     queue_key            varbinary(402) not null,
     queue_name           nvarchar(200) collate Latin1_General_100_BIN2 not null,
     lease_seconds        int not null constraint queue_lease_seconds_df default 30,
@@ -138,7 +138,7 @@ create table rowq.queue (
     group_after_dead     nvarchar(20) collate Latin1_General_100_BIN2 not null
         constraint queue_group_after_dead_df default N'continue',
     group_pause_seconds  float not null constraint queue_group_pause_seconds_df default 0,
-    has_recheck          bit not null constraint queue_has_recheck_df default 0,
+    has_deferred         bit not null constraint queue_has_recheck_df default 0,
     max_leased           int not null constraint queue_max_leased_df default 0,
     rate_limit           int not null constraint queue_rate_limit_df default 0,
     rate_seconds         float not null constraint queue_rate_seconds_df default 1,
@@ -146,7 +146,7 @@ create table rowq.queue (
     history_days         int not null constraint queue_history_days_df default 0,
     paused_at            datetime2(6) null,
     created_at           datetime2(6) not null,
-    constraint queue_pk primary key nonclustered (part_id),
+    constraint queue_pk primary key nonclustered (queue_id),
     constraint queue_queue_key_uq unique clustered (queue_key),
     constraint queue_lease_seconds_ck check (lease_seconds between 1 and 86400),
     constraint queue_max_attempts_ck check (max_attempts between 1 and 10000),
@@ -172,21 +172,21 @@ go
 -- queue is not used for this, so that pausing and altering a queue never wait for a producer. Row 0
 -- stands for no queue: a call in the caller's transaction reads it first, and the lock that this
 -- may leave (under REPEATABLE READ or SERIALIZABLE) is in nobody's way.
-if object_id(N'rowq.part') is null
-create table rowq.part (
-    part_id int not null,
-    constraint part_pk primary key clustered (part_id)
+if object_id(N'rowq.queue_lock') is null
+create table rowq.queue_lock (
+    queue_id int not null,
+    constraint queue_lock_pk primary key clustered (queue_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
-alter table rowq.part set (lock_escalation = disable);
+alter table rowq.queue_lock set (lock_escalation = disable);
 go
-insert into rowq.part (part_id)
+insert into rowq.queue_lock (queue_id)
 select 0
-where not exists (select 1 from rowq.part p where p.part_id = 0);
+where not exists (select 1 from rowq.queue_lock p where p.queue_id = 0);
 go
 
--- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- A row is a lane of a queue. create_queue makes twenty for messages (priority * 2, plus 1 for the
 -- tail). floor is where the live rows of the lane begin: a hint that spares readers the ghosts
 -- below it. A ghost is a deleted row that the engine keeps as long as a row version may be wanted
 -- (by a snapshot, a readable secondary or accelerated recovery). dequeue moves the floor up to what
@@ -197,23 +197,24 @@ go
 -- dequeue does not look into it; lane -3 is closed while the part has nothing in the archive.
 -- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
 -- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
--- -22 is for guests, that is for calls in the caller's transaction: a guest that takes messages
--- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
--- it, so that it never passes rows that a rollback would put back. The session that locks lane -21
--- is the one that is elected to run maintain for the part; it looks at the days of the archive when
--- check_after of that row is over. Lane -4 is for deferred (due_at): it is
--- closed, and its floor is not looked for, until maintain has seen a row there. So are lane -5, for
--- started (started_at), lane -7, for result (finished_at), lane -8, for history (ended_at), which
--- is closed until the first purge, and lane -6, for expiry (expires_at): maintain opens that one
--- before it forgets the first row, so a part with neither has no message that expires.
+-- -22 is for calls in the caller's transaction, that is for calls in the caller's transaction: a
+-- call in the caller's transaction that takes messages holds this row shared to the end of the
+-- transaction, and a floor moves up only while nobody holds it, so that it never passes rows that a
+-- rollback would put back. The session that locks lane -21 is the one that is elected to run
+-- maintain for the queue; it looks at the days of the archive when check_after of that row is over.
+-- Lane -4 is for deferred (due_at): it is closed, and its floor is not looked for, until maintain
+-- has seen a row there. So are lane -5, for started (started_at), lane -7, for result
+-- (finished_at), lane -8, for history (ended_at), which is closed until the first purge, and lane
+-- -6, for expiry (expires_at): maintain opens that one before it forgets the first row, so a part
+-- with neither has no message that expires.
 if object_id(N'rowq.lane') is null
 create table rowq.lane (
-    part_id     int not null,
+    queue_id    int not null,
     lane        smallint not null,
     is_open     bit not null constraint lane_is_open_df default 0,
     floor       bigint not null constraint lane_floor_df default 0,
     check_after datetime2(6) not null constraint lane_check_after_df default '19700101',
-    constraint lane_pk primary key clustered (part_id, lane)
+    constraint lane_pk primary key clustered (queue_id, lane)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -228,7 +229,7 @@ go
 -- that characters outside the basic plane fit, which take two units.
 if object_id(N'rowq.message') is null
 create table rowq.message (
-    part_id      int not null,
+    queue_id     int not null,
     message_id   bigint not null,
     max_attempts smallint null,
     enqueued_at  datetime2(6) not null,
@@ -241,7 +242,7 @@ create table rowq.message (
     body_binary  varbinary(max) null,
     last_error   nvarchar(4000) collate Latin1_General_100_BIN2 null,
     group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
-    constraint message_pk primary key clustered (part_id, message_id)
+    constraint message_pk primary key clustered (queue_id, message_id)
         with (statistics_norecompute = on)
 );
 go
@@ -258,12 +259,12 @@ go
 -- passing over it.
 if object_id(N'rowq.ready') is null
 create table rowq.ready (
-    part_id    int not null,
+    queue_id   int not null,
     lane       smallint not null,
     seq        bigint not null,
     message_id bigint not null,
     attempt    smallint not null constraint ready_attempt_df default 0,
-    constraint ready_pk primary key clustered (part_id, lane, seq, message_id)
+    constraint ready_pk primary key clustered (queue_id, lane, seq, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -273,16 +274,16 @@ go
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
 -- clustered key is the order in which messages become due. message.due_at finds a message here, so
 -- there is no second index. group_key, the bytes of the key and a dot (see queue.sql), is of one
--- that joins its group when it is due; one that is retried has its token, and none here.
+-- that joins its group when it is due; one that is retried has its slot, and none here.
 if object_id(N'rowq.delayed') is null
 create table rowq.delayed (
-    part_id    int not null,
+    queue_id   int not null,
     due_at     datetime2(6) not null,
     message_id bigint not null,
     lane       smallint not null,
     attempt    smallint not null constraint delayed_attempt_df default 0,
     group_key  varbinary(802) null,
-    constraint delayed_pk primary key clustered (part_id, due_at, message_id)
+    constraint delayed_pk primary key clustered (queue_id, due_at, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -296,14 +297,14 @@ go
 -- locked.
 if object_id(N'rowq.claim') is null
 create table rowq.claim (
-    part_id     int not null,
+    queue_id    int not null,
     claim_id    bigint not null,
     leased_at   datetime2(6) not null,
     lease_until datetime2(6) not null,
     worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
     has_cancels bit null,
     progress    nvarchar(4000) collate Latin1_General_100_BIN2 null,
-    constraint claim_pk primary key clustered (part_id, claim_id)
+    constraint claim_pk primary key clustered (queue_id, claim_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -316,14 +317,14 @@ go
 -- check. is_cancelled is 1 for a message that was cancelled while the worker had it, else null.
 if object_id(N'rowq.leased') is null
 create table rowq.leased (
-    part_id      int not null,
+    queue_id     int not null,
     claim_id     bigint not null,
     lane         smallint not null,
     seq          bigint not null,
     message_id   bigint not null,
     attempt      smallint not null,
     is_cancelled bit null,
-    constraint leased_pk primary key clustered (part_id, claim_id, lane, seq, message_id)
+    constraint leased_pk primary key clustered (queue_id, claim_id, lane, seq, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -331,17 +332,17 @@ alter table rowq.leased set (lock_escalation = disable);
 go
 
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
--- reason is in message.last_error. holds_group is 1 where it has kept the token of its group, and
+-- reason is in message.last_error. holds_slot is 1 where it has kept the slot of its group, and
 -- else null.
 if object_id(N'rowq.dead') is null
 create table rowq.dead (
-    part_id     int not null,
+    queue_id    int not null,
     message_id  bigint not null,
     lane        smallint not null,
     attempt     smallint not null,
     died_at     datetime2(6) not null,
-    holds_group bit null,
-    constraint dead_pk primary key clustered (part_id, message_id)
+    holds_slot bit null,
+    constraint dead_pk primary key clustered (queue_id, message_id)
         with (statistics_norecompute = on)
 );
 go
@@ -354,100 +355,100 @@ go
 -- option stands on the clustered key only: for a second index the engine would lock ranges of keys.
 if object_id(N'rowq.dedup') is null
 create table rowq.dedup (
-    part_id    int not null,
+    queue_id   int not null,
     dedup_key  varbinary(802) not null,
     message_id bigint not null,
-    constraint dedup_pk primary key clustered (part_id, dedup_key)
+    constraint dedup_pk primary key clustered (queue_id, dedup_key)
         with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
 );
 go
 alter table rowq.dedup set (lock_escalation = disable);
 go
 
--- A row is a token: the right of one message of a group to be ready, leased or delayed for a retry.
+-- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
 -- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
 -- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
--- updated. group_key is the bytes of the key and a dot (see queue.sql).
--- A producer whose message is to wait in the group holds all tokens shared (S) to the end of its
--- transaction. Whoever takes a message out of the table grouped, to make it ready or to withdraw
--- it, holds one token by an update lock (U), which goes together with S and not with another U.
--- Whoever gives a token back holds all of them exclusively (X), so that nobody is coming and nobody
--- has taken a message out that a rollback would put back. U and X are only tried (readpast). A call
--- in the caller's transaction never takes X, so that a producer never waits for such a transaction,
--- unless it has opened the group.
--- With ignore_dup_key, an insert of a number that exists inserts no row and raises no error that
--- would doom a transaction; where the other insert is not committed, this one waits for it first.
-if object_id(N'rowq.message_group') is null
-create table rowq.message_group (
-    part_id   int not null,
+-- updated. group_key is the bytes of the key and a dot (see queue.sql). A producer whose message is
+-- to wait in the group holds all slots shared (S) to the end of its transaction. Whoever takes a
+-- message out of the table group_waiting, to make it ready or to withdraw it, holds one slot by an
+-- update lock (U), which goes together with S and not with another U. Whoever gives a slot back
+-- holds all of them exclusively (X), so that nobody is coming and nobody has taken a message out
+-- that a rollback would put back. U and X are only tried (readpast). A call in the caller's
+-- transaction never takes X, so that a producer never waits for such a transaction, unless it has
+-- opened the group. With ignore_dup_key, an insert of a number that exists inserts no row and
+-- raises no error that would doom a transaction; where the other insert is not committed, this one
+-- waits for it first.
+if object_id(N'rowq.group_slot') is null
+create table rowq.group_slot (
+    queue_id  int not null,
     group_key varbinary(802) not null,
-    token_no  smallint not null,
-    constraint message_group_pk primary key clustered (part_id, group_key, token_no)
+    slot_no   smallint not null,
+    constraint group_slot_pk primary key clustered (queue_id, group_key, slot_no)
         with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
 );
 go
-alter table rowq.message_group set (lock_escalation = disable);
+alter table rowq.group_slot set (lock_escalation = disable);
 go
 
 -- A row is a message that waits behind others of its group, kept apart so that dequeue does not
 -- read it. The clustered key is the order in which a group goes on. group_key is the bytes of the
--- key and a dot (see queue.sql). message_group.sql says which lock goes before a change here.
-if object_id(N'rowq.grouped') is null
-create table rowq.grouped (
-    part_id    int not null,
+-- key and a dot (see queue.sql). group_slot.sql says which lock goes before a change here.
+if object_id(N'rowq.group_waiting') is null
+create table rowq.group_waiting (
+    queue_id   int not null,
     group_key  varbinary(802) not null,
     message_id bigint not null,
     lane       smallint not null,
-    constraint grouped_pk primary key clustered (part_id, group_key, message_id)
+    constraint group_waiting_pk primary key clustered (queue_id, group_key, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
-alter table rowq.grouped set (lock_escalation = disable);
+alter table rowq.group_waiting set (lock_escalation = disable);
 go
 
 -- A row is something that has to be looked at again, because another transaction held what was
 -- looked at, because its own was the caller's, or because there was too much of it. With a
--- group_key it is a token that its last owner could not pass on or give back, or whose group rests;
--- is_hint says that there is no token yet: the group's limit was raised, and there may be one to
+-- group_key it is a slot that its last owner could not pass on or give back, or whose group rests;
+-- is_hint says that there is no slot yet: the group's limit was raised, and there may be one to
 -- take. With a message_id it is a blocked message that waits for nothing any more, perhaps. With a
 -- predecessor_id it is a message that has ended, of which not all successors were freed; is_hint
 -- says that it is dead. With the same id as both it is a message that has ended, and whose row
 -- another transaction had locked. maintain looks at what is due, and so does a dequeue that finds
--- nothing, in a transaction of its own, once maintain has seen such a row (queue.has_recheck).
--- recheck_id is of the sequence of messages, because an identity would change @@identity for a
+-- nothing, in a transaction of its own, once maintain has seen such a row (queue.has_deferred).
+-- deferred_id is of the sequence of messages, because an identity would change @@identity for a
 -- caller who has just inserted something.
-if object_id(N'rowq.recheck') is null
-create table rowq.recheck (
-    part_id        int not null,
+if object_id(N'rowq.deferred') is null
+create table rowq.deferred (
+    queue_id       int not null,
     due_at         datetime2(6) not null,
-    recheck_id     bigint not null,
+    deferred_id    bigint not null,
     message_id     bigint null,
     predecessor_id bigint null,
     group_key      varbinary(802) null,
-    is_hint        bit not null constraint recheck_is_hint_df default 0,
-    constraint recheck_pk primary key clustered (part_id, due_at, recheck_id)
+    is_hint        bit not null constraint deferred_is_hint_df default 0,
+    constraint deferred_pk primary key clustered (queue_id, due_at, deferred_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
-alter table rowq.recheck set (lock_escalation = disable);
+alter table rowq.deferred set (lock_escalation = disable);
 go
 
 -- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
 -- does not read it. It waits for one of them at a time, the newest that has not ended
--- (predecessor_id, with a row in successor). rest_ids, a JSON array, are the others that it may
--- still have to wait for, newest first. group_key, the bytes of the key and a dot (see queue.sql),
--- is of a message that joins its group when it waits for none of them any more.
+-- (predecessor_id, with a row in successor). remaining_ids, a JSON array, are the others that it
+-- may still have to wait for, newest first. group_key, the bytes of the key and a dot (see
+-- queue.sql), is of a message that joins its group when it waits for none of them any more.
 if object_id(N'rowq.blocked') is null
 create table rowq.blocked (
-    part_id        int not null,
+    queue_id       int not null,
     message_id     bigint not null,
     lane           smallint not null,
     predecessor_id bigint null,
     due_at         datetime2(6) null,
     on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
     group_key      varbinary(802) null,
-    rest_ids       nvarchar(max) collate Latin1_General_100_BIN2 null,
-    constraint blocked_pk primary key clustered (part_id, message_id)
+    remaining_ids  nvarchar(max) collate Latin1_General_100_BIN2 null,
+    constraint blocked_pk primary key clustered (queue_id, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -464,11 +465,11 @@ go
 -- the producer.
 if object_id(N'rowq.successor') is null
 create table rowq.successor (
-    part_id        int not null,
+    queue_id       int not null,
     predecessor_id bigint not null,
     message_id     bigint not null,
     on_dead        nvarchar(20) collate Latin1_General_100_BIN2 null,
-    constraint successor_pk primary key clustered (part_id, predecessor_id, message_id)
+    constraint successor_pk primary key clustered (queue_id, predecessor_id, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -477,25 +478,25 @@ go
 
 -- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
 -- counts what is leased, and until its transaction ends. It never changes.
-if object_id(N'rowq.gate') is null
-create table rowq.gate (
-    part_id int not null,
-    constraint gate_pk primary key clustered (part_id)
+if object_id(N'rowq.limit_lock') is null
+create table rowq.limit_lock (
+    queue_id int not null,
+    constraint limit_lock_pk primary key clustered (queue_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
-alter table rowq.gate set (lock_escalation = disable);
+alter table rowq.limit_lock set (lock_escalation = disable);
 go
 
 -- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
 -- stays until maintain finds it older than rate_seconds.
 if object_id(N'rowq.started') is null
 create table rowq.started (
-    part_id    int not null,
+    queue_id   int not null,
     started_at datetime2(6) not null,
     claim_id   bigint not null,
     messages   int not null,
-    constraint started_pk primary key clustered (part_id, started_at, claim_id)
+    constraint started_pk primary key clustered (queue_id, started_at, claim_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -511,13 +512,13 @@ go
 -- day, and maintain puts it off for another day until the message expires.
 if object_id(N'rowq.expiry') is null
 create table rowq.expiry (
-    part_id    int not null,
+    queue_id   int not null,
     expires_at datetime2(6) not null,
     expiry_id  bigint not null,
     message_id bigint not null,
     lane       smallint null,
     seq        bigint null,
-    constraint expiry_pk primary key clustered (part_id, expires_at, expiry_id)
+    constraint expiry_pk primary key clustered (queue_id, expires_at, expiry_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -530,13 +531,13 @@ go
 -- locks that last, so nobody locks the two in the opposite order. result is JSON of any kind.
 if object_id(N'rowq.result') is null
 create table rowq.result (
-    part_id     int not null,
+    queue_id    int not null,
     message_id  bigint not null,
     finished_at datetime2(6) not null,
     state       nvarchar(20) collate Latin1_General_100_BIN2 not null,
     result      nvarchar(max) collate Latin1_General_100_BIN2 null,
     last_error  nvarchar(4000) collate Latin1_General_100_BIN2 null,
-    constraint result_pk primary key clustered (part_id, message_id)
+    constraint result_pk primary key clustered (queue_id, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -546,7 +547,7 @@ if not exists (
     where i.object_id = object_id(N'rowq.result')
       and i.name = N'result_finished_ix'
 )
-create nonclustered index result_finished_ix on rowq.result (part_id, finished_at)
+create nonclustered index result_finished_ix on rowq.result (queue_id, finished_at)
     with (allow_page_locks = off, statistics_norecompute = on);
 go
 alter table rowq.result set (lock_escalation = disable);
@@ -559,7 +560,7 @@ go
 -- which passes over locked rows, so nobody waits for one who locks the two in the opposite order.
 if object_id(N'rowq.history') is null
 create table rowq.history (
-    part_id     int not null,
+    queue_id    int not null,
     ended_at    datetime2(6) not null,
     message_id  bigint not null,
     claim_id    bigint not null,
@@ -568,7 +569,7 @@ create table rowq.history (
     outcome     nvarchar(20) collate Latin1_General_100_BIN2 not null,
     worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
     error       nvarchar(4000) collate Latin1_General_100_BIN2 null,
-    constraint history_pk primary key clustered (part_id, ended_at, message_id, claim_id)
+    constraint history_pk primary key clustered (queue_id, ended_at, message_id, claim_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -578,7 +579,7 @@ if not exists (
     where i.object_id = object_id(N'rowq.history')
       and i.name = N'history_message_ix'
 )
-create nonclustered index history_message_ix on rowq.history (part_id, message_id)
+create nonclustered index history_message_ix on rowq.history (queue_id, message_id)
     with (allow_page_locks = off, statistics_norecompute = on);
 go
 alter table rowq.history set (lock_escalation = disable);
@@ -592,7 +593,7 @@ go
 -- escalate, so that maintain passes over single rows. The lengths count UTF-16 units.
 if object_id(N'rowq.schedule') is null
 create table rowq.schedule (
-    part_id          int not null,
+    queue_id         int not null,
     schedule_key     varbinary(402) not null,
     schedule_name    nvarchar(200) collate Latin1_General_100_BIN2 not null,
     cron             nvarchar(200) collate Latin1_General_100_BIN2 null,
@@ -614,7 +615,7 @@ create table rowq.schedule (
     last_run_at      datetime2(6) null,
     last_message_id  bigint null,
     last_error       nvarchar(4000) collate Latin1_General_100_BIN2 null,
-    constraint schedule_pk primary key clustered (part_id, schedule_key)
+    constraint schedule_pk primary key clustered (queue_id, schedule_key)
         with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on),
     constraint schedule_cron_ck check (
         cron is null and interval_seconds is not null
@@ -871,36 +872,37 @@ where not exists (
 go
 
 -- A row says that a queue gets what is published under the topics that a pattern matches. Where a
--- pattern has no "*", a topic that begins with literal_head needs no other look. shape has a digit
--- for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and seldom
--- change, and a producer keeps no lock on them. A session that binds a queue, or unbinds it, holds
--- its part, shared. A second session that binds a queue to the same pattern waits for the first and
--- then adds no row (ignore_dup_key). Each look finds all that it asks for in one index, so that no
--- session goes from one index to another in the opposite order of a session that changes them.
+-- pattern has no "*", a topic that begins with literal_prefix needs no other look. shape has a
+-- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
+-- seldom change, and a producer keeps no lock on them. A session that binds a queue, or unbinds it,
+-- holds its part, shared. A second session that binds a queue to the same pattern waits for the
+-- first and then adds no row (ignore_dup_key). Each look finds all that it asks for in one index,
+-- so that no session goes from one index to another in the opposite order of a session that changes
+-- them.
 if object_id(N'rowq.topic_binding') is null
 create table rowq.topic_binding (
-    part_id       int not null,
+    queue_id      int not null,
     topic_pattern nvarchar(200) collate Latin1_General_100_BIN2 not null,
     word_count    smallint not null,
-    has_rest      bit not null,
-    literal_head  nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    matches_rest  bit not null,
+    literal_prefix nvarchar(200) collate Latin1_General_100_BIN2 not null,
     like_pattern  nvarchar(400) collate Latin1_General_100_BIN2 null,
     shape         varchar(100) collate Latin1_General_100_BIN2 not null,
-    constraint topic_binding_pk primary key clustered (part_id, topic_pattern)
+    constraint topic_binding_pk primary key clustered (queue_id, topic_pattern)
         with (ignore_dup_key = on, allow_page_locks = off)
 );
 go
 alter table rowq.topic_binding set (lock_escalation = disable);
 go
-if indexproperty(object_id(N'rowq.topic_binding'), N'topic_binding_head_ix', N'IndexID') is null
-create nonclustered index topic_binding_head_ix
-    on rowq.topic_binding (literal_head, part_id, topic_pattern)
-    include (word_count, has_rest, like_pattern, shape)
+if indexproperty(object_id(N'rowq.topic_binding'), N'topic_binding_prefix_ix', N'IndexID') is null
+create nonclustered index topic_binding_prefix_ix
+    on rowq.topic_binding (literal_prefix, queue_id, topic_pattern)
+    include (word_count, matches_rest, like_pattern, shape)
     with (allow_page_locks = off);
 go
 if indexproperty(object_id(N'rowq.topic_binding'), N'topic_binding_pattern_ix', N'IndexID') is null
 create nonclustered index topic_binding_pattern_ix
-    on rowq.topic_binding (topic_pattern, part_id)
+    on rowq.topic_binding (topic_pattern, queue_id)
     with (allow_page_locks = off);
 go
 
@@ -910,7 +912,7 @@ go
 -- equal have the same bytes.
 if object_id(N'rowq.worker') is null
 create table rowq.worker (
-    part_id              int not null,
+    queue_id             int not null,
     worker_id            nvarchar(64) collate Latin1_General_100_BIN2 not null,
     worker_name          nvarchar(400) collate Latin1_General_100_BIN2 null,
     host_name            nvarchar(400) collate Latin1_General_100_BIN2 null,
@@ -922,7 +924,7 @@ create table rowq.worker (
     failed               bigint not null,
     completed_per_second float not null constraint worker_completed_per_second_df default 0,
     failed_per_second    float not null constraint worker_failed_per_second_df default 0,
-    constraint worker_pk primary key clustered (part_id, worker_id)
+    constraint worker_pk primary key clustered (queue_id, worker_id)
         with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -933,13 +935,13 @@ go
 -- has moved it, oldest first.
 if object_id(N'rowq.finished') is null
 create table rowq.finished (
-    part_id     int not null,
+    queue_id    int not null,
     finished_at datetime2(6) not null,
     message_id  bigint not null,
     lane        smallint not null,
     attempt     smallint not null,
     state       nvarchar(20) collate Latin1_General_100_BIN2 not null,
-    constraint finished_pk primary key clustered (part_id, finished_at, message_id)
+    constraint finished_pk primary key clustered (queue_id, finished_at, message_id)
         with (allow_page_locks = off, statistics_norecompute = on)
 );
 go
@@ -958,7 +960,7 @@ go
 -- because truncating a partition requires it.
 if object_id(N'rowq.archived') is null
 create table rowq.archived (
-    part_id      int not null,
+    queue_id     int not null,
     finished_at  datetime2(6) not null,
     message_id   bigint not null,
     lane         smallint not null,
@@ -971,7 +973,7 @@ create table rowq.archived (
     body         nvarchar(max) collate Latin1_General_100_BIN2 null,
     body_binary  varbinary(max) null,
     group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
-    constraint archived_pk primary key clustered (part_id, finished_at, message_id)
+    constraint archived_pk primary key clustered (queue_id, finished_at, message_id)
         with (ignore_dup_key = on, data_compression = page) on rowq_day (finished_at)
 ) on rowq_day (finished_at);
 go
@@ -981,7 +983,7 @@ if not exists (
     where i.object_id = object_id(N'rowq.archived')
       and i.name = N'archived_message_ix'
 )
-create nonclustered index archived_message_ix on rowq.archived (part_id, message_id)
+create nonclustered index archived_message_ix on rowq.archived (queue_id, message_id)
     with (data_compression = page) on rowq_day (finished_at);
 go
 alter table rowq.archived set (lock_escalation = auto);

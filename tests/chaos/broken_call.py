@@ -53,7 +53,7 @@ class BrokenCall:
         if error is None or isinstance(error, ConnectionAbortedError):
             return
         refusal = engine.refusal(error)
-        if not (refusal.retryable if refusal else engine.is_passing(error)):
+        if not (refusal.retryable if refusal else engine.is_transient(error)):
             yield f"nobody would try again after {error!r}"
 
     def _may_be(self, now: Picture) -> bool:

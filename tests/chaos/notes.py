@@ -19,7 +19,7 @@ from typing import Any
 from rowq.engines.base import Engine
 from rowq.worker import transactional
 from rowq.worker.engines import work_transaction
-from rowq.worker.engines.base import Spoiled, WorkTransaction
+from rowq.worker.engines.base import AbortedTransaction, WorkTransaction
 from tests.concurrency.checker import FINISHES
 from tests.concurrency.history import Event
 
@@ -139,7 +139,7 @@ class _Noted(WorkTransaction):
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
         return self._work.lend(claim_id)
 
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         return self._work.keep()
 
     def undo(self) -> None:

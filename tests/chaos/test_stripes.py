@@ -73,9 +73,9 @@ class Story:
     completed: Counter[str | None] = field(default_factory=Counter)
     failures: list[BaseException] = field(default_factory=list)
 
-    def number(self, part: rowq.Part, own: int) -> int:
+    def number(self, stripe: rowq.Stripe, own: int) -> int:
         """Return a number of a message, or of a claim, that no other part has."""
-        return own * 2 * STRIPES + part.number
+        return own * 2 * STRIPES + stripe.number
 
     def produce(self, name: str, striped: Striped) -> None:
         """Hand over MESSAGES, and more until the story has gone on enough."""
@@ -95,8 +95,8 @@ class Story:
                 raise
             self.recorder.record(start, name, "enqueue", known=False)
             return
-        self.placed[sent.part.server] += 1
-        there = [(self.number(sent.part, sent.message_id), 5)]
+        self.placed[sent.stripe.server] += 1
+        there = [(self.number(sent.stripe, sent.message_id), 5)]
         self.recorder.record(start, name, "enqueue", results=there)
 
     def consume(self, name: str, striped: Striped) -> None:
@@ -107,7 +107,7 @@ class Story:
 
     def _take(self, name: str, orders: rowq.Striped) -> None:
         start = self.recorder.clock()
-        claims: dict[rowq.PartClaim, list[rowq.StripedMessage]] = {}
+        claims: dict[rowq.StripeClaim, list[rowq.StripedMessage]] = {}
         for message in orders.dequeue_wait(10, lease_seconds=LEASE_SECONDS, wait_seconds=0.5):
             claims.setdefault(message.claim, []).append(message)
         for claim, members in claims.items():
@@ -115,15 +115,15 @@ class Story:
                 start,
                 name,
                 "dequeue",
-                self.number(claim.part, claim.claim_id),
-                [(self.number(claim.part, one.message_id), one.attempt) for one in members],
+                self.number(claim.stripe, claim.claim_id),
+                [(self.number(claim.stripe, one.message_id), one.attempt) for one in members],
                 lease_seconds=LEASE_SECONDS,
             )
         for claim, members in claims.items():
             self._complete(name, orders, claim, [one.message_id for one in members])
 
     def _complete(
-        self, name: str, orders: rowq.Striped, claim: rowq.PartClaim, ids: list[int]
+        self, name: str, orders: rowq.Striped, claim: rowq.StripeClaim, ids: list[int]
     ) -> None:
         start = self.recorder.clock()
         try:
@@ -132,7 +132,7 @@ class Story:
         except (rowq.StaleClaim, rowq.ConnectionLost):
             pass
         done = [one for one, outcome in outcomes.items() if outcome == "completed"]
-        self.completed[claim.part.server] += len(done)
+        self.completed[claim.stripe.server] += len(done)
         # A call that was made again after its answer was lost finds nothing left to complete.
         for known, some in ((True, done), (False, [one for one in ids if one not in done])):
             if some:
@@ -140,8 +140,8 @@ class Story:
                     start,
                     name,
                     "complete",
-                    self.number(claim.part, claim.claim_id),
-                    [(self.number(claim.part, one), "completed") for one in some],
+                    self.number(claim.stripe, claim.claim_id),
+                    [(self.number(claim.stripe, one), "completed") for one in some],
                     known=known,
                 )
 
@@ -233,18 +233,18 @@ def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
 
     def handle(message: rowq.HeldMessage, *_: object) -> None:
         with lock:
-            done[message.part.number, message.message_id] += 1
+            done[message.stripe.number, message.message_id] += 1
 
     def on(server: str) -> int:
         with lock:
-            return sum(part % 2 == ("a", "b").index(server) for part, _ in done)
+            return sum(stripe % 2 == ("a", "b").index(server) for stripe, _ in done)
 
     sent: set[tuple[int, int]] = set()
 
     def send(orders: rowq.Striped, count: int) -> None:
         for number in range(count):
-            placed = orders.enqueue(number, part=orders.parts[number % len(orders.parts)])
-            sent.add((placed.part.number, placed.message_id))
+            placed = orders.enqueue(number, stripe=orders.stripes[number % len(orders.stripes)])
+            sent.add((placed.stripe.number, placed.message_id))
 
     worker = rowq.Worker(
         striped.urls,
@@ -262,13 +262,13 @@ def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
         before = on("b")
         for number in range(40):
             placed = orders.enqueue(number)
-            assert placed.part.server == "b"
-            sent.add((placed.part.number, placed.message_id))
+            assert placed.stripe.server == "b"
+            sent.add((placed.stripe.number, placed.message_id))
         wait_until(lambda: on("b") >= before + 40, "it goes on", seconds=limit(60))
         critical = [one for one in orders.health() if one.check.check_name == "server_answers"]
         assert [(one.server, one.check.status) for one in critical] == [("a", "critical")]
-        away = [part for part in orders.queue_stats() if part.error]
-        assert {part.part.server for part in away} == {"a"}
+        away = [stripe for stripe in orders.queue_stats() if stripe.error]
+        assert {stripe.stripe.server for stripe in away} == {"a"}
         striped.mortal.restart()
         send(orders, 40)
         wait_until(lambda: done.keys() >= sent, "it has come back", seconds=limit(120))
@@ -280,16 +280,16 @@ def test_a_worker_goes_on_with_the_other_server_and_comes_back_by_itself(
 def test_a_message_with_a_key_waits_for_its_server(striped: Striped) -> None:
     with striped.connect() as orders:
         key = next(
-            str(number) for number in range(100) if orders.part_of_key(str(number)).server == "a"
+            str(number) for number in range(100) if orders.stripe_of_key(str(number)).server == "a"
         )
         first = orders.enqueue(0, dedup_key=key)
         striped.mortal.kill()
-        again: list[rowq.Placed] = []
+        again: list[rowq.StripedEnqueued] = []
         waiting = threading.Thread(target=lambda: again.append(orders.enqueue(1, dedup_key=key)))
         waiting.start()
         time.sleep(0.2)
         striped.mortal.restart()
         waiting.join(limit(60))
-        assert [(one.part, one.message_id, one.outcome) for one in again] == [
-            (first.part, first.message_id, "duplicate")
+        assert [(one.stripe, one.message_id, one.outcome) for one in again] == [
+            (first.stripe, first.message_id, "duplicate")
         ]

@@ -16,7 +16,7 @@ def striped(run: Run, queue_name: str) -> None:
     assert [row["queue_name"] for row in made.rows] == [f"{queue_name}/{n}" for n in range(3)]
 
 
-def test_messages_are_enqueued_worked_on_and_counted_in_all_parts(
+def test_messages_are_enqueued_worked_on_and_counted_in_all_stripes(
     run: Run, queue_name: str
 ) -> None:
     sent = run("enqueue", queue_name, "1", "--stripes", 3, "--dedup-key", "order-7", "--json")
@@ -38,7 +38,7 @@ def test_messages_are_enqueued_worked_on_and_counted_in_all_parts(
     assert run("queue", "drained", queue_name, "--stripes", 3).out == "nothing is left\n"
 
 
-def test_settings_are_those_of_all_parts(run: Run, queue_name: str) -> None:
+def test_settings_are_those_of_all_stripes(run: Run, queue_name: str) -> None:
     changed = run("queue", "alter", queue_name, "--stripes", 3, "--max-leased", 7, "--json")
     assert {row["outcome"] for row in changed.rows} == {"altered"}
     found = run("stats", queue_name, "--stripes", 3, "--json").rows

@@ -10,7 +10,7 @@ from rich.console import Console
 import rowq
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
 from rowq.tools.command.top.frame import frame
-from rowq.tools.command.top.view import ORDERS, Sight, View
+from rowq.tools.command.top.view import ORDERS, Snapshot, View
 from rowq.tools.throughput import Rates
 from tests.cli.conftest import Run
 from tests.cli.tmux import tmux
@@ -29,13 +29,13 @@ def stats(name: str, **counts: Any) -> QueueStats:
     return QueueStats(**(nothing | {"queue_name": name} | counts))
 
 
-def sight(queues: int = 3, **more: Any) -> Sight:
+def sight(queues: int = 3, **more: Any) -> Snapshot:
     """Return a look at so many queues, of which later ones have more and older messages."""
     found = [stats(f"queue {n:03}", ready=n, oldest_ready_seconds=60.0 * n) for n in range(queues)]
-    return replace(Sight(0, "PostgreSQL 18", found), **more)
+    return replace(Snapshot(0, "PostgreSQL 18", found), **more)
 
 
-def lines(view: View, seen: Sight, size: tuple[int, int] = SIZES[0]) -> list[str]:
+def lines(view: View, seen: Snapshot, size: tuple[int, int] = SIZES[0]) -> list[str]:
     """Return a frame as a terminal of this size shows it."""
     width, height = size
     console = Console(width=width, height=height)
@@ -86,7 +86,7 @@ def test_a_finding_of_health_begins_with_its_number() -> None:
 
 
 def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None:
-    seen = Sight(0, "PostgreSQL 18", [stats("invoices", is_paused=True)])
+    seen = Snapshot(0, "PostgreSQL 18", [stats("invoices", is_paused=True)])
     view = View(entered="invoices", shows_dead=True)
     text = "\n".join(lines(view, seen))
     assert "invoices (paused)" in text
@@ -125,11 +125,11 @@ def reports(queues: int) -> list[WorkerReport]:
 
 def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() -> None:
     view = View(max_count=100)
-    view.remember(Sight(1, "", [stats("a", ready=10, leased=1), stats("b", ready=100)]))
+    view.remember(Snapshot(1, "", [stats("a", ready=10, leased=1), stats("b", ready=100)]))
     workers = [replace(one, queue_name="a") for one in reports(2)]
     assert view.rates("a") == Rates()
     queues = [stats("a", ready=20, dead=9), stats("b", ready=100)]
-    last = Sight(3, "", queues, workers=workers)
+    last = Snapshot(3, "", queues, workers=workers)
     view.remember(last)
     assert view.rates("a") == Rates(2, 14, 5, 1)
     assert view.rates("b").arrived is None
@@ -153,7 +153,7 @@ def test_idle_workers_are_shown_with_what_they_reported_last() -> None:
 def test_no_name_or_error_commands_the_terminal() -> None:
     bell = [Claim("a", 1, "\x07bell", 1, NOW, 1.0)]
     workers = [replace(one, worker_name="\x1b]0;y", host_name="\x07") for one in reports(1)]
-    seen = Sight(0, "\x1b[2J", [stats("a\x1b[31m")], workers, bell)
+    seen = Snapshot(0, "\x1b[2J", [stats("a\x1b[31m")], workers, bell)
     text = "\n".join(lines(View(error="\x1b]0;x"), seen))
     assert not {"\x1b", "\x07"} & set(text)
     assert "\\x1b[31m" in text

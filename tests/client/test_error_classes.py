@@ -95,7 +95,7 @@ def classes_of(engine: Engine, error: Exception) -> set[str]:
         "lost": engine.is_connection_lost(error),
         "wrong server": engine.is_wrong_server(error),
         "undone": engine.is_undone(error),
-        "passing": engine.is_passing(error),
+        "passing": engine.is_transient(error),
         "refused": engine.refusal(error) is not None,
     }
     return {name for name, answer in answers.items() if answer}

@@ -39,7 +39,7 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
         interrupting.interrupt(connection, other)
         thread.join(30)
         dialect.give_table(holder)
-    assert [engine_for_connection(other).is_passing(error) for error in errors] == [True]
+    assert [engine_for_connection(other).is_transient(error) for error in errors] == [True]
     assert queue.maintain(queue_name)[0].archived == 1
 
 
@@ -71,7 +71,7 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
         interrupting.interrupt(connection, mine)
         thread.join(30)
         dialect.give_table(holder)
-        assert [engine_for_url(database_url).is_passing(error) for error in errors] == [True]
+        assert [engine_for_url(database_url).is_transient(error) for error in errors] == [True]
 
         assert watching.queue_stats(queue_name)[0].leased == 1
         assert [outcome.outcome for outcome in queue.complete(queue_name, claim_id)] == [

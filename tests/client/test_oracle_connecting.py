@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import pytest
 
 import rowq
-from rowq.engines.patience import TookTooLongError, within
+from rowq.engines.timeouts import TimedOutError, within
 from tests.client.proxy import socket_option
 from tests.client.signals import interrupted
 
@@ -56,7 +56,7 @@ def test_the_system_asks_a_silent_server_whether_it_is_there(
 
 def test_what_comes_too_late_is_discarded() -> None:
     go_on, discarded = threading.Event(), threading.Event()
-    with pytest.raises(TookTooLongError, match=r"^no answer within 0.01 seconds$"):
+    with pytest.raises(TimedOutError, match=r"^no answer within 0.01 seconds$"):
         within(0.01, lambda: go_on.wait(30), lambda _: discarded.set())
     go_on.set()
     assert discarded.wait(30)

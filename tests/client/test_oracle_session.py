@@ -102,7 +102,7 @@ def test_how_long_to_repeat_what_was_undone_is_not_how_long_to_connect_again(
         patient.call("enqueue", {})
     striped = rowq.connect_striped("orders", 1, URL)
     answer(said(60))
-    assert striped.queue_of(striped.parts[0])._session.call("enqueue", {}) == [(7,)]
+    assert striped.queue_of(striped.stripes[0])._session.call("enqueue", {}) == [(7,)]
     assert len(made) == 2
 
 

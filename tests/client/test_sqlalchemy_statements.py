@@ -24,7 +24,7 @@ from sqlalchemy.pool import NullPool
 
 import rowq
 import rowq.contrib.sqlalchemy
-from rowq.engines import engine_for_url, part_of
+from rowq.engines import engine_for_url, engine_module
 from rowq.options import MessageOptions
 from tests.engines.base import Connection
 from tests.helpers.client_queue import ready
@@ -55,7 +55,7 @@ def url_for(driver: str, url: str) -> sqlalchemy.URL:
             database=str(given["dbname"]),
             query={key: str(given[key]) for key in ("host", "port") if given.get(key)},
         )
-    given = part_of("mysql", "url").connection_parameters(url)
+    given = engine_module("mysql", "url").connection_parameters(url)
     socket = {"unix_socket": str(given["unix_socket"])} if given.get("unix_socket") else {}
     return sqlalchemy.URL.create(
         driver,

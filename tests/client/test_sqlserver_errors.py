@@ -89,7 +89,7 @@ def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
     for error in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
         assert ENGINE.refusal(error) is None
         assert not ENGINE.is_connection_lost(error)
-        assert not ENGINE.is_passing(error)
+        assert not ENGINE.is_transient(error)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
 )
 def test_the_end_of_a_connection_is_known(text: str) -> None:
     assert ENGINE.is_connection_lost(error(text, "OperationalError"))
-    assert ENGINE.is_passing(error(text, "OperationalError"))
+    assert ENGINE.is_transient(error(text, "OperationalError"))
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_a_connection_that_was_closed_before_is_lost(said: str) -> None:
 def test_what_may_pass_is_known_and_is_no_lost_connection(number: int, state: str) -> None:
     for origin in ORIGINS:
         met = error(f"[{state}] {origin}Something ({number}) (SQLExecute)")
-        assert ENGINE.is_passing(met)
+        assert ENGINE.is_transient(met)
         assert not ENGINE.is_connection_lost(met)
 
 
 @pytest.mark.parametrize("number", [650, 3951, 3952, 245, 102, 208, 229, 2627, 8134, 18456, 266])
 def test_what_stays_wrong_is_not_tried_again(number: int) -> None:
     met = error(f"[42000] {ORIGINS[0]}Something about 1205 and (596) (x) ({number}) (SQLExecute)")
-    assert not ENGINE.is_passing(met)
+    assert not ENGINE.is_transient(met)
 
 
 def test_numbers_and_states_of_all_that_was_said_are_found() -> None:
@@ -232,7 +232,7 @@ def test_what_may_pass_is_known_as_the_driver_raises_it(
     with pytest.raises(pyodbc.Error) as met:
         _call(connection)
     assert number in numbers_of(met.value)
-    assert ENGINE.is_passing(met.value)
+    assert ENGINE.is_transient(met.value)
     assert not ENGINE.is_connection_lost(met.value)
 
 

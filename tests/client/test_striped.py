@@ -34,9 +34,12 @@ def half_away(database_url: str, queue_name: str) -> dict[str, str]:
     return {"away": f"{scheme}://nobody@127.0.0.1:{free_port()}/none", "here": database_url}
 
 
-def test_a_message_lives_in_one_part_and_is_finished_there(striped: rowq.Striped) -> None:
-    sent = {striped.enqueue(number, part=part).part for number, part in enumerate(striped.parts)}
-    assert sent == set(striped.parts)
+def test_a_message_lives_in_one_stripe_and_is_finished_there(striped: rowq.Striped) -> None:
+    sent = {
+        striped.enqueue(number, stripe=stripe).stripe
+        for number, stripe in enumerate(striped.stripes)
+    }
+    assert sent == set(striped.stripes)
     messages = striped.dequeue_fast(10)
     assert sorted(message.data for message in messages) == list(range(STRIPES))
     assert len({message.claim for message in messages}) == STRIPES
@@ -48,22 +51,22 @@ def test_a_message_lives_in_one_part_and_is_finished_there(striped: rowq.Striped
     ]
     assert [one.outcome for one in striped.fail_now(third.claim, error="no")] == ["dead"]
     assert [one.outcome for one in striped.release(last.claim)] == ["released"]
-    places = {one.part: one.stats for one in striped.queue_stats() if one.stats}
+    places = {one.stripe: one.stats for one in striped.queue_stats() if one.stats}
     assert [
-        (places[one.part].ready, places[one.part].delayed, places[one.part].dead)
+        (places[one.stripe].ready, places[one.stripe].delayed, places[one.stripe].dead)
         for one in messages
     ] == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0)]
 
 
-def test_messages_without_keys_go_to_one_part_of_the_clients_own(striped: rowq.Striped) -> None:
+def test_messages_without_keys_go_to_one_stripe_of_the_clients_own(striped: rowq.Striped) -> None:
     placed = [striped.enqueue(number) for number in range(5)]
     placed += striped.enqueue_batch(range(5))
-    assert len({one.part for one in placed}) == 1
+    assert len({one.stripe for one in placed}) == 1
     homes = {
-        rowq.Striped(striped.parts[0].queue_name.partition("/")[0], 64, striped.queue_of(part))
+        rowq.Striped(striped.stripes[0].queue_name.partition("/")[0], 64, striped.queue_of(stripe))
         ._own[0]
         .number
-        for part in striped.parts
+        for stripe in striped.stripes
         for _ in range(8)
     }
     assert len(homes) > 1
@@ -77,17 +80,19 @@ def test_a_dedup_key_counts_over_all_producers(
     for number in range(8):
         first = striped.enqueue(number, dedup_key=f"order-{number}")
         (again,) = other.enqueue_batch([rowq.NewMessage(data=0, dedup_key=f"order-{number}")])
-        assert (again.part, again.message_id) == (first.part, first.message_id)
+        assert (again.stripe, again.message_id) == (first.stripe, first.message_id)
         assert (first.outcome, again.outcome) == ("enqueued", "duplicate")
         found = other.find_message(f"order-{number}")
         assert found is not None
         assert found.message_id == first.message_id
-    assert {striped.part_of_key(f"order-{number}") for number in range(64)} == set(striped.parts)
+    assert {striped.stripe_of_key(f"order-{number}") for number in range(64)} == set(
+        striped.stripes
+    )
 
 
 @pytest.mark.requires("groups")
 @pytest.mark.promise("P21")
-def test_a_group_is_in_one_part_and_keeps_its_order_also_beside_dedup_keys(
+def test_a_group_is_in_one_stripe_and_keeps_its_order_also_beside_dedup_keys(
     striped: rowq.Striped,
 ) -> None:
     messages = [
@@ -96,16 +101,18 @@ def test_a_group_is_in_one_part_and_keeps_its_order_also_beside_dedup_keys(
         for order in range(6)
     ]
     placed = striped.enqueue_batch(messages)
-    parts = {(message.group_key, one.part) for message, one in zip(messages, placed, strict=True)}
-    assert len(parts) == 6
+    stripes = {
+        (message.group_key, one.stripe) for message, one in zip(messages, placed, strict=True)
+    }
+    assert len(stripes) == 6
     assert striped.find_message("2-1", group_key="order-2") is not None
-    seen: dict[rowq.Part, list[int]] = {}
+    seen: dict[rowq.Stripe, list[int]] = {}
     delivered: list[tuple[int, int]] = []
     while found := striped.dequeue_fast(20):
         for message in found:
             step = message.data
             delivered.append((step, message.message_id))
-            seen.setdefault(message.part, []).append(step)
+            seen.setdefault(message.stripe, []).append(step)
             striped.complete(message.claim, [message.message_id])
     assert len(delivered) == len(messages)
     ids = [{one.message_id for one in placed[step * 6 : step * 6 + 6]} for step in range(3)]
@@ -116,20 +123,20 @@ def test_a_group_is_in_one_part_and_keeps_its_order_also_beside_dedup_keys(
 
 
 @pytest.mark.promise("P05")
-def test_order_holds_inside_a_part_and_not_across_parts(striped: rowq.Striped) -> None:
-    first, second, *_ = striped.parts
-    low = striped.enqueue("low", priority=9, part=first)
-    high = striped.enqueue("high", priority=0, part=second)
-    better = striped.enqueue("better", priority=0, part=first)
+def test_order_holds_inside_a_stripe_and_not_across_stripes(striped: rowq.Striped) -> None:
+    first, second, *_ = striped.stripes
+    low = striped.enqueue("low", priority=9, stripe=first)
+    high = striped.enqueue("high", priority=0, stripe=second)
+    better = striped.enqueue("better", priority=0, stripe=first)
     consumer = rowq.Striped(
-        first.queue_name.partition("/")[0], STRIPES, striped.queue_of(first), home=0
+        first.queue_name.partition("/")[0], STRIPES, striped.queue_of(first), first_stripe=0
     )
-    ids = [(one.part, one.message_id) for one in consumer.dequeue_fast(3)]
-    assert ids == [(one.part, one.message_id) for one in (better, low, high)]
+    ids = [(one.stripe, one.message_id) for one in consumer.dequeue_fast(3)]
+    assert ids == [(one.stripe, one.message_id) for one in (better, low, high)]
 
 
 @pytest.mark.promise("P18")
-def test_a_striped_queue_is_paused_and_resumed_in_all_parts(striped: rowq.Striped) -> None:
+def test_a_striped_queue_is_paused_and_resumed_in_all_stripes(striped: rowq.Striped) -> None:
     striped.enqueue(1)
     assert {one.outcome for one in striped.pause_queue()} == {"paused"}
     assert striped.dequeue_fast() == []
@@ -139,11 +146,11 @@ def test_a_striped_queue_is_paused_and_resumed_in_all_parts(striped: rowq.Stripe
 
 @pytest.mark.requires("limits")
 @pytest.mark.promise("P28")
-def test_limits_are_those_of_each_part(striped: rowq.Striped) -> None:
+def test_limits_are_those_of_each_stripe(striped: rowq.Striped) -> None:
     striped.alter_queue(max_leased=2)
-    for part in striped.parts:
+    for stripe in striped.stripes:
         for number in range(3):
-            striped.enqueue(number, part=part)
+            striped.enqueue(number, stripe=stripe)
     assert len(striped.dequeue_fast(100)) == 2 * STRIPES
 
 
@@ -163,31 +170,31 @@ def test_in_the_callers_transaction_it_is_there_after_the_commit_only(
 
 
 @pytest.mark.promise("P09")
-def test_what_comes_back_is_in_front_of_its_part(striped: rowq.Striped) -> None:
-    first, second, *_ = striped.parts
-    sent = [striped.enqueue(number, part=first).message_id for number in range(3)]
-    striped.enqueue(3, part=second)
+def test_what_comes_back_is_in_front_of_its_stripe(striped: rowq.Striped) -> None:
+    first, second, *_ = striped.stripes
+    sent = [striped.enqueue(number, stripe=first).message_id for number in range(3)]
+    striped.enqueue(3, stripe=second)
     consumer = rowq.Striped(
-        first.queue_name.partition("/")[0], STRIPES, striped.queue_of(first), home=0
+        first.queue_name.partition("/")[0], STRIPES, striped.queue_of(first), first_stripe=0
     )
     (message,) = consumer.dequeue_fast()
     consumer.release(message.claim)
     again = consumer.dequeue_fast(10)
-    assert [one.message_id for one in again if one.part == first] == sent
+    assert [one.message_id for one in again if one.stripe == first] == sent
 
 
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P25")
-def test_a_message_waits_for_predecessors_of_its_part(striped: rowq.Striped) -> None:
-    part = striped.parts[1]
+def test_a_message_waits_for_predecessors_of_its_stripe(striped: rowq.Striped) -> None:
+    stripe = striped.stripes[1]
     placed = striped.enqueue_batch(
-        [1, rowq.NewMessage(data=2, predecessor_positions=[1])], part=part
+        [1, rowq.NewMessage(data=2, predecessor_positions=[1])], stripe=stripe
     )
-    last = striped.enqueue(3, predecessor_ids=[placed[1].message_id], part=part)
+    last = striped.enqueue(3, predecessor_ids=[placed[1].message_id], stripe=stripe)
     done = []
     while found := striped.dequeue_fast(10):
         for message in found:
-            assert message.part == part
+            assert message.stripe == stripe
             done.append(message.message_id)
             striped.complete(message.claim, [message.message_id])
     assert done == [*(one.message_id for one in placed), last.message_id]
@@ -195,38 +202,38 @@ def test_a_message_waits_for_predecessors_of_its_part(striped: rowq.Striped) -> 
 
 @pytest.mark.requires("limits")
 @pytest.mark.promise("P29")
-def test_a_rate_is_that_of_each_part(striped: rowq.Striped) -> None:
+def test_a_rate_is_that_of_each_stripe(striped: rowq.Striped) -> None:
     striped.alter_queue(rate_limit=2, rate_seconds=3600)
-    for part in striped.parts:
-        striped.enqueue_batch(range(3), part=part)
+    for stripe in striped.stripes:
+        striped.enqueue_batch(range(3), stripe=stripe)
     assert len(striped.dequeue_fast(100)) == 2 * STRIPES
     assert striped.dequeue_fast(100) == []
 
 
 @pytest.mark.requires("topics")
 @pytest.mark.promise("P30", "P35")
-def test_a_schedule_and_a_topic_are_of_one_part(striped: rowq.Striped, queue_name: str) -> None:
-    part = striped.parts[2]
-    queue = striped.queue_of(part)
+def test_a_schedule_and_a_topic_are_of_one_stripe(striped: rowq.Striped, queue_name: str) -> None:
+    stripe = striped.stripes[2]
+    queue = striped.queue_of(stripe)
     topic = f"striped.{queue_name.translate({ord(one): '_' for one in ' /[].:'})}"
-    queue.bind_topic(part.queue_name, topic)
-    queue.create_schedule(part.queue_name, "nightly", 2, cron="0 3 * * *")
-    queue.run_schedule(part.queue_name, "nightly")
-    assert [one.queue_name for one in queue.publish(topic, 1)] == [part.queue_name]
+    queue.bind_topic(stripe.queue_name, topic)
+    queue.create_schedule(stripe.queue_name, "nightly", 2, cron="0 3 * * *")
+    queue.run_schedule(stripe.queue_name, "nightly")
+    assert [one.queue_name for one in queue.publish(topic, 1)] == [stripe.queue_name]
     found = striped.dequeue_fast(10)
-    assert [(one.part, one.data) for one in found] == [(part, 2), (part, 1)]
+    assert [(one.stripe, one.data) for one in found] == [(stripe, 2), (stripe, 1)]
 
 
 def test_growing_is_safe_when_nothing_is_left_that_keys_are_about(striped: rowq.Striped) -> None:
     sent = striped.enqueue(1, dedup_key="order-7")
-    assert [one.part for one in striped.undrained()] == [sent.part]
+    assert [one.stripe for one in striped.undrained()] == [sent.stripe]
     (message,) = striped.dequeue_fast()
-    assert [one.part for one in striped.undrained()] == [sent.part]
+    assert [one.stripe for one in striped.undrained()] == [sent.stripe]
     striped.complete(message.claim)
     assert striped.undrained() == []
 
 
-def test_more_parts_are_made_and_the_old_ones_stay(
+def test_more_stripes_are_made_and_the_old_ones_stay(
     striped: rowq.Striped, connection: Connection, queue_name: str
 ) -> None:
     sent = striped.enqueue("old")
@@ -236,16 +243,16 @@ def test_more_parts_are_made_and_the_old_ones_stay(
         "created": STRIPES,
     }
     (found,) = more.dequeue_fast()
-    assert (found.part.queue_name, found.message_id) == (sent.part.queue_name, sent.message_id)
+    assert (found.stripe.queue_name, found.message_id) == (sent.stripe.queue_name, sent.message_id)
 
 
-def test_what_is_dropped_is_gone_in_all_parts(striped: rowq.Striped) -> None:
+def test_what_is_dropped_is_gone_in_all_stripes(striped: rowq.Striped) -> None:
     assert {one.outcome for one in striped.drop_queue(force=True)} == {"dropped"}
     with pytest.raises(rowq.QueueNotFound):
         striped.enqueue(1)
 
 
-def test_predecessors_are_messages_of_a_part(striped: rowq.Striped) -> None:
+def test_predecessors_are_messages_of_a_stripe(striped: rowq.Striped) -> None:
     with pytest.raises(rowq.InvalidArgument, match="say which, by part"):
         striped.enqueue(1, predecessor_ids=[1])
     with pytest.raises(rowq.InvalidArgument, match="say which, by part"):
@@ -272,17 +279,17 @@ def test_what_cannot_be_is_refused(
         call(striped)
 
 
-def test_a_batch_with_keys_is_whole_in_each_part_by_itself(striped: rowq.Striped) -> None:
-    (first, *_, last) = striped.parts
-    keys = {striped.part_of_key(str(key)): str(key) for key in range(64)}
+def test_a_batch_with_keys_is_whole_in_each_stripe_by_itself(striped: rowq.Striped) -> None:
+    (first, *_, last) = striped.stripes
+    keys = {striped.stripe_of_key(str(key)): str(key) for key in range(64)}
     good = rowq.NewMessage(data=1, dedup_key=keys[first])
     bad = rowq.NewMessage(data=2, dedup_key=keys[last], priority=77)
     with pytest.raises(rowq.InvalidArgument):
         striped.enqueue_batch([good, bad])
-    assert [one.part for one in striped.undrained()] == [first]
+    assert [one.stripe for one in striped.undrained()] == [first]
 
 
-def test_it_waits_at_one_part_and_asks_the_others_in_between(
+def test_it_waits_at_one_stripe_and_asks_the_others_in_between(
     database_url: str, queue_name: str, striped: rowq.Striped
 ) -> None:
     with rowq.connect_striped(queue_name, STRIPES, database_url) as waiting:
@@ -294,11 +301,11 @@ def test_it_waits_at_one_part_and_asks_the_others_in_between(
         thread.start()
         sent = striped.enqueue("later")
         thread.join(60)
-        assert [(one.part, one.message_id) for one in found] == [(sent.part, sent.message_id)]
+        assert [(one.stripe, one.message_id) for one in found] == [(sent.stripe, sent.message_id)]
 
 
-def test_maintain_and_health_are_of_all_parts(striped: rowq.Striped) -> None:
-    names = [part.queue_name for part in striped.parts]
+def test_maintain_and_health_are_of_all_stripes(striped: rowq.Striped) -> None:
+    names = [stripe.queue_name for stripe in striped.stripes]
     assert [one.queue_name for one in striped.maintain()] == names
     found = {one.check.queue_name for one in striped.health()}
     assert found >= set(names)
@@ -309,19 +316,21 @@ def test_a_server_that_cannot_be_reached_loses_no_message(
 ) -> None:
     for _ in range(4):
         with rowq.connect_striped(queue_name, STRIPES, half_away) as orders:
-            assert orders.enqueue(1).part.server == "here"
+            assert orders.enqueue(1).stripe.server == "here"
     with rowq.connect_striped(queue_name, STRIPES, half_away, reconnect_seconds=0) as orders:
         assert len(orders.dequeue_fast(10)) == 4
         silent = [one for one in orders.health() if one.check.check_name == "server_answers"]
         assert [(one.server, one.check.status) for one in silent] == [("away", "critical")]
         found = orders.queue_stats()
-        assert {one.part.server for one in found if one.error} == {"away"}
-        assert {one.part.server for one in found if one.stats} == {"here"}
-        assert {one.part.server for one in orders.undrained()} == {"away", "here"}
+        assert {one.stripe.server for one in found if one.error} == {"away"}
+        assert {one.stripe.server for one in found if one.stats} == {"here"}
+        assert {one.stripe.server for one in orders.undrained()} == {"away", "here"}
         with pytest.raises(rowq.ConnectionLost):
             orders.maintain()
         key = next(
-            str(number) for number in range(100) if orders.part_of_key(str(number)).server == "away"
+            str(number)
+            for number in range(100)
+            if orders.stripe_of_key(str(number)).server == "away"
         )
         with pytest.raises(rowq.ConnectionLost) as lost:
             orders.enqueue(1, dedup_key=key)
@@ -343,31 +352,31 @@ def test_where_no_server_can_be_reached_it_cannot_connect(
 def test_a_worker_works_where_a_server_can_be_reached(
     half_away: dict[str, str], queue_name: str
 ) -> None:
-    done: list[tuple[rowq.Part, int]] = []
+    done: list[tuple[rowq.Stripe, int]] = []
     worker = rowq.Worker(
         half_away,
         queue_name,
-        lambda message: done.append((message.part, message.message_id)),
+        lambda message: done.append((message.stripe, message.message_id)),
         stripes=STRIPES,
     )
     with rowq.connect_striped(queue_name, STRIPES, half_away) as orders, running(worker):
-        sent = {(one.part, one.message_id) for one in orders.enqueue_batch(range(50))}
+        sent = {(one.stripe, one.message_id) for one in orders.enqueue_batch(range(50))}
         wait_until(lambda: set(done) == sent, "all is done", seconds=60)
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": STRIPES}, {"transactional": True}])
-def test_a_worker_drains_all_parts(
+def test_a_worker_drains_all_stripes(
     striped: rowq.Striped, database_url: str, queue_name: str, options: dict[str, object]
 ) -> None:
     sent = Counter(
-        (one.part, one.message_id)
-        for part in striped.parts
-        for one in striped.enqueue_batch(range(30), part=part)
+        (one.stripe, one.message_id)
+        for stripe in striped.stripes
+        for one in striped.enqueue_batch(range(30), stripe=stripe)
     )
-    done: Counter[tuple[rowq.Part, int]] = Counter()
+    done: Counter[tuple[rowq.Stripe, int]] = Counter()
 
     def handle(message: rowq.HeldMessage, *_: object) -> None:
-        done[message.part, message.message_id] += 1
+        done[message.stripe, message.message_id] += 1
 
     worker = rowq.Worker(
         database_url,
@@ -389,8 +398,8 @@ def test_an_asynchronous_one_does_the_same(database_url: str, queue_name: str) -
             await orders.create_queue()
             placed = await orders.enqueue_batch([1, rowq.NewMessage(data=2, dedup_key="a")])
             found = await orders.dequeue_fast(5)
-            assert {(one.part, one.message_id) for one in found} == {
-                (one.part, one.message_id) for one in placed
+            assert {(one.stripe, one.message_id) for one in found} == {
+                (one.stripe, one.message_id) for one in placed
             }
             for message in found:
                 await orders.complete(message.claim, [message.message_id])

@@ -17,8 +17,8 @@ STRIPES = 3
 class Stub:
     """A queue object of a server that answers, or does not; its calls are counted."""
 
-    def __init__(self, *, is_away: bool = False) -> None:
-        self.is_away = is_away
+    def __init__(self, *, is_backing_off: bool = False) -> None:
+        self.is_backing_off = is_backing_off
         self.calls: Counter[str] = Counter()
 
     def enqueue_batch(self, _name: str, messages: list[Any]) -> list[Any]:
@@ -42,14 +42,14 @@ class Stub:
 
     def _note(self, call: str) -> None:
         self.calls[call] += 1
-        if self.is_away:
+        if self.is_backing_off:
             raise rowq.ConnectionLost("no connection")
 
 
 @pytest.fixture
 def stubs() -> dict[str, Any]:
     """Return the queue objects of two servers, of which one is away."""
-    return {"away": Stub(is_away=True), "here": Stub()}
+    return {"away": Stub(is_backing_off=True), "here": Stub()}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def striped(stubs: dict[str, Any]) -> rowq.Striped:
 
 def key_of(striped: rowq.Striped, server: str) -> str:
     return next(
-        str(number) for number in range(1000) if striped.part_of_key(str(number)).server == server
+        str(number) for number in range(1000) if striped.stripe_of_key(str(number)).server == server
     )
 
 
@@ -75,16 +75,16 @@ def test_a_batch_of_which_some_were_handed_over_must_not_be_repeated(
     assert not refused.value.is_unknown
 
 
-def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_parts(
+def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_stripes(
     striped: rowq.Striped, stubs: dict[str, Any]
 ) -> None:
     with pytest.raises(rowq.ConnectionLost):
         striped.maintain()
     found = striped.queue_stats()
-    assert Counter(one.part.server for one in found if one.error) == {"away": STRIPES}
+    assert Counter(one.stripe.server for one in found if one.error) == {"away": STRIPES}
     assert stubs["away"].calls == {"maintain": 1, "queue_stats": 1}
     assert stubs["here"].calls == {"maintain": STRIPES, "queue_stats": STRIPES}
-    stubs["here"].is_away = True
+    stubs["here"].is_backing_off = True
     with pytest.raises(rowq.ConnectionLost):
         striped.dequeue_fast()
     assert stubs["here"].calls["dequeue_fast"] == 1
@@ -92,14 +92,14 @@ def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_parts(
 
 def test_where_all_are_known_to_be_away_each_is_asked(striped: rowq.Striped) -> None:
     for standing in striped._standings.values():
-        standing.note_loss()
-    assert {one.part.server for one in striped.enqueue_batch([1])} == {"here"}
+        standing.record_failure()
+    assert {one.stripe.server for one in striped.enqueue_batch([1])} == {"here"}
 
 
 @pytest.mark.skipif(
     not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
 )
-def test_forked_producers_do_not_share_a_part(stubs: dict[str, Any]) -> None:
+def test_forked_producers_do_not_share_a_stripe(stubs: dict[str, Any]) -> None:
     many = [rowq.Striped("orders", 500, stubs) for _ in range(20)]
     reads, writes = os.pipe()
     child = os.fork()
@@ -130,6 +130,6 @@ def test_draining_waits_for_a_server_that_is_away_and_leaves_it_alone(
     standing._again_at += 3600
     assert not consumer._is_drained()
     assert stubs["away"].calls == {"maintain": 1}
-    stubs["away"].is_away = False
-    standing.note_answer()
+    stubs["away"].is_backing_off = False
+    standing.record_success()
     assert consumer._is_drained()

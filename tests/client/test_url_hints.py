@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.engines import engine_for_url, part_of
+from rowq.engines import engine_for_url, engine_module
 
 HINT = r"in user and password write @ as %40, # as %23, / as %2F and \? as %3F"
 
@@ -43,7 +43,7 @@ def test_a_character_that_ends_a_password_is_told_how_to_be_written(url: str) ->
     ],
 )
 def test_a_url_that_works_is_left_alone(url: str) -> None:
-    assert part_of(engine_for_url(url).name, "url").connection_parameters(url)
+    assert engine_module(engine_for_url(url).name, "url").connection_parameters(url)
 
 
 def test_an_unknown_scheme_is_answered_with_one_of_each_engine() -> None:

@@ -287,7 +287,7 @@ def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None
     later = noon + timedelta(seconds=1)
     row = (1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
     context = rowq.Worker("postgresql://host/db", "q", print)._context
-    held = LiveClaim(context, context.parts[0], [row], time.monotonic(), 30, BATCH).messages[0]
+    held = LiveClaim(context, context.stripes[0], [row], time.monotonic(), 30, BATCH).messages[0]
     assert dataclasses.asdict(held) == dataclasses.asdict(rowq.Message(*row))
     assert not held.lost
     assert not held.cancelled

@@ -189,7 +189,7 @@ def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_aga
         began_at = time.monotonic()
         with pytest.raises(Exception) as met:  # noqa: PT011 - the driver's own
             engine.call_briefly(own, "extend_lease", arguments)
-        assert engine.is_passing(met.value)
+        assert engine.is_transient(met.value)
         assert not engine.is_connection_lost(met.value)
         assert time.monotonic() - began_at < 5
     blocker.rollback()
@@ -216,7 +216,7 @@ def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
     noon = datetime.now().astimezone()
     row = (1, 2, 3, None, None, "", None, noon, noon, None)
     own = rowq.Worker("postgresql://host/db", "q", print)._context
-    claim = LiveClaim(own, own.parts[0], [row], time.monotonic(), 30, BATCH)
+    claim = LiveClaim(own, own.stripes[0], [row], time.monotonic(), 30, BATCH)
 
     def meanwhile() -> None:
         if handed_in:

@@ -13,7 +13,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.errors import CannotConnect
 from rowq.worker import polling
-from rowq.worker.polling import Courtesy, Polling, PollingTurn
+from rowq.worker.polling import NotificationDelay, Polling, PollingTurn
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
@@ -152,18 +152,18 @@ def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_t
     turn = PollingTurn(shared)
     shared.hint()
     turn.wait()
-    turn.note_answer(found=True)
+    turn.record_success(found=True)
     assert not shared.is_doubted
     turn.wait()
-    turn.note_answer(found=False)
+    turn.record_success(found=False)
     assert not shared.is_doubted
     turn.wait()
-    turn.note_answer(found=True)
+    turn.record_success(found=True)
     assert shared.is_doubted is is_doubted
 
 
 def test_who_comes_too_late_again_and_again_lets_the_others_go_first() -> None:
-    courtesy = Courtesy()
+    courtesy = NotificationDelay()
     lengths = []
     for found in (False, True, False, False, False, False, False, False, False):
         courtesy.note(found)

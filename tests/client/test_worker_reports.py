@@ -119,11 +119,11 @@ def test_a_worker_of_a_striped_queue_reports_to_each_part_what_it_did_there(
 ) -> None:
     striped = rowq.Striped(queue_name, 3, rowq.Queue(connection))
     striped.create_queue()
-    striped.enqueue_batch(range(4), part=striped.parts[1])
+    striped.enqueue_batch(range(4), stripe=striped.stripes[1])
     queue = rowq.Queue(connection)
 
     def completed() -> list[list[int]]:
-        names = [part.queue_name for part in striped.parts]
+        names = [part.queue_name for part in striped.stripes]
         return [[row.completed for row in queue.list_workers(name)] for name in names]
 
     with running(rowq.Worker(database_url, queue_name, print, stripes=3)):

@@ -36,7 +36,7 @@ def test_a_result_is_kept_with_the_completion(
 
     def handle(message: rowq.worker.HeldMessage, *_: object) -> None:
         if message.data % 3:
-            message.keep_result({"square": message.data**2})
+            message.set_result({"square": message.data**2})
 
     queue.drain(handle, batch_size=batch_size, transactional=transactional)
     wanted = [{"square": number**2} if number % 3 else None for number in range(9)]
@@ -49,7 +49,7 @@ def test_a_handler_of_a_batch_keeps_a_result_for_each(queue: WorkerQueue) -> Non
 
     def handle(messages: Sequence[rowq.worker.HeldMessage]) -> None:
         for message in messages:
-            message.keep_result(-message.data)
+            message.set_result(-message.data)
 
     queue.drain(handle, per="batch", batch_size=5)
     assert results(queue, ids) == [0, -1, -2, -3, -4]
@@ -63,10 +63,10 @@ def test_only_the_attempt_that_completes_has_a_result(
     (message_id,) = queue.fill(1)
 
     def handle(message: rowq.worker.HeldMessage, *_: object) -> None:
-        message.keep_result("first")
+        message.set_result("first")
         if message.attempt == 1:
             raise ValueError("not yet")
-        message.keep_result("second")
+        message.set_result("second")
 
     queue.drain(handle, transactional=transactional)
     assert results(queue, [message_id]) == ["second"]
@@ -80,7 +80,7 @@ def test_where_the_queue_keeps_none_the_message_is_completed_and_the_log_says_so
     queue.fill(3)
 
     def handle(message: rowq.worker.HeldMessage, *_: object) -> None:
-        message.keep_result(1)
+        message.set_result(1)
 
     with caplog.at_level(logging.ERROR, "rowq"):
         stats = queue.drain(handle, transactional=transactional)
@@ -95,7 +95,7 @@ def test_a_result_that_is_too_long_is_lost_alone(
 
     def handle(messages: Sequence[rowq.worker.HeldMessage]) -> None:
         for message in messages:
-            message.keep_result("x" * (2_000_000 if message.data == 2 else 1))
+            message.set_result("x" * (2_000_000 if message.data == 2 else 1))
 
     with caplog.at_level(logging.ERROR, "rowq"):
         stats = queue.drain(handle, per="batch", batch_size=5)
@@ -108,7 +108,7 @@ def test_what_is_no_json_value_is_refused_in_the_handler(queue: WorkerQueue) -> 
     (message_id,) = queue.fill(1)
 
     def handle(message: rowq.worker.HeldMessage) -> None:
-        message.keep_result(object())
+        message.set_result(object())
 
     stats = queue.drain(handle)
     assert stats.failed == 1

@@ -234,7 +234,7 @@ def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
     worker = rowq.Worker("postgresql://host/db", "q", print, timeout_seconds=0.001)
     row = (1, 2, 3, None, None, "", None, noon, noon, None)
     context = worker._context
-    claim = LiveClaim(context, context.parts[0], [row], time.monotonic(), 30, BatchSize(1))
+    claim = LiveClaim(context, context.stripes[0], [row], time.monotonic(), 30, BatchSize(1))
     dice = random.Random(0)
     ended = threading.Event()
 

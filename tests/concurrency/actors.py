@@ -138,7 +138,7 @@ class Actor(ABC):
         """Return whether an error says so where the run allows it, and note it."""
         allowed = self.run.may_be_asked_again and not self.is_lost(error)
         retryable = isinstance(error, RowqError) and error.retryable
-        if allowed and (retryable or self._engine.is_passing(error)):
+        if allowed and (retryable or self._engine.is_transient(error)):
             self.run.asked_again.append(f"{type(error).__name__}: {error}")
             return True
         return False
@@ -265,7 +265,7 @@ class Producer(Actor):
             sent = self._send(batch)
             self.run.stop.wait(self.seeded_random.uniform(0, 0.05))
         except Exception as error:
-            if self.is_lost(error) or not self._engine.is_passing(error):
+            if self.is_lost(error) or not self._engine.is_transient(error):
                 raise
             self.connection.rollback()
             self.run.deadlocks.append(self.name)

@@ -153,7 +153,7 @@ class TransactionalConsumer(Consumer):
             return True
         meets_deadlocks = not dialect_of(self.connection).is_free_of_deadlocks
         lost = self.is_lost(error)
-        return meets_deadlocks and not lost and self._engine.is_passing(error)
+        return meets_deadlocks and not lost and self._engine.is_transient(error)
 
     def _transact(self) -> bool:
         start, dialect = self.now(), dialect_of(self.connection)

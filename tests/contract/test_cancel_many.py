@@ -48,7 +48,7 @@ def test_what_matches_is_withdrawn_wherever_it_waits(
     queue.finish_one("release")
     ids += queue.enqueue("ready", message_type="mail", priority=3)
     ids += queue.enqueue("delayed", message_type="mail", delay_seconds=60)
-    ids += queue.enqueue("grouped", "behind it", message_type="mail", group_key="g")
+    ids += queue.enqueue("group_waiting", "behind it", message_type="mail", group_key="g")
     ids += queue.enqueue("blocked", message_type="mail", predecessor_ids=ids[-1:])
     others = queue.enqueue("no type") + queue.enqueue("other", message_type="mails")
     assert cancel(queue, message_type="mail") == len(ids)

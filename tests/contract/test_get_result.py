@@ -145,14 +145,14 @@ def test_a_message_that_fails_with_its_predecessor_is_dead(keeping: CheckedQueue
 
 
 @pytest.mark.promise("P32")
-@pytest.mark.parametrize("place", ["ready", "delayed", "blocked", "grouped"])
+@pytest.mark.parametrize("place", ["ready", "delayed", "blocked", "group_waiting"])
 def test_a_cancelled_message_is_cancelled(keeping: CheckedQueue, place: str) -> None:
     (first,) = keeping.enqueue("a", group_key="g")
     given: dict[str, dict[str, Any]] = {
         "ready": {},
         "delayed": {"delay_seconds": 60},
         "blocked": {"predecessor_ids": [first]},
-        "grouped": {"group_key": "g"},
+        "group_waiting": {"group_key": "g"},
     }
     (message,) = keeping.enqueue("b", **given[place])
     keeping.call("cancel", message_ids=[message])
@@ -180,7 +180,7 @@ def test_purged_messages_are_cancelled(keeping: CheckedQueue) -> None:
     ids = [
         *keeping.enqueue("ready"),
         *keeping.enqueue("delayed", delay_seconds=60),
-        *keeping.enqueue("grouped", group_key="g"),
+        *keeping.enqueue("group_waiting", group_key="g"),
         *keeping.enqueue("blocked", predecessor_ids=[held]),
     ]
     keeping.call("purge_queue")

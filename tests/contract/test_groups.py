@@ -11,10 +11,10 @@ pytestmark = pytest.mark.requires("groups")
 def tied(queue: CheckedQueue) -> dict[str, int]:
     """Return how many rows the tables of groups have."""
     stored = queue.stored()
-    return {table: stored[table] for table in ("message_group", "grouped", "recheck")}
+    return {table: stored[table] for table in ("group_slot", "group_waiting", "deferred")}
 
 
-NOTHING = {"message_group": 0, "grouped": 0, "recheck": 0}
+NOTHING = {"group_slot": 0, "group_waiting": 0, "deferred": 0}
 
 
 @pytest.mark.promise("P21")
@@ -40,7 +40,7 @@ def test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none(queue: Check
     ]
     rows = queue.call("enqueue_batch", messages=messages)
     assert [row.outcome for row in rows] == ["enqueued"] * 5 + ["duplicate"]
-    assert queue.stored()["message_group"] == 2
+    assert queue.stored()["group_slot"] == 2
     [first, free, other] = queue.dequeue(10)
     assert (first.body, free.body, other.body) == ("a1", "free", "b1")
     queue.call("complete", claim_id=first.claim_id)
@@ -216,7 +216,7 @@ def test_a_purge_takes_what_waits_in_groups(queue: CheckedQueue) -> None:
     row = queue.dequeue_one()
     assert queue.call_one("purge_queue", max_messages=1).removed == 1
     assert queue.call_one("purge_queue").removed == 4
-    assert tied(queue) == {"message_group": 1, "grouped": 0, "recheck": 0}
+    assert tied(queue) == {"group_slot": 1, "group_waiting": 0, "deferred": 0}
     queue.call("complete", claim_id=row.claim_id)
     assert queue.stored()["message"] == 0
     assert tied(queue) == NOTHING

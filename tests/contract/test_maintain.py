@@ -178,7 +178,7 @@ def test_a_queue_that_cannot_be_maintained_keeps_no_other_one_from_it(
         dialect = dialect_of(connection)
         # Queues have the numbers 1, 2, 3 in the order in which they were made, and MariaDB has rows
         # of its own in each of them, with message_id 0.
-        check = "check (part_id <> 3 or message_id = 0)"
+        check = "check (queue_id <> 3 or message_id = 0)"
         dialect.execute(connection, f"alter table {table} add constraint rowq_sabotage {check}")
         rows = call(connection, "maintain", queue_name=None)
         assert {row.queue_name: row.promoted for row in rows} == {

@@ -29,10 +29,10 @@ def finish_all(queue: CheckedQueue) -> list[str]:
 def tied(queue: CheckedQueue) -> dict[str, int]:
     """Return how many rows the tables of messages that wait have."""
     stored = queue.stored()
-    return {table: stored[table] for table in ("blocked", "successor", "recheck")}
+    return {table: stored[table] for table in ("blocked", "successor", "deferred")}
 
 
-NOTHING = {"blocked": 0, "successor": 0, "recheck": 0}
+NOTHING = {"blocked": 0, "successor": 0, "deferred": 0}
 ENDS = ["complete", "cancel", "purge_queue"]
 
 
@@ -316,7 +316,7 @@ def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: Che
     assert queue.message(rows[49].message_id).last_error == (
         f"predecessor {rows[48].message_id} is dead"
     )
-    assert tied(queue) == {"blocked": 1, "successor": 1, "recheck": 0}
+    assert tied(queue) == {"blocked": 1, "successor": 1, "deferred": 0}
 
 
 @pytest.mark.promise("P27")
@@ -378,7 +378,7 @@ def test_a_message_joins_its_group_when_its_predecessors_have_ended(queue: Check
     queue.call("complete", claim_id=rows[0].claim_id)
     assert finish_all(queue) == ["waits", "a2"]
     stored = queue.stored()
-    assert (stored["message_group"], stored["grouped"]) == (0, 0)
+    assert (stored["group_slot"], stored["group_waiting"]) == (0, 0)
     assert tied(queue) == NOTHING
 
 
@@ -394,7 +394,7 @@ def test_a_message_that_fails_before_it_joined_its_group_has_no_token(queue: Che
     assert queue.finish_next() == "a1"
     queue.call("reset", message_ids=[failed])
     assert finish_all(queue) == ["a2", "failed"]
-    assert queue.stored()["message_group"] == 0
+    assert queue.stored()["group_slot"] == 0
 
 
 @pytest.mark.promise("P12")

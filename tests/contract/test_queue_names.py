@@ -34,7 +34,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "wait_for_result": [{"message_id": 1}],
 }
 """What each routine is called with beside the name, where that is more than nothing."""
-ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
+ONE_ENGINES_OWN = {"elect_leader", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
 NEEDS_NO_NAME = {
     *("list_claims", "list_schedules", "list_topics", "list_workers", "maintain", "queue_stats")

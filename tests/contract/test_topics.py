@@ -115,7 +115,7 @@ def test_a_dropped_queue_leaves_no_binding(queue: CheckedQueue, word: str) -> No
     assert len(other.call("list_topics")) == 3
     of_nobody = (
         "select count(*) from rowq.topic_binding b"
-        " left join rowq.queue q on q.part_id = b.part_id where q.part_id is null"
+        " left join rowq.queue q on q.queue_id = b.queue_id where q.queue_id is null"
     )
     found = dialect_of(queue.connection).execute(queue.connection, of_nobody)
     assert found.fetchone() == (0,)

@@ -9,9 +9,9 @@ from tests.costs.watching import Statement, Watch, watch
 from tests.engines.base import Server
 
 TABLES = {
-    "groups": {"grouped", "message_group", "recheck", "door"},
-    "predecessors": {"blocked", "successor", "recheck"},
-    "limits": {"gate", "started"},
+    "groups": {"group_waiting", "group_slot", "deferred", "lock_bucket"},
+    "predecessors": {"blocked", "successor", "deferred"},
+    "limits": {"limit_lock", "started"},
     "expiry": {"expiry", "internal_expire"},
     "results": {"result"},
     "history": {"history"},
@@ -20,7 +20,7 @@ TABLES = {
 }
 """By feature, the tables that are its own, and what is called for it."""
 
-OF_ALL = {"postgres": {"gate"}}
+OF_ALL = {"postgres": {"limit_lock"}}
 """Tables that every enqueue reads on an engine, whatever the settings."""
 
 IDLE = {"postgres": "with recursive lane as", "mysql": "sysdate"}

@@ -46,7 +46,7 @@ _OTHERS = {
 _ATTEMPTS = """
     select h.message_id, h.attempt, h.claim_id, h.worker_name, h.leased_at, h.ended_at, h.outcome
     from rowq.history h
-    join rowq.queue q on q.part_id = h.part_id
+    join rowq.queue q on q.queue_id = h.queue_id
     where q.queue_name = %s and h.message_id > 0
     """
 """The attempts of a queue. Rows of a message 0 bound it on MariaDB and MySQL."""

@@ -39,13 +39,13 @@ MOST_ROWS = 100 * 2 * MANY
 
 COPIES = """
     insert into rowq.topic_binding (
-        part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern, shape
+        queue_id, topic_pattern, word_count, matches_rest, literal_prefix, like_pattern, shape
     )
     with recursive numbers (n) as (
         select 0 union all select m.n + 1 from numbers m where m.n < 99
     )
-    select b.part_id, replace(b.topic_pattern, '.n0.', concat('.n', h.n * 100 + u.n, '.')),
-           b.word_count, b.has_rest, b.literal_head,
+    select b.queue_id, replace(b.topic_pattern, '.n0.', concat('.n', h.n * 100 + u.n, '.')),
+           b.word_count, b.matches_rest, b.literal_prefix,
            replace(b.like_pattern, '.n0.', concat('.n', h.n * 100 + u.n, '.')), b.shape
     from rowq.topic_binding b
     cross join numbers h
@@ -82,9 +82,9 @@ def names(rows: Sequence[Row]) -> list[str]:
 def matches(pattern: str, topic: str) -> bool:
     """Whether a pattern matches a topic, word by word: what the routines are compared with."""
     words, given = pattern.split("."), topic.split(".")
-    has_rest = words[-1] == "#"
-    if has_rest:
+    matches_rest = words[-1] == "#"
+    if matches_rest:
         del words[-1]
-    if len(given) < len(words) or (len(given) > len(words) and not has_rest):
+    if len(given) < len(words) or (len(given) > len(words) and not matches_rest):
         return False
     return all(word in ("*", found) for word, found in zip(words, given, strict=False))

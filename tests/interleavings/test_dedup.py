@@ -185,7 +185,7 @@ def test_no_end_of_a_message_waits_for_a_producer_that_was_told_of_a_duplicate(
     keep_house(worker, queue)
     assert everything(worker, queue) == [sent.message_id]
     assert dialect_of(worker.connection).held_keys(worker.connection, queue) == 1
-    assert not dialect_of(worker.connection).stored(worker.connection, queue)["recheck"]
+    assert not dialect_of(worker.connection).stored(worker.connection, queue)["deferred"]
 
 
 @pytest.mark.promise("P10", "P12")

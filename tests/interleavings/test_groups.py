@@ -41,7 +41,7 @@ def lease(session: Session, queue: str, count: int = 10) -> list[str]:
 def is_closed(session: Session, queue: str) -> bool:
     """Whether nothing of any group is left."""
     stored = dialect_of(session.connection).stored(session.connection, queue)
-    return not any(stored[table] for table in ("message_group", "grouped", "recheck"))
+    return not any(stored[table] for table in ("group_slot", "group_waiting", "deferred"))
 
 
 @pytest.mark.pitfall("postgres 23")
@@ -279,7 +279,7 @@ def test_a_transaction_that_holds_a_group_gives_it_back_or_passes_it_on(
 
 @pytest.mark.promise("P02", "P22", "P24")
 @pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
-@pytest.mark.parametrize("table", ["message", "grouped", "message_group", "ready"])
+@pytest.mark.parametrize("table", ["message", "group_waiting", "group_slot", "ready"])
 def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
     sessions_apart: Open, queue_name: str, table: str, behind: list[str]
 ) -> None:
@@ -292,7 +292,7 @@ def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
     finishing = worker.start(lambda own: own.complete(queue_name, claim))
     untouched = set() if behind else {"ready"}
     if not dialect.readers_wait:
-        untouched.add("message_group" if behind else "grouped")
+        untouched.add("group_slot" if behind else "group_waiting")
     if table in untouched:
         finishing.result()
         dialect.give_table(holder.connection)
@@ -466,7 +466,7 @@ def test_a_strict_producer_is_right_or_asks_to_be_repeated(
         strict.commit()
         sent = ["strict"]
     except Exception as error:
-        if not engine_for_connection(strict.connection).is_passing(error):
+        if not engine_for_connection(strict.connection).is_transient(error):
             raise
         strict.rollback()
         sent = []
@@ -502,7 +502,7 @@ def test_a_producer_idle_in_its_transaction_makes_no_look_write(sessions: Open, 
     claim = worker.queue.dequeue_fast(queue)[0].claim_id
     send(producer.begin(), queue, "2")
     worker.queue.complete(queue, claim)
-    query = f"select {dialect_of(worker.connection).row_version} from rowq.recheck"
+    query = f"select {dialect_of(worker.connection).row_version} from rowq.deferred"
     before = worker.execute(query).fetchall()
     assert len(before) >= 1
     for _ in range(3):

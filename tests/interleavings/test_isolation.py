@@ -27,7 +27,7 @@ def succeeds_or_may_be_repeated(session: Session, call: Callable[[Queue], Any]) 
     try:
         return call(session.queue)
     except Exception as error:
-        if not engine_for_connection(session.connection).is_passing(error):
+        if not engine_for_connection(session.connection).is_transient(error):
             raise
         session.rollback()
         return None
@@ -158,7 +158,7 @@ def step(session: Session, queue: str, isolation: str, done: list[int]) -> None:
             session.queue.complete(queue, messages[0].claim_id)
         session.commit()
     except Exception as error:
-        if not engine_for_connection(session.connection).is_passing(error):
+        if not engine_for_connection(session.connection).is_transient(error):
             raise
         session.rollback()
         return

@@ -43,7 +43,7 @@ def at_once(session: Session, call: Callable[[Queue], T]) -> T:
 def is_settled(session: Session, queue: str) -> bool:
     """Whether nothing waits for anything."""
     stored = dialect_of(session.connection).stored(session.connection, queue)
-    return not any(stored[table] for table in ("blocked", "successor", "recheck"))
+    return not any(stored[table] for table in ("blocked", "successor", "deferred"))
 
 
 @pytest.mark.promise("P15", "P22", "P25")
@@ -629,7 +629,7 @@ def test_an_old_snapshot_that_completes_frees_what_it_does_not_show(
         strict.queue.complete(queue, claim)
         strict.commit()
     except Exception as error:
-        if not engine_for_connection(strict.connection).is_passing(error):
+        if not engine_for_connection(strict.connection).is_transient(error):
             raise
         strict.rollback()
         producer.queue.complete(queue, claim)

@@ -129,8 +129,8 @@ def overdue(session: Session, queue: str) -> list[int]:
 
 def kept_rows(session: Session, queue: str) -> int:
     cursor = session.execute(
-        "select count(*) from rowq.result where message_id > 0 and part_id ="
-        " (select part_id from rowq.queue where queue_name = %s)",
+        "select count(*) from rowq.result where message_id > 0 and queue_id ="
+        " (select queue_id from rowq.queue where queue_name = %s)",
         [queue],
     )
     return int(cursor.fetchone()[0])

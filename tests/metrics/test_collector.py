@@ -13,7 +13,7 @@ import pytest
 
 import rowq
 from rowq.tools.metrics import Collector
-from rowq.tools.metrics.look import Looks
+from rowq.tools.metrics.sampling import Samples
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import Connect
@@ -285,7 +285,7 @@ def test_a_registry_refuses_it_twice_and_does_not_look_for_that(connect: Connect
 def test_a_forked_process_looks_anew(connect: Connect) -> None:
     source = Counting(connect)
     source.may_go.clear()
-    looks = Looks(source, 1, 60.0, 0.1)
+    looks = Samples(source, 1, 60.0, 0.1)
     assert looks.get().error is not None
     child = os.fork()
     if child == 0:

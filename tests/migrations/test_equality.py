@@ -9,7 +9,7 @@ from rowq.resources import sql_directory
 from rowq.tools import migrate
 from rowq.tools.migrate.sources import sources_of
 from sql.generate.install import parts_of_bookkeeping
-from sql.generate.parts import fresh
+from sql.generate.markers import fresh
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import works
 from tests.helpers.releases import BACK, NEWEST, change_everything

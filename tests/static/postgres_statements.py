@@ -15,13 +15,13 @@ from tests.static.sources import code_of, object_name, sql_units
 RULES = {
     "a": "an update or delete calls only functions that are known to be immutable",
     "b": "a statement over tables calls no routine that reads tables",
-    "c": "a statement names the part_id of each table that has one, a variable in the end",
+    "c": "a statement names the queue_id of each table that has one, a variable in the end",
     "d": "a with that writes is over one table",
-    "e": "a statement over queue is over no table that has a part_id of its own",
+    "e": "a statement over queue is over no table that has a queue_id of its own",
 }
 
 EVERYWHERE = {"queue", "meta", "topic_binding"}
-"""Tables that every server would have: what is asked for without knowing a part_id."""
+"""Tables that every server would have: what is asked for without knowing a queue_id."""
 
 TABLES = {unit.stem for unit in sql_units("postgres", "tables") if "create table " in unit.text}
 
@@ -77,11 +77,11 @@ class Query:
                 yield table, name if is_name else table
 
     def knows(self, value: str, seen: Set[str] = frozenset()) -> bool:
-        """Return whether a value is a part_id that is a variable in the end."""
+        """Return whether a value is a queue_id that is a variable in the end."""
         if value.startswith(("p_", "v_", "o_")):
-            return value.endswith("part_id")
+            return value.endswith("queue_id")
         name, _, column = value.partition(".")
-        if column != "part_id" or name in seen:
+        if column != "queue_id" or name in seen:
             return False
         for query in self.around():
             if table := {own: table for table, own in query.tables()}.get(name):
@@ -89,8 +89,8 @@ class Query:
         return False
 
     def looks_up(self, name: str, seen: Set[str] = frozenset()) -> bool:
-        """Return whether the part_id of one of its tables is given."""
-        column = f"{name}.part_id"
+        """Return whether the queue_id of one of its tables is given."""
+        column = f"{name}.queue_id"
         return any(
             sign == "=" and self.knows(value, seen | {name})
             for left, sign, right in zip(self.words, self.words[1:], self.words[2:], strict=False)
@@ -99,12 +99,12 @@ class Query:
         )
 
     def inserted(self) -> str | None:
-        """Return what an insert gives for part_id, its first column; null where it is none."""
+        """Return what an insert gives for queue_id, its first column; null where it is none."""
         if "insert" not in self.words:
             return None
         opened = self.words.index("(", self.words.index("insert"))
         rest = self.words[self.words.index(")", opened) :]
-        if self.words[opened + 1] == "part_id":
+        if self.words[opened + 1] == "queue_id":
             for place, word in enumerate(rest):
                 if word in {"select", "values"}:
                     return rest[place + 1].removeprefix("(") or rest[place + 2]
@@ -227,7 +227,7 @@ def _called(words: list[str]) -> Iterator[str]:
 
 
 def _without_part(query: Query) -> Iterator[str]:
-    """Yield the tables of a query whose part_id it does not give."""
+    """Yield the tables of a query whose queue_id it does not give."""
     given = query.inserted()
     for place, (table, name) in enumerate(query.tables()):
         is_target = place == 0 and given is not None

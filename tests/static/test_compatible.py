@@ -160,6 +160,6 @@ def test_a_table_that_changes_needs_a_statement(migrations: Path) -> None:
 
 
 def test_a_table_that_is_gone_needs_a_statement(migrations: Path) -> None:
-    remove(migrations, "tables/gate")
+    remove(migrations, "tables/limit_lock")
     (fault,) = faults_of_next(migrations)
-    assert fault.startswith("tables/gate is not as it was")
+    assert fault.startswith("tables/limit_lock is not as it was")

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from rowq.engines import TOOLS, engines, part_of
+from rowq.engines import TOOLS, engine_module, engines
 from rowq.engines.base import Engine
 from rowq.tools.doctor.check import EngineChecks
 from rowq.tools.migrate.bookkeeping import Bookkeeping
 from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.look import BaseLook
 from tests.static.sources import ROOT, SQL
 
 PACKAGE = ROOT / "python_client" / "rowq"
@@ -96,7 +96,7 @@ def test_the_package_has_both_extras_of_every_engine() -> None:
     [
         ("engine", "ENGINE", Engine),
         ("install", "Installer", BaseInstaller),
-        ("status", "Look", BaseLook),
+        ("status", "Inspection", BaseInspection),
         ("script", "SCRIPT", BaseScript),
         ("statements", "BOOKKEEPING", Bookkeeping),
         ("doctor", "CHECKS", EngineChecks),
@@ -110,7 +110,7 @@ def test_what_others_ask_an_engine_for_is_whole(
         missing = "pyodbc does not load; to run it: apt-get install unixodbc"
         pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
     package = {} if part == "engine" else {"package": TOOLS}
-    found = getattr(part_of(engine, part, **package), name)
+    found = getattr(engine_module(engine, part, **package), name)
     if isinstance(found, type):
         assert issubclass(found, kind)
         assert not inspect.isabstract(found)

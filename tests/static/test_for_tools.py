@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools import migrate
 from rowq.tools.engines.mysql.statements import statements
 from rowq.tools.engines.oracle.statements import units
 from rowq.tools.engines.sqlserver.statements import batches
-from rowq.tools.migrate.frozen import Part, split
+from rowq.tools.migrate.frozen import Unit, split
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 from tests.static.plsql.gate import is_client
 from tests.static.sources import ENGINES
@@ -59,8 +59,8 @@ def test_a_plain_script_has_the_statements_that_the_client_sends(engine: str) ->
 def test_on_postgres_the_plain_script_has_the_parts_of_the_client_s() -> None:
     _, parts = split(migrate.plain_script("postgres"))
     _, given = split(migrate.script("postgres"))
-    bare = [Part(part.kind, part.name, part.text.strip()) for part in parts]
-    assert bare[1:-1] == [Part(part.kind, part.name, part.text.strip()) for part in given[:-1]]
+    bare = [Unit(part.kind, part.name, part.text.strip()) for part in parts]
+    assert bare[1:-1] == [Unit(part.kind, part.name, part.text.strip()) for part in given[:-1]]
     assert (given[-1].name, parts[0].name, parts[-1].name) == ("committed", "settings", "settings")
 
 
@@ -159,7 +159,7 @@ def test_alembic_gets_a_branch_of_revisions(
     assert [fact["revision"] for fact in facts] == ["rowq_0001", "rowq_0002"]
     assert [fact["down_revision"] for fact in facts] == [None, "rowq_0001"]
     assert [fact["branch_labels"] for fact in facts] == [("rowq",), None]
-    separator = part_of(engine, "script", TOOLS).SCRIPT.SEPARATOR
+    separator = engine_module(engine, "script", TOOLS).SCRIPT.SEPARATOR
     assert {fact["SEPARATOR"] for fact in facts} == {separator}
     assert migrate.alembic_files(engine, 1).keys() == both.keys() - first.keys()
     assert ("RQ805" in both["rowq_0001.down.sql"], "RQ805" in both["rowq_0002.down.sql"]) == (

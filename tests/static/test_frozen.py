@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import (
     GRANTS,
-    Part,
+    Unit,
     created,
     files_after,
     is_released,
@@ -107,7 +107,7 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
-    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
+    engine = engine_module(migrations.name, "script", TOOLS).SCRIPT
     held = {
         part.name: engine.source_form(part.text)
         for part in split(read(script_of(newest)))[1]
@@ -139,14 +139,14 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
-    engine = part_of(migrations.name, "script", TOOLS).SCRIPT
+    engine = engine_module(migrations.name, "script", TOOLS).SCRIPT
     for numbered in read_release(migrations).migrations:
         steps = recorded(numbered.migration)
         assert steps
         written = split(read(script_of(numbered.file)))[1]
         own = [part for part in written if part.kind in ("statement", "file", "gone")]
         assert own[-1].name == GRANTS
-        assert [Part(step.kind, step.name, engine.client_form(step.text)) for step in steps] == own[
+        assert [Unit(step.kind, step.name, engine.client_form(step.text)) for step in steps] == own[
             :-1
         ]
 
@@ -262,4 +262,4 @@ def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Pat
 @pytest.mark.parametrize("text", ["select 1;", "select 1;\n-- [file a.sql]\nselect 2;\n"])
 def test_what_could_not_be_read_back_is_no_part_of_a_script(text: str) -> None:
     with pytest.raises(ValueError, match=r"file x\.sql cannot be a part of a script"):
-        joined("-- head\n", [Part("file", "x.sql", text)])
+        joined("-- head\n", [Unit("file", "x.sql", text)])

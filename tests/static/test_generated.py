@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sql.generate.files import BUILT, FILES, is_fresh
-from sql.generate.parts import fresh
+from sql.generate.markers import fresh
 from tests.engines.base import TO_RUN
 from tests.static.each import for_each
 

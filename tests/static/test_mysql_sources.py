@@ -57,7 +57,7 @@ def test_no_row_is_inserted_from_a_select_of_our_tables(unit: Unit) -> None:
 def test_an_index_that_is_asked_for_is_the_primary_key(unit: Unit) -> None:
     named = set(re.findall(r"\bforce index \((\w+)\)", code(unit)))
     others = {"archive_message_ix", "history_message_ix", "result_finished_ix"}
-    assert named <= {"primary", "topic_binding_head_ix", "topic_binding_pattern_ix", *others}
+    assert named <= {"primary", "topic_binding_prefix_ix", "topic_binding_pattern_ix", *others}
     assert not re.search(r"\b(use|ignore) index\b", code(unit))
 
 
@@ -81,7 +81,7 @@ def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_wai
 ) -> None:
     assert not re.search(r"\b(now|current_timestamp|curdate|localtime)\b", code(unit))
     # sysdate is the session's local time, so it may measure a time and be no moment.
-    assert unit.stem == "look_for_idle" or "sysdate" not in code(unit)
+    assert unit.stem == "find_idle" or "sysdate" not in code(unit)
 
 
 @pytest.mark.pitfall("mysql 10")

@@ -45,7 +45,7 @@ KEYWORDS = (
 _UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
 """A word in brackets is a name, such as that of the file group [PRIMARY]."""
 
-MADE_BY_TEXT = {"care_for_indexes"}
+MADE_BY_TEXT = {"rebuild_indexes"}
 """Which index it is about is known only when it runs."""
 
 SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"

@@ -118,11 +118,11 @@ def test_a_lost_connection_is_known_by_its_number(number: int) -> None:
 
 @pytest.mark.parametrize("number", [60, 8177, 1653, 4068])
 def test_what_passes_is_known_by_its_number(number: int) -> None:
-    assert ENGINE.is_passing(database_error(number, "x"))
+    assert ENGINE.is_transient(database_error(number, "x"))
     assert not ENGINE.is_connection_lost(database_error(number, "x"))
 
 
 def test_other_errors_neither_pass_nor_end_the_connection() -> None:
     error = database_error(942, "table or view does not exist")
-    assert not ENGINE.is_passing(error)
+    assert not ENGINE.is_transient(error)
     assert not ENGINE.is_connection_lost(error)

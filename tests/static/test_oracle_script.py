@@ -86,7 +86,7 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
     assert all(code.endswith(f"end {name.split()[0]};") for name, code in shipped.items())
 
 
-@pytest.mark.parametrize("name", ["doorbell_off.sql", "maintain_job.sql"])
+@pytest.mark.parametrize("name", ["wakeup_off.sql", "maintain_job.sql"])
 def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str) -> None:
     """Word for word as they do it themselves: SQL*Plus has the one, the migrations the other."""
     text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")

@@ -65,7 +65,7 @@ def statements() -> list[Script]:
         for number, text in enumerate(texts(module))
     ]
     moves = [
-        oracle_tables._MOVE.format(table=table, part="part_id = 1", which=which, how=how)
+        oracle_tables._MOVE.format(table=table, part="queue_id = 1", which=which, how=how)
         for table, which, how in (*oracle_tables._SHIFTS, oracle_tables._CHECKS)
     ]
     looks = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]

@@ -16,7 +16,7 @@ from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
 TYPES = "internal/types.sql"
-OPTIONAL = ("doorbell", "doorbell_off", "maintain_job", "partition_archive")
+OPTIONAL = ("wakeup", "wakeup_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
 BY_TEXT = re.compile(
     r"q'\[(.*?)\]'|execute immediate\s+((?:'[^']*'|\|\||\s)+?)\s*(?:;|using\b)",
@@ -27,8 +27,8 @@ NOT_IN_GRAMMAR = {"partition_archive"}
 """The grammar does not have the clause by which a table becomes a partitioned one, of 12.2."""
 SESSIONS_IN_A_BLOCK = {"ready": 64} | dict.fromkeys(
     (
-        *("blocked", "claim", "dead", "dedup", "delayed", "expiry", "finished", "grouped"),
-        *("history", "leased", "message", "message_group", "recheck", "result", "started"),
+        *("blocked", "claim", "dead", "dedup", "delayed", "expiry", "finished", "group_waiting"),
+        *("history", "leased", "message", "group_slot", "deferred", "result", "started"),
         "successor",
     ),
     32,
@@ -45,7 +45,7 @@ SYNTAX = (
     ("internal/reap", "exit when expired%notfound;", "exit when expired%notfound"),
     ("tables/ready", "initrans 64 pctfree 20", "initrans 64 pctfree"),
     ("tables/leased", "organization index", "organisation index"),
-    ("doorbell.sql", "end ring;", "end ring"),
+    ("wakeup.sql", "end ring;", "end ring"),
     ("maintain_job.sql", "c_seconds constant", "c_seconds := constant"),
 )
 """Errors of grammar: file, what is right, what is wrong."""
@@ -65,11 +65,11 @@ FORMS = (
     ("internal/pop_ready", " into v_locked limit v_left;", " into v_locked;"),
     ("internal/pop_ready", "close lane_rows;", "null;"),
     ("internal/delete_ready", "sql%bulk_rowcount(i) = 1", "true"),
-    ("internal/purge_grouped", "sql%bulk_rowcount(i) = 1", "true"),
-    ("internal/pop_grouped", "continue when sql%rowcount = 0;", "null;"),
+    ("internal/purge_group_waiting", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/pop_group_waiting", "continue when sql%rowcount = 0;", "null;"),
     ("internal/reap", "        continue when sql%rowcount = 0;\n", ""),
-    ("internal/recheck", "if sql%rowcount = 0 then", "if false then"),
-    ("internal/lock_tokens", " no_batch_table_access_by_rowid(t)", ""),
+    ("internal/run_deferred", "if sql%rowcount = 0 then", "if false then"),
+    ("internal/lock_slots", " no_batch_table_access_by_rowid(t)", ""),
     (
         "internal/reap",
         "while p_reaped + p_died + v_ended < p_limit loop",
@@ -80,7 +80,7 @@ FORMS = (
     ("internal/refuse_queue", "'RQ701 ", "'RQ702 "),
     ("internal/refuse_queue", "end internal_refuse_queue", "end refuse_queue"),
     (
-        "internal/note_value",
+        "internal/record_value",
         "changed_at = sys_extract_utc(systimestamp)",
         "changed_at = sysdate",
     ),
@@ -95,12 +95,12 @@ FORMS = (
     ("routines/pause_queue.sql", "\n        from dual;", ";"),
     ("routines/enqueue.sql", "v_fault         varchar2(32767)", "v_fault varchar2(100)"),
     ("internal/lock_dead", "v_limit := 10000;", "execute immediate 'x';"),
-    ("internal/note_listener", " skip locked", ""),
+    ("internal/record_waiter", " skip locked", ""),
     ("internal/maintain_archive", "    when e_cancelled then\n        raise;\n", ""),
     ("routines/maintain.sql", "            when e_cancelled then\n                raise;\n", ""),
     ("routines/maintain.sql", "        savepoint rowq_queue_part;\n", ""),
-    ("internal/ring_doorbell", "    when e_cancelled then\n        raise;\n", ""),
-    ("internal/waiters_lock_number", "return 0;", "execute immediate 'x';"),
+    ("internal/wake_waiters", "    when e_cancelled then\n        raise;\n", ""),
+    ("internal/poller_lock_number", "return 0;", "execute immediate 'x';"),
     ("internal/random_fraction", "dbms_utility.get_hash_value", "dbms_random.value"),
     (
         "internal/from_microseconds",
@@ -114,8 +114,8 @@ FORMS = (
         "    open p_rows for select v_text from dual;\n    v_text clob := 'x",
     ),
     ("internal/health_server", ", -41900", ", -41901"),
-    ("doorbell.sql", "when e_silence then", "when others then"),
-    ("doorbell.sql", "to_char(p_part_id, 'fm9999999999')", "to_char(p_part_id)"),
+    ("wakeup.sql", "when e_silence then", "when others then"),
+    ("wakeup.sql", "to_char(p_queue_id, 'fm9999999999')", "to_char(p_queue_id)"),
     ("maintain_job.sql", "exit when sys_extract_utc(systimestamp)", "exit when sysdate"),
 )
 """Forms that are forbidden here and right to the grammar."""
@@ -128,8 +128,8 @@ NAMES = (
     ),
     (
         "internal/pop_claimed",
-        "internal_claimed_messages(p_part_id, p_claim_id)",
-        "internal_claimed_messages(p_part_id)",
+        "internal_claimed_messages(p_queue_id, p_claim_id)",
+        "internal_claimed_messages(p_queue_id)",
     ),
     (
         "internal/pop_claimed",
@@ -150,18 +150,18 @@ NAMES = (
     ("internal/split_by_attempts", "v_own    t_places", "v_own    t_place"),
     ("routines/release.sql", "internal_as_front(v_rest, 1);", "internal_as_front(v_rest);"),
     ("routines/promote.sql", "v_promoted := internal_promote(", "internal_promote("),
-    ("internal/wait_for_ring", "internal_note_listener(p_part_id, ", "internal_note_listener("),
-    ("internal/note_listener", "set q.listened_until", "set q.listens_until"),
+    ("internal/wait_for_wakeup", "internal_record_waiter(p_queue_id, ", "internal_record_waiter("),
+    ("internal/record_waiter", "set q.waiting_until", "set q.listens_until"),
 )
 """Names that stand for nothing, and calls that do not fit."""
 
 NUMBERS = (
     (
         "internal/peek_ready",
-        "is_tokenless,\n               null as is_cancelled",
-        "is_tokenless",
+        "is_without_slot,\n               null as is_cancelled",
+        "is_without_slot",
     ),
-    ("internal/claimed_messages", "is_tokenless,\n           l.is_cancelled", "is_tokenless"),
+    ("internal/claimed_messages", "is_without_slot,\n           l.is_cancelled", "is_without_slot"),
     (
         "internal/first_lane",
         "fetch ready_rows into p_lane, p_seq",
@@ -172,12 +172,12 @@ NUMBERS = (
     ("internal/pop_claimed", "returning c.worker_name, c.leased_at", "returning c.worker_name"),
     (
         "internal/await_predecessor",
-        "select p_part_id, p_predecessor_id, p_message_id\n        from dual",
-        "select p_part_id, p_message_id\n        from dual",
+        "select p_queue_id, p_predecessor_id, p_message_id\n        from dual",
+        "select p_queue_id, p_message_id\n        from dual",
     ),
-    ("internal/note_value", "values (n.name, p_value, sys", "values (n.name, sys"),
-    ("internal/refuse_not_empty", "select a.message_id", "select a.part_id, a.message_id"),
-    ("internal/add_part", "values (p_part_id, v_doors(i))", "values (p_part_id, 1)"),
+    ("internal/record_value", "values (n.name, p_value, sys", "values (n.name, sys"),
+    ("internal/refuse_not_empty", "select a.message_id", "select a.queue_id, a.message_id"),
+    ("internal/add_queue_rows", "values (p_queue_id, v_doors(i))", "values (p_queue_id, 1)"),
     (
         "routines/version.sql",
         "max(e.engine) as engine",
@@ -186,7 +186,7 @@ NUMBERS = (
     (
         "internal/can_send",
         "select max(d.message_id) into",
-        "select max(d.message_id) + d.part_id into",
+        "select max(d.message_id) + d.queue_id into",
     ),
 )
 """Columns and their targets or values that differ in number, and a mixture of rows and groups."""
@@ -202,21 +202,21 @@ KINDS = (
         "v_batch_size, v_messages);",
         "v_batch_size, internal_claimed_messages(1, 1));",
     ),
-    ("internal/let_go", "p_again, v_failed);", "p_again, p_message_ids);"),
-    ("internal/free_successors", "v_again, null, 0)", "v_again, null, 'x')"),
+    ("internal/resume_blocked", "p_again, v_failed);", "p_again, p_message_ids);"),
+    ("internal/resume_successors", "v_again, null, 0)", "v_again, null, 'x')"),
     (
-        "internal/free_successors",
-        "p_part_id, v_ids, p_predecessor_id",
-        "p_part_id, v_ids(1), p_predecessor_id",
+        "internal/resume_successors",
+        "p_queue_id, v_ids, p_predecessor_id",
+        "p_queue_id, v_ids(1), p_predecessor_id",
     ),
     ("routines/complete.sql", "internal_begin_work(v_has_savepoint)", "internal_begin_work(true)"),
     (
         "internal/can_send",
-        "v_is_free := internal_lock_door",
-        "v_dedup_key := internal_lock_door",
+        "v_is_free := internal_lock_bucket",
+        "v_dedup_key := internal_lock_bucket",
     ),
     ("internal/first_lane", "p_lane := p_to + 1", "p_to := p_to + 1"),
-    ("internal/can_send", "into p_owner_id", "into p_part_id"),
+    ("internal/can_send", "into p_owner_id", "into p_queue_id"),
     ("internal/try_unblock", "p_state := 'free'", "p_state := v_ids"),
 )
 """Arguments and values of another type, and what may not be written."""
@@ -367,7 +367,7 @@ def test_who_waits_uses_package_rowq_by_text_only() -> None:
     body = source("rowq_wait_body.sql", texts["rowq_wait_body.sql"])
     assert not re.search(r"\browq\.\w", body.code)
     assert re.findall(r"(?:begin|select) rowq\.(\w+)", body.text) == [
-        "look", "messages_json", "look_for_result", "result_json"
+        "poll_once", "messages_json", "poll_result_once", "result_json"
     ]  # fmt: skip
     for name, text in texts.items():
         if "dequeue_wait(" in text and name.endswith("_body.sql"):

@@ -41,14 +41,14 @@ _MADE_READY = (
     " for each end of a predecessor, which may take 4 more than another"
 )
 EXCEPTIONS = {
-    ("idle_parts", "c"): _ONE_FOR_ALL,
-    ("idle_parts", "e"): _ONE_FOR_ALL,
+    ("idle_queues", "c"): _ONE_FOR_ALL,
+    ("idle_queues", "e"): _ONE_FOR_ALL,
     ("list_claims", "b"): _PAGE,
     ("list_claims", "c"): _PAGE,
     ("list_claims", "e"): _PAGE,
     ("list_schedules", "c"): _SCHEDULES,
     ("list_schedules", "e"): _SCHEDULES,
-    ("pass_groups", "e"): _PASSED_ON,
+    ("pass_group_slots", "e"): _PASSED_ON,
     ("push_ready", "d"): _MADE_READY,
     ("store_unkeyed", "d"): _WRITES_ALL,
 }
@@ -61,7 +61,7 @@ the median of 3 to 5 rounds.
 
 def written(statements: str) -> str:
     """Return a routine with these statements."""
-    return f"create function rowq.f(p_part_id integer)\nas $$\nbegin\n{statements}\nend;\n$$;\n"
+    return f"create function rowq.f(p_queue_id integer)\nas $$\nbegin\n{statements}\nend;\n$$;\n"
 
 
 @for_each(UNITS)
@@ -80,10 +80,10 @@ def test_an_exception_is_needed_and_has_a_figure(stem: str, rule: str) -> None:
 
 
 @for_each(unit for unit in sql_units("postgres", "tables") if "create table " in unit.text)
-def test_every_key_begins_with_part_id(unit: Unit) -> None:
+def test_every_key_begins_with_queue_id(unit: Unit) -> None:
     if unit.stem not in EVERYWHERE:
         keys = re.findall(r"primary key \((\w+)|create index .* \((\w+)", unit.text)
-        assert {name or other for name, other in keys} == {"part_id"}
+        assert {name or other for name, other in keys} == {"queue_id"}
 
 
 def test_what_reads_tables_is_known() -> None:
@@ -100,7 +100,7 @@ def test_statements_are_cut_where_plpgsql_cuts_them() -> None:
             else
                 perform 1;
         end case;
-        if exists (select from rowq.dead d where d.part_id = p_part_id) then
+        if exists (select from rowq.dead d where d.queue_id = p_queue_id) then
             return;
         end if;
         """
@@ -115,35 +115,35 @@ def test_statements_are_cut_where_plpgsql_cuts_them() -> None:
 
 
 GOOD = {
-    "its part_id": "delete from rowq.dead d where d.part_id = p_part_id and d.message_id = 1;",
+    "its queue_id": "delete from rowq.dead d where d.queue_id = p_queue_id and d.message_id = 1;",
     "that of another table": """
         select count(*) into v_count from rowq.dead d
-        join rowq.message m on m.part_id = d.part_id and m.message_id = d.message_id
-        where d.part_id = v_queue.part_id;
+        join rowq.message m on m.queue_id = d.queue_id and m.message_id = d.message_id
+        where d.queue_id = v_queue.queue_id;
         """,
     "that of the query around it": """
-        perform (select m.body from rowq.message m where m.part_id = d.part_id)
-        from rowq.dead d where d.part_id = p_part_id;
+        perform (select m.body from rowq.message m where m.queue_id = d.queue_id)
+        from rowq.dead d where d.queue_id = p_queue_id;
         """,
-    "an insert with part_id first": """
-        insert into rowq.ready (part_id, lane, message_id)
-        select f.part_id, f.lane, 1 from rowq.floor f where f.part_id = v_part_id;
-        insert into rowq.dead (part_id, message_id) values (p_part_id, 1)
-        on conflict (part_id, message_id) do update set last_error = left(excluded.last_error, 9);
+    "an insert with queue_id first": """
+        insert into rowq.ready (queue_id, lane, message_id)
+        select f.queue_id, f.lane, 1 from rowq.floor f where f.queue_id = v_queue_id;
+        insert into rowq.dead (queue_id, message_id) values (p_queue_id, 1)
+        on conflict (queue_id, message_id) do update set last_error = left(excluded.last_error, 9);
         """,
     "a call before the statement": """
-        v_from := rowq.internal_read_floor(p_part_id, -1::smallint);
+        v_from := rowq.internal_read_floor(p_queue_id, -1::smallint);
         update rowq.claim c set errors = array_remove(c.errors, v_now)
-        where c.part_id = p_part_id and c.claim_id >= v_from;
+        where c.queue_id = p_queue_id and c.claim_id >= v_from;
         """,
     "a with over one table": """
         with gone as (
-            delete from rowq.dead d where d.part_id = p_part_id returning d.message_id
+            delete from rowq.dead d where d.queue_id = p_queue_id returning d.message_id
         )
         select array_agg(g.message_id) into v_ids from gone g;
         """,
     "tables that are everywhere": """
-        select q.queue_name from rowq.topic_binding b join rowq.queue q on q.part_id = b.part_id;
+        select q.queue_name from rowq.topic_binding b join rowq.queue q on q.queue_id = b.queue_id;
         """,
     "a lock of tables": "lock table rowq.queue, rowq.ready in exclusive mode;",
 }
@@ -158,70 +158,71 @@ BAD = {
     "a clock in set": (
         "a",
         "update rowq.claim c set lease_until = greatest(c.lease_until, clock_timestamp())"
-        " where c.part_id = p_part_id;",
+        " where c.queue_id = p_queue_id;",
     ),
     "the moment of the transaction in set": (
         "a",
-        "update rowq.claim c set lease_until = current_timestamp where c.part_id = p_part_id;",
+        "update rowq.claim c set lease_until = current_timestamp where c.queue_id = p_queue_id;",
     ),
     "a routine in the condition of a delete": (
         "a",
-        "delete from rowq.dead d where d.part_id = p_part_id"
+        "delete from rowq.dead d where d.queue_id = p_queue_id"
         " and d.message_id in (select u.id from unnest(rowq.internal_is_past(v_ids)) u (id));",
     ),
     "a clock where there is a conflict": (
         "a",
-        "insert into rowq.result (part_id, message_id) values (p_part_id, 1)"
-        " on conflict (part_id, message_id) do update set finished_at = clock_timestamp();",
+        "insert into rowq.result (queue_id, message_id) values (p_queue_id, 1)"
+        " on conflict (queue_id, message_id) do update set finished_at = clock_timestamp();",
     ),
     "a floor that is read inside": (
         "b",
-        "perform 1 from rowq.claim c where c.part_id = p_part_id"
-        " and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint);",
+        "perform 1 from rowq.claim c where c.queue_id = p_queue_id"
+        " and c.claim_id >= rowq.internal_read_floor(p_queue_id, -1::smallint);",
     ),
     "a routine beside a table": (
         "b",
         "perform m.body from rowq.message m"
-        " cross join lateral rowq.internal_locate_messages(p_part_id, m.message_id)"
-        " where m.part_id = p_part_id;",
+        " cross join lateral rowq.internal_locate_messages(p_queue_id, m.message_id)"
+        " where m.queue_id = p_queue_id;",
     ),
-    "no part_id": ("c", "delete from rowq.dead d where d.message_id = 1;"),
-    "part_id of rows that come from elsewhere": (
+    "no queue_id": ("c", "delete from rowq.dead d where d.message_id = 1;"),
+    "queue_id of rows that come from elsewhere": (
         "c",
-        "perform 1 from unnest(v_parts) p (part_id) join rowq.dead d on d.part_id = p.part_id;",
+        "perform 1 from unnest(v_parts) p (queue_id) join rowq.dead d on d.queue_id = p.queue_id;",
     ),
     "two tables that name each other only": (
         "c",
-        "perform 1 from rowq.dead d join rowq.message m on m.part_id = d.part_id"
-        " and d.part_id = m.part_id;",
+        "perform 1 from rowq.dead d join rowq.message m on m.queue_id = d.queue_id"
+        " and d.queue_id = m.queue_id;",
     ),
     "a table inside that names none": (
         "c",
-        "perform 1 from rowq.dead d where d.part_id = p_part_id"
+        "perform 1 from rowq.dead d where d.queue_id = p_queue_id"
         " and exists (select from rowq.message m where m.message_id = d.message_id);",
     ),
     "a condition that names none": (
         "c",
         "if exists (select from rowq.dead d where d.message_id = 1) then return; end if;",
     ),
-    "an insert of other rows' part_id": (
+    "an insert of other rows' queue_id": (
         "c",
-        "insert into rowq.dead (part_id, message_id)"
-        " select m.part_id, m.message_id from unnest(v_messages) m;",
+        "insert into rowq.dead (queue_id, message_id)"
+        " select m.queue_id, m.message_id from unnest(v_messages) m;",
     ),
-    "an insert without part_id first": (
+    "an insert without queue_id first": (
         "c",
-        "insert into rowq.dead (message_id, part_id) values (1, p_part_id);",
+        "insert into rowq.dead (message_id, queue_id) values (1, p_queue_id);",
     ),
     "a with that writes one table and reads another": (
         "d",
-        "with gone as (delete from rowq.dead d where d.part_id = p_part_id returning d.message_id)"
-        " insert into rowq.ready (part_id, message_id) select p_part_id, g.message_id from gone g;",
+        "with gone as (delete from rowq.dead d where d.queue_id = p_queue_id"
+        " returning d.message_id) insert into rowq.ready (queue_id, message_id)"
+        " select p_queue_id, g.message_id from gone g;",
     ),
     "queue beside a queue's table": (
         "e",
-        "perform q.queue_name from rowq.queue q where q.part_id = p_part_id"
-        " and exists (select from rowq.dead d where d.part_id = p_part_id);",
+        "perform q.queue_name from rowq.queue q where q.queue_id = p_queue_id"
+        " and exists (select from rowq.dead d where d.queue_id = p_queue_id);",
     ),
 }
 

@@ -129,20 +129,24 @@ def test_columns_targets_values_and_arguments_agree_in_number(
 
 PLANTED = {
     "mysql": (
-        ("internal/pass_group", "select max(q.group_limit), max", "select max"),
-        ("internal/pass_group", "select max(q.group_limit)", "select q.group_limit"),
-        ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
+        ("internal/pass_group_slot", "select max(q.group_limit), max", "select max"),
+        ("internal/pass_group_slot", "select max(q.group_limit)", "select q.group_limit"),
+        ("routines/enqueue.sql", "into v_queue_id, v_max_body_length, ", "into v_queue_id, "),
         ("routines/dequeue_fast.sql", "into v_seq, v_message_id,", "into v_seq,"),
         ("routines/dequeue_fast.sql", "fetch each_ready into", "fetch each_message into"),
-        ("routines/enqueue.sql", "values (v_part_id, v_now, p_body)", "values (v_part_id, p_body)"),
-        ("routines/enqueue.sql", "(part_id, enqueued_at, body)", "(part_id, enqueued, body)"),
-        ("internal/store", "(p_part_id, v_lane);", "(p_part_id);"),
-        ("internal/store", "(p_part_id, v_lane);", "(p_part_id, v_lane, 1);"),
+        (
+            "routines/enqueue.sql",
+            "values (v_queue_id, v_now, p_body)",
+            "values (v_queue_id, p_body)",
+        ),
+        ("routines/enqueue.sql", "(queue_id, enqueued_at, body)", "(queue_id, enqueued, body)"),
+        ("internal/store", "(p_queue_id, v_lane);", "(p_queue_id);"),
+        ("internal/store", "(p_queue_id, v_lane);", "(p_queue_id, v_lane, 1);"),
         ("internal/store", "call rowq.internal_open_lane(", "call rowq.internal_open_one("),
         ("routines/complete.sql", "begin_work(v_owns_transaction)", "begin_work(true)"),
     ),
     "postgres": (
-        ("routines/enqueue.sql", "into v_part_id, v_max_body_length, ", "into v_part_id, "),
+        ("routines/enqueue.sql", "into v_queue_id, v_max_body_length, ", "into v_queue_id, "),
         ("internal/pop_claimed", "o_cancel_ids, o_worker_name, o_leased_at;", "o_cancel_ids;"),
         (
             "routines/enqueue.sql",
@@ -152,30 +156,30 @@ PLANTED = {
         (
             "routines/enqueue.sql",
             "select max(d.message_id) into",
-            "select max(d.message_id) + d.part_id into",
+            "select max(d.message_id) + d.queue_id into",
         ),
         (
             "routines/enqueue.sql",
-            "values (v_part_id, v_message_id, p_dedup",
-            "values (v_part_id, p_dedup",
+            "values (v_queue_id, v_message_id, p_dedup",
+            "values (v_queue_id, p_dedup",
         ),
         (
             "routines/enqueue.sql",
-            "select f.part_id, f.lane, v_message_id,",
-            "select f.part_id, f.lane,",
+            "select f.queue_id, f.lane, v_message_id,",
+            "select f.queue_id, f.lane,",
         ),
         (
             "routines/enqueue.sql",
-            "(part_id, lane, seq, message_id)",
-            "(part_id, lane, sequence, message_id)",
+            "(queue_id, lane, seq, message_id)",
+            "(queue_id, lane, sequence, message_id)",
         ),
         ("routines/reap.sql", "v_queue.history_days, p_batch_size", "v_queue.history_days"),
         ("routines/reap.sql", "internal_require_queue(", "internal_require_a_queue("),
         ("internal/health_server", "format('prepared", "1, format('prepared"),
         (
             "internal/push_dead",
-            "p_part_id, null, p_message_ids, true)",
-            "p_part_id, null, p_message_ids, true, 1)",
+            "p_queue_id, null, p_message_ids, true)",
+            "p_queue_id, null, p_message_ids, true, 1)",
         ),
     ),
 }

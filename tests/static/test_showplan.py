@@ -31,10 +31,10 @@ SEEK = "Clustered Index Seek"
 @pytest.mark.parametrize(
     "xml",
     [
-        plan_of(SEEK, "message", "part_id", "message_id"),
-        plan_of(SEEK, "leased", "part_id", range_columns=("claim_id",)),
-        plan_of(SEEK, "ready", "part_id", "lane", range_columns=("seq",)),
-        plan_of(SEEK, "recheck", "part_id"),
+        plan_of(SEEK, "message", "queue_id", "message_id"),
+        plan_of(SEEK, "leased", "queue_id", range_columns=("claim_id",)),
+        plan_of(SEEK, "ready", "queue_id", "lane", range_columns=("seq",)),
+        plan_of(SEEK, "deferred", "queue_id"),
         plan_of("Clustered Index Insert", "message"),
     ],
     ids=["whole key", "range", "three columns", "not in the list", "insert"],
@@ -47,11 +47,11 @@ def test_a_seek_by_the_columns_of_its_key_is_right(xml: str) -> None:
 @pytest.mark.parametrize(
     "xml",
     [
-        plan_of(SEEK, "message", "part_id"),
-        plan_of(SEEK, "successor", "part_id"),
+        plan_of(SEEK, "message", "queue_id"),
+        plan_of(SEEK, "successor", "queue_id"),
         plan_of("Index Seek", "dead"),
         plan_of("Clustered Index Scan", "message"),
-        plan_of("Key Lookup", "message", "part_id", "message_id"),
+        plan_of("Key Lookup", "message", "queue_id", "message_id"),
     ],
     ids=["message by queue", "successor by queue", "nothing", "scan", "look-up"],
 )

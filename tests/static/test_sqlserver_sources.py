@@ -15,8 +15,8 @@ CODE = list(sql_units("sqlserver", "internal", "routines"))
 ROUTINES = list(sql_units("sqlserver", "routines"))
 TABLES = [unit for unit in sql_units("sqlserver", "tables") if "create table" in unit.text]
 HOT = {
-    "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
-    "grouped", "recheck", "gate", "started", "blocked", "successor", "expiry",
+    "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "queue_lock", "group_slot",
+    "group_waiting", "deferred", "limit_lock", "started", "blocked", "successor", "expiry",
 }  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
 """Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
@@ -25,8 +25,8 @@ BUILT_IN = {"openjson"}
 LEVEL = "set transaction isolation level read committed;"
 FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
 """Files that have a transaction of their own, or are in the caller's."""
-BEGINNING = "select @begun = p.part_id from rowq.part p where p.part_id = 0;"
-SAVING = {"drop_queue", "maintain_archive", "maintain_kept"}
+BEGINNING = "select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;"
+SAVING = {"drop_queue", "maintain_archive", "maintain_retention"}
 """Files that write with xact_abort off, as a wait that is too long must not doom a caller."""
 REFUSING = re.compile(
     r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockPart\w+|LockClaim)\b"
@@ -68,7 +68,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> 
     allowed = {
         "maintain_archive": {"lane", "finished"},
         "open_days": {"lane", "finished"},
-        "try_enter_group": {"message_group"},
+        "try_take_group_slot": {"group_slot"},
         "unknown_of": {"message"},
     }
     assert set(read) <= allowed.get(unit.stem, {"lane"})

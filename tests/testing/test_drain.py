@@ -45,7 +45,7 @@ def test_one_round_handles_as_many_as_were_ready(
         queue.enqueue(queue_name, 3, group_key="a")
 
         def handle(message: rowq.HeldMessage, queue: rowq.Queue = queue) -> None:
-            message.keep_result({"was": message.data})
+            message.set_result({"was": message.data})
             queue.enqueue(queue_name, 10 * message.data)
 
         assert drain(queue, queue_name, handle, rounds=1).processed == 2

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import rowq
 import rowq.web
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.session import OwnedSession
 from rowq.web import passwords
 from rowq.web.passwords import BadPasswordFile, Passwords, ProxyUser, write_password
@@ -310,7 +310,7 @@ def test_one_database_that_cannot_be_looked_at_hides_no_other(
         site = browser.client.app.state.site  # type: ignore[attr-defined]
 
         def hang(**_: object) -> None:
-            raise TookTooLongError("it hangs")
+            raise TimedOutError("it hangs")
 
         monkeypatch.setattr(site.samplers["slow"], "sample", hang)
         index = browser.page("/")

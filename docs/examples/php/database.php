@@ -1,6 +1,6 @@
 <?php
 
-// What the worker and its keeper need of the database.
+// What the worker and its maintainer need of the database.
 declare(strict_types=1);
 
 /** Run a loop with a connection, and with another one when that is lost, after a pause that grows. */

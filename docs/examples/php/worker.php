@@ -4,7 +4,7 @@
 declare(strict_types=1);
 
 require_once __DIR__ . '/database.php';
-require_once __DIR__ . '/keeper.php';
+require_once __DIR__ . '/maintain.php';
 
 [, $queue] = $argv + [1 => null];
 $source = getenv('DATABASE_DSN');
@@ -44,9 +44,9 @@ $isOver = function () use (&$isStopping): bool {
 $keepConnected = fn (Closure $loop) => connected($source, $isOver, $loop);
 
 // step 4: keep house once a second, on a connection that no message can hold up.
-$keeper = new Keeper($source, $queue, $leaseSeconds);
+$maintainer = new Maintainer($source, $queue, $leaseSeconds);
 
-$work = function (PDO $database) use ($isOver, $keeper, $queue, $batchSize, $workerName, $leaseSeconds) {
+$work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, $workerName, $leaseSeconds) {
     $idle = 0.05;
     while (!$isOver()) {
         // step 5: lease a batch; the call is a transaction of its own.
@@ -62,26 +62,26 @@ $work = function (PDO $database) use ($isOver, $keeper, $queue, $batchSize, $wor
         $idle = 0.05;
         try {
             // step 7: extend the lease long before its end, for as long as the claim is at work.
-            $keeper->watch($messages[0]->claim_id);
-            workOn($database, $queue, $messages, $isOver, $keeper);
+            $maintainer->watch($messages[0]->claim_id);
+            workOn($database, $queue, $messages, $isOver, $maintainer);
         } catch (PDOException $error) {
             // The claim has run out: its messages are somebody else's.
             if (!isRefused($error, 'RQ721')) {
                 throw $error;
             }
         } finally {
-            $keeper->watch(0);
+            $maintainer->watch(0);
         }
     }
 };
 
 /** Handle the messages of one claim, one after the other. */
-function workOn(PDO $database, string $queue, array $messages, Closure $isOver, Keeper $keeper): void
+function workOn(PDO $database, string $queue, array $messages, Closure $isOver, Maintainer $maintainer): void
 {
     $claim = $messages[0]->claim_id;
     // step 8: begin nothing after a signal, nor what is perhaps not yours any more.
     while ($messages && !$isOver()) {
-        if ($keeper->hasLost()) {
+        if ($maintainer->hasLost()) {
             return;
         }
 

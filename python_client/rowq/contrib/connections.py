@@ -6,7 +6,7 @@ Neither is imported: an object of theirs is known by the package of its class an
 from typing import Any
 
 from rowq.engines import engine_for_connection, engine_for_driver, packages_of
-from rowq.engines.sources import DriverSource, Source
+from rowq.engines.connections import DriverSource, Source
 from rowq.engines.uncommitted import watch_session
 from rowq.errors import EngineUnknown, QueueClosed
 

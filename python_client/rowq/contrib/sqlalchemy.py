@@ -23,7 +23,7 @@ from typing import Any, Unpack
 from rowq.arguments import Default
 from rowq.async_queue import AsyncQueue
 from rowq.async_session import AsyncSession
-from rowq.engines import engines, part_of
+from rowq.engines import engine_module, engines
 from rowq.engines.base import Engine, Row
 from rowq.engines.calls import inputs_of
 from rowq.engines.uncommitted import place_of, watch_session
@@ -257,7 +257,7 @@ def _statement(
     engine: Engine, routine: str, arguments: Mapping[str, Any]
 ) -> tuple[sqlalchemy.TextClause, Mapping[str, Any]]:
     """Return a call as a statement, and its values; raises InvalidArgument."""
-    text, values = part_of(engine.name, "calls").named_call(routine, arguments)
+    text, values = engine_module(engine.name, "calls").named_call(routine, arguments)
     return _clause(engine.name, routine, text), values
 
 

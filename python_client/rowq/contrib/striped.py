@@ -1,7 +1,7 @@
 # Generated from async_striped.py by make generate. Do not edit.
-"""Striped: a queue in several parts, on one server or on several, as one object.
+"""Striped: a queue in several stripes, on one server or on several, as one object.
 
-It calls Queue's methods and knows where: rowq.worker.parts says which parts there are. What
+It calls Queue's methods and knows where: rowq.worker.stripes says which parts there are. What
 holds of a striped queue, and what does not, stands on the client's page under "Striped queues".
 """
 
@@ -32,19 +32,19 @@ from rowq.messages import (
 from rowq.options import MessageOptions, QueueSettings, takes, with_defaults
 from rowq.queue import Queue
 from rowq.session import LONGEST_WAIT_SECONDS, OwnedSession
-from rowq.worker.parts import (
-    Part,
-    PartClaim,
-    PartStats,
-    Placed,
+from rowq.worker.stripes import (
     Round,
     ServerCheck,
-    Standing,
+    ServerHealth,
+    Stripe,
+    StripeClaim,
+    StripedEnqueued,
     StripedMessage,
+    StripeStats,
     number_of_key,
-    parts_of,
     server_away,
     servers_of,
+    stripes_of,
 )
 
 _T = TypeVar("_T")
@@ -60,18 +60,18 @@ def connect_striped(
     urls: str | Mapping[str, str],
     *,
     reconnect_seconds: float = 60.0,
-    home: int | None = None,
+    first_stripe: int | None = None,
     default: Default | None = None,
 ) -> "Striped":
     """Return a Striped with a connection of its own to each server, made when it is needed.
 
     Args:
-        queue_name: what its parts are called after, by "/" and a number.
-        stripes: how many parts each server has.
+        queue_name: what its stripes are called after, by "/" and a number.
+        stripes: how many stripes each server has.
         urls: the URL of a server, or of several by their names, which clients must agree on.
         reconnect_seconds: for so long a call is tried again that only one server can answer, or
             that none has answered, or that a server undid because of what others did.
-        home: as for Striped.
+        first_stripe: as for Striped.
         default: that of Queue.
 
     Raises CannotConnect when no server can be reached.
@@ -81,13 +81,15 @@ def connect_striped(
         for name, url in servers_of(urls).items()
     }
     queues = {name: Queue(session, default=default) for name, session in sessions.items()}
-    striped = Striped(queue_name, stripes, queues, reconnect_seconds=reconnect_seconds, home=home)
+    striped = Striped(
+        queue_name, stripes, queues, reconnect_seconds=reconnect_seconds, first_stripe=first_stripe
+    )
     lost: Exception | None = None
     for name, session in sessions.items():
         try:
             session.open()
         except CannotConnect as error:
-            striped._standings[name].note_loss()
+            striped._standings[name].record_failure()
             lost = error
         else:
             return striped
@@ -95,7 +97,7 @@ def connect_striped(
 
 
 class Striped:
-    """The parts of a queue, each of which is a queue, as one.
+    """The stripes of a queue, each of which is a queue, as one.
 
     A message without a key goes to a part of this object's own, drawn at random, or to the next one
     while that server does not answer. One with a group_key, or else with a dedup_key, goes to the
@@ -109,19 +111,19 @@ class Striped:
         queues: Queue | Mapping[Any, Queue],
         *,
         reconnect_seconds: float = 60.0,
-        home: int | None = None,
+        first_stripe: int | None = None,
     ) -> None:
         """Use queue objects, of the caller's own connections perhaps; nothing is called.
 
         Args:
-            queue_name: what the parts are called after, by "/" and a number.
-            stripes: how many parts each server has.
+            queue_name: what the stripes are called after, by "/" and a number.
+            stripes: how many stripes each server has.
             queues: the queue object of the server, or of each by the server's name. In the
                 caller's transaction messages are enqueued on one server only, and nothing is tried
                 anywhere else.
             reconnect_seconds: as for connect_striped; it is for queues that connect anew.
-            home: the number of this consumer among all, from 0, which has its dequeues start at
-                that part; None: the parts take turns.
+            first_stripe: the number of this consumer, from 0, which has its dequeues start at
+                that stripe; None: the stripes take turns.
 
         Raises:
             InvalidArgument: the name, or the number of stripes, cannot be.
@@ -131,19 +133,19 @@ class Striped:
         )
         if not self._queues:
             raise InvalidArgument("there must be a server")
-        self.parts = parts_of(queue_name, stripes, self._queues)
-        """All parts, in the order of their numbers."""
+        self.stripes = stripes_of(queue_name, stripes, self._queues)
+        """All stripes, in the order of their numbers."""
         self._reconnect_seconds = reconnect_seconds
-        self._home = home
+        self._first_stripe = first_stripe
         self._begin_anew()
         _striped.add(self)
 
     def _begin_anew(self) -> None:
-        """Draw a part of its own, and think that all servers answer; a forked process does so."""
-        self._standings = {name: Standing() for name in self._queues}
-        self._round = Round(self.parts, self._home)
-        drawn = random.randrange(len(self.parts))  # noqa: S311 - no secret
-        self._own = self.parts[drawn:] + self.parts[:drawn]
+        """Draw a stripe of its own, and think that all servers answer; a forked process does so."""
+        self._standings = {name: ServerHealth() for name in self._queues}
+        self._round = Round(self.stripes, self._first_stripe)
+        drawn = random.randrange(len(self.stripes))  # noqa: S311 - no secret
+        self._own = self.stripes[drawn:] + self.stripes[:drawn]
 
     def __enter__(self) -> Self:
         return self
@@ -161,19 +163,19 @@ class Striped:
         for queue in self._queues.values():
             queue.close()
 
-    def queue_of(self, part: Part) -> Queue:
-        """Return the queue object of a part's server, for what is not here: say get_message.
+    def queue_of(self, stripe: Stripe) -> Queue:
+        """Return the queue object of a stripe's server, for what is not here: say get_message.
 
-        Its methods take the part's queue_name.
+        Its methods take the stripe's queue_name.
         """
-        return self._queues[part.server]
+        return self._queues[stripe.server]
 
-    def part_of_key(self, key: str) -> Part:
-        """Return the part of a group_key, or of a dedup_key where there is no group_key."""
+    def stripe_of_key(self, key: str) -> Stripe:
+        """Return the stripe of a group_key, or of a dedup_key where there is no group_key."""
         checked: str = check_argument("key", "text", key)
-        return self.parts[number_of_key(checked, len(self.parts))]
+        return self.stripes[number_of_key(checked, len(self.stripes))]
 
-    # all parts
+    # all stripes
 
     @takes(QueueSettings)
     def create_queue(self, **settings: Unpack[QueueSettings]) -> list[QueueOutcome]:
@@ -182,74 +184,74 @@ class Striped:
 
     @takes(QueueSettings)
     def alter_queue(self, **settings: Unpack[QueueSettings]) -> list[QueueOutcome]:
-        """Change settings of all parts, as Queue.alter_queue does."""
+        """Change settings of all stripes, as Queue.alter_queue does."""
         return self._each(lambda queue, name: queue.alter_queue(name, **settings))
 
     def drop_queue(self, *, force: bool = False) -> list[QueueOutcome]:
-        """Remove all parts; one that is not empty, without `force`, ends it: QueueNotEmpty."""
+        """Remove all stripes; one that is not empty, without `force`, ends it: QueueNotEmpty."""
         return self._each(lambda queue, name: queue.drop_queue(name, force=force))
 
     def pause_queue(self) -> list[QueueOutcome]:
-        """Stop delivery of all parts."""
+        """Stop delivery of all stripes."""
         return self._each(lambda queue, name: queue.pause_queue(name))
 
     def resume_queue(self) -> list[QueueOutcome]:
-        """Start delivery of all parts again."""
+        """Start delivery of all stripes again."""
         return self._each(lambda queue, name: queue.resume_queue(name))
 
     def maintain(self, batch_size: int = 1000) -> list[Maintained]:
-        """Do the housekeeping of all parts; call it about once a second.
+        """Do the housekeeping of all stripes; call it about once a second.
 
         A server that does not answer keeps no other from its turn, and is told of at the end:
         ConnectionLost.
         """
         done: list[Maintained] = []
         lost: dict[Any, ConnectionLost] = {}
-        for part in _without(lost, self.parts):
+        for stripe in _without(lost, self.stripes):
             try:
-                done += self._once(part, lambda queue, name: queue.maintain(name, batch_size))
+                done += self._once(stripe, lambda queue, name: queue.maintain(name, batch_size))
             except ConnectionLost as error:
-                lost[part.server] = error
+                lost[stripe.server] = error
         if lost:
             raise next(iter(lost.values()))
         return done
 
-    def queue_stats(self, *, max_count: int = 100000) -> list[PartStats]:
-        """Return counts, age and settings of each part, or why its server does not answer."""
-        found: list[PartStats] = []
+    def queue_stats(self, *, max_count: int = 100000) -> list[StripeStats]:
+        """Return counts, age and settings of each stripe, or why its server does not answer."""
+        found: list[StripeStats] = []
         lost: dict[Any, str] = {}
-        for part in self.parts:
-            if part.server in lost:
-                found.append(PartStats(part, None, lost[part.server]))
+        for stripe in self.stripes:
+            if stripe.server in lost:
+                found.append(StripeStats(stripe, None, lost[stripe.server]))
                 continue
             try:
                 (stats,) = self._once(
-                    part, lambda queue, name: queue.queue_stats(name, max_count=max_count)
+                    stripe, lambda queue, name: queue.queue_stats(name, max_count=max_count)
                 )
-                found.append(PartStats(part, stats, None))
+                found.append(StripeStats(stripe, stats, None))
             except ConnectionLost as error:
-                lost[part.server] = str(error)
-                found.append(PartStats(part, None, str(error)))
+                lost[stripe.server] = str(error)
+                found.append(StripeStats(stripe, None, str(error)))
         return found
 
-    def undrained(self) -> list[PartStats]:
-        """Return the parts with messages that keys may still be about; none: they may move.
+    def undrained(self) -> list[StripeStats]:
+        """Return the stripes with messages that keys may still be about; none: they may move.
 
         With another number of parts a key goes to another part, where neither its earlier messages
         nor their order are known. So first all producers of such messages stop, then this must
-        return nothing of the parts as they were, and then they may start with the new number.
+        return nothing of the stripes as they were, and then they may start with the new number.
         """
-        return [part for part in self.queue_stats(max_count=1) if not part.is_drained]
+        return [stripe for stripe in self.queue_stats(max_count=1) if not stripe.is_drained]
 
     def health(self) -> list[ServerCheck]:
         """Return the findings of health on each server; one that does not answer is critical."""
         found: list[ServerCheck] = []
-        for part in self.parts[: len(self._queues)]:
+        for stripe in self.stripes[: len(self._queues)]:
             try:
-                checks = self._once(part, lambda queue, _: queue.health())
+                checks = self._once(stripe, lambda queue, _: queue.health())
             except ConnectionLost as error:
                 checks = [server_away(error)]
-            found += [ServerCheck(part.server, check) for check in checks]
+            found += [ServerCheck(stripe.server, check) for check in checks]
         return found
 
     # produce
@@ -260,29 +262,29 @@ class Striped:
         data: Any = None,
         *,
         text: str | None = None,
-        part: Part | None = None,
+        stripe: Stripe | None = None,
         **options: Unpack[MessageOptions],
-    ) -> Placed:
+    ) -> StripedEnqueued:
         """Hand over one message as Queue.enqueue does, and return where it is.
 
         part: put it there, whatever its keys; needed with `predecessor_ids`, which are ids of it.
 
-        Raises ConnectionLost when its effect is unknown; it is not tried at another part then.
+        Raises ConnectionLost when its effect is unknown; it is not tried at another stripe then.
         """
         whole = with_defaults(MessageOptions, options, "enqueue")
 
         def call(queue: Queue, name: str) -> Any:
             return queue.enqueue(name, data, text=text, **options)
 
-        if part is None and whole["predecessor_ids"] is not None:
+        if stripe is None and whole["predecessor_ids"] is not None:
             raise InvalidArgument("predecessor_ids are ids of a part: say which, by part")
-        place = part or self._place_of(whole["group_key"], whole["dedup_key"])
+        place = stripe or self._place_of(whole["group_key"], whole["dedup_key"])
         where, sent = self._put(place, call)
-        return Placed(where, sent.message_id, sent.outcome)
+        return StripedEnqueued(where, sent.message_id, sent.outcome)
 
     def enqueue_batch(
-        self, messages: Iterable[NewMessage | Any], *, part: Part | None = None
-    ) -> list[Placed]:
+        self, messages: Iterable[NewMessage | Any], *, stripe: Stripe | None = None
+    ) -> list[StripedEnqueued]:
         """Hand over messages as Queue.enqueue_batch does, and return where each is.
 
         Those without a key go in one call, and those with keys in one for each of their parts. Each
@@ -294,10 +296,10 @@ class Striped:
         """
         check_batch(messages)
         given = list(messages)
-        places: dict[Part | None, list[int]] = {}
+        places: dict[Stripe | None, list[int]] = {}
         for number, message in enumerate(given):
-            places.setdefault(part or self._place_of_new(message), []).append(number)
-        placed: dict[int, Placed] = {}
+            places.setdefault(stripe or self._place_of_new(message), []).append(number)
+        placed: dict[int, StripedEnqueued] = {}
         for place, numbers in places.items():
             some = [given[number] for number in numbers]
             try:
@@ -311,7 +313,7 @@ class Striped:
                 ) from error
             for one in sent:
                 number = numbers[one.position - 1]
-                placed[number] = Placed(where, one.message_id, one.outcome)
+                placed[number] = StripedEnqueued(where, one.message_id, one.outcome)
         return [placed[number] for number in sorted(placed)]
 
     # consume
@@ -323,7 +325,7 @@ class Striped:
         worker_name: str | None = None,
         lease_seconds: int | None = None,
     ) -> list[StripedMessage]:
-        """Lease up to `batch_size` messages: of one part, and of the next ones if it has fewer.
+        """Lease up to `batch_size` messages: of one stripe, and of the next ones if it has fewer.
 
         So they may be of several claims: `message.claim` is what the finishing methods take. A
         server that does not answer is passed over; where none does, ConnectionLost is raised after
@@ -348,7 +350,7 @@ class Striped:
     ) -> list[StripedMessage]:
         """Dequeue as dequeue_fast does, but wait for a message; an empty list when the time is up.
 
-        It waits at one part for a second at a time, and asks all of them in between.
+        It waits at one stripe for a second at a time, and asks all of them in between.
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
@@ -364,7 +366,7 @@ class Striped:
             if found or left <= 0:
                 return found
             seconds = min(left, _WAIT_SECONDS)
-            part = self._living(self._round.next())[0]
+            stripe = self._living(self._round.next())[0]
 
             def call(queue: Queue, name: str, seconds: float = seconds) -> Any:
                 return queue.dequeue_wait(
@@ -376,30 +378,30 @@ class Striped:
                 )
 
             try:
-                if told := self._once(part, call):
-                    return [StripedMessage.of(message, part) for message in told]
+                if told := self._once(stripe, call):
+                    return [StripedMessage.of(message, stripe) for message in told]
             except ConnectionLost as error:
-                _log.warning("%s: %s", part, error)
+                _log.warning("%s: %s", stripe, error)
                 time.sleep(min(seconds, 0.1))
 
     # finish: message_ids None means every message that the claim still holds.
 
     def complete(
         self,
-        claim: PartClaim,
+        claim: StripeClaim,
         message_ids: Sequence[int] | None = None,
         *,
         results: Sequence[Any] | None = None,
     ) -> list[Outcome]:
         """Finish messages of a claim, as Queue.complete does."""
         return self._at(
-            claim.part,
+            claim.stripe,
             lambda queue, name: queue.complete(name, claim.claim_id, message_ids, results=results),
         )
 
     def retry_later(
         self,
-        claim: PartClaim,
+        claim: StripeClaim,
         message_ids: Sequence[int] | None = None,
         *,
         delay_seconds: float | None = None,
@@ -407,7 +409,7 @@ class Striped:
     ) -> list[RetryOutcome]:
         """Give messages back for another attempt, as Queue.retry_later does."""
         return self._at(
-            claim.part,
+            claim.stripe,
             lambda queue, name: queue.retry_later(
                 name, claim.claim_id, message_ids, delay_seconds=delay_seconds, error=error
             ),
@@ -415,33 +417,35 @@ class Striped:
 
     def fail_now(
         self,
-        claim: PartClaim,
+        claim: StripeClaim,
         message_ids: Sequence[int] | None = None,
         *,
         error: str | None = None,
     ) -> list[Outcome]:
         """Declare messages dead, as Queue.fail_now does."""
         return self._at(
-            claim.part,
+            claim.stripe,
             lambda queue, name: queue.fail_now(name, claim.claim_id, message_ids, error=error),
         )
 
-    def release(self, claim: PartClaim, message_ids: Sequence[int] | None = None) -> list[Outcome]:
+    def release(
+        self, claim: StripeClaim, message_ids: Sequence[int] | None = None
+    ) -> list[Outcome]:
         """Give messages back without spending the attempt, as Queue.release does."""
         return self._at(
-            claim.part, lambda queue, name: queue.release(name, claim.claim_id, message_ids)
+            claim.stripe, lambda queue, name: queue.release(name, claim.claim_id, message_ids)
         )
 
     def extend_lease(
         self,
-        claim: PartClaim,
+        claim: StripeClaim,
         *,
         lease_seconds: int | None = None,
         progress: str | None = None,
     ) -> Lease:
         """Hold all messages of a claim for longer, as Queue.extend_lease does."""
         return self._at(
-            claim.part,
+            claim.stripe,
             lambda queue, name: queue.extend_lease(
                 name, claim.claim_id, lease_seconds=lease_seconds, progress=progress
             ),
@@ -452,39 +456,39 @@ class Striped:
     def find_message(
         self, dedup_key: str, *, group_key: str | None = None
     ) -> MessageDetails | None:
-        """Return what Queue.find_message does, of the part to which the keys go."""
+        """Return what Queue.find_message does, of the stripe to which the keys go."""
         return self._at(
-            self.part_of_key(dedup_key if group_key is None else group_key),
+            self.stripe_of_key(dedup_key if group_key is None else group_key),
             lambda queue, name: queue.find_message(name, dedup_key),
         )
 
     # where, and how often
 
-    def _place_of(self, group_key: str | None, dedup_key: str | None) -> Part | None:
-        """Return the part of a message with these keys, None where it may be any."""
+    def _place_of(self, group_key: str | None, dedup_key: str | None) -> Stripe | None:
+        """Return the stripe of a message with these keys, None where it may be any."""
         key = dedup_key if group_key is None else group_key
-        return None if key is None else self.part_of_key(key)
+        return None if key is None else self.stripe_of_key(key)
 
-    def _place_of_new(self, message: Any) -> Part | None:
+    def _place_of_new(self, message: Any) -> Stripe | None:
         if not isinstance(message, NewMessage):
             return None
         if message.predecessor_ids is not None or message.predecessor_positions is not None:
             raise InvalidArgument("predecessors are messages of a part: say which, by part")
         return self._place_of(message.group_key, message.dedup_key)
 
-    def _living(self, parts: Sequence[Part]) -> list[Part]:
-        """Return the parts whose servers are not known to be away; all where that is none."""
-        found = [part for part in parts if not self._standings[part.server].is_away]
-        return found or list(parts)
+    def _living(self, stripes: Sequence[Stripe]) -> list[Stripe]:
+        """Return the stripes whose servers are not known to be away; all where that is none."""
+        found = [stripe for stripe in stripes if not self._standings[stripe.server].is_backing_off]
+        return found or list(stripes)
 
     def _take(
         self, batch_size: int, worker_name: str | None, lease_seconds: int | None
     ) -> list[StripedMessage]:
-        """Ask the parts once around."""
+        """Ask the stripes once around."""
         found: list[StripedMessage] = []
         lost: dict[Any, ConnectionLost] = {}
         has_answered = False
-        for part in _without(lost, self._living(self._round.next())):
+        for stripe in _without(lost, self._living(self._round.next())):
             left = batch_size - len(found)
 
             def call(queue: Queue, name: str, left: int = left) -> list[Message]:
@@ -493,45 +497,45 @@ class Striped:
                 )
 
             try:
-                messages = self._once(part, call)
+                messages = self._once(stripe, call)
             except Exception as error:
                 if isinstance(error, ConnectionLost):
-                    lost[part.server] = error
+                    lost[stripe.server] = error
                     continue
                 if not found:
                     raise
                 # What the others gave is leased, and must not be lost sight of.
-                _log.warning("%s: %s", part, error)
+                _log.warning("%s: %s", stripe, error)
                 break
             has_answered = True
-            found += [StripedMessage.of(message, part) for message in messages]
-            self._round.note(part, is_full=len(messages) == left)
+            found += [StripedMessage.of(message, stripe) for message in messages]
+            self._round.note(stripe, is_full=len(messages) == left)
             if len(found) >= batch_size:
                 break
         if lost and not has_answered:
             raise next(iter(lost.values()))
         return found
 
-    def _put(self, place: Part | None, call: Callable[[Queue, str], _T]) -> tuple[Part, _T]:
-        """Make a call at a part, or at this object's own; return where it was, and its answer."""
+    def _put(self, place: Stripe | None, call: Callable[[Queue, str], _T]) -> tuple[Stripe, _T]:
+        """Make a call at a stripe, or at this object's own; return where it was, and its answer."""
         if place is not None:
             return place, self._at(place, call)
 
-        def put() -> tuple[Part, _T]:
+        def put() -> tuple[Stripe, _T]:
             return self._put_anywhere(call)
 
         return self._persist(put)
 
-    def _put_anywhere(self, call: Callable[[Queue, str], _T]) -> tuple[Part, _T]:
-        """Make a call at this object's own part, or at the next one whose server answers."""
+    def _put_anywhere(self, call: Callable[[Queue, str], _T]) -> tuple[Stripe, _T]:
+        """Make a call at this object's own stripe, or at the next one whose server answers."""
         lost: dict[Any, ConnectionLost] = {}
-        for part in _without(lost, self._living(self._own)):
+        for stripe in _without(lost, self._living(self._own)):
             try:
-                return part, self._once(part, call)
+                return stripe, self._once(stripe, call)
             except ConnectionLost as error:
                 if error.is_unknown:
                     raise
-                lost[part.server] = error
+                lost[stripe.server] = error
             except Exception as error:
                 # Another part may have room, or be in nobody's way: the next call goes there.
                 if is_driver_error(error):
@@ -540,25 +544,25 @@ class Striped:
         raise next(iter(lost.values()))
 
     def _each(self, call: Callable[[Queue, str], _T]) -> list[_T]:
-        """Make a call at every part, one after the other."""
-        return [self._at(part, call) for part in self.parts]
+        """Make a call at every stripe, one after the other."""
+        return [self._at(stripe, call) for stripe in self.stripes]
 
-    def _at(self, part: Part, call: Callable[[Queue, str], _T]) -> _T:
-        """Make a call at a part that no other part can answer."""
+    def _at(self, stripe: Stripe, call: Callable[[Queue, str], _T]) -> _T:
+        """Make a call at a stripe that no other stripe can answer."""
 
         def once() -> _T:
-            return self._once(part, call)
+            return self._once(stripe, call)
 
         return self._persist(once)
 
-    def _once(self, part: Part, call: Callable[[Queue, str], _T]) -> _T:
-        """Make a call at a part once, and note whether its server answers."""
+    def _once(self, stripe: Stripe, call: Callable[[Queue, str], _T]) -> _T:
+        """Make a call at a stripe once, and note whether its server answers."""
         try:
-            found = call(self._queues[part.server], part.queue_name)
+            found = call(self._queues[stripe.server], stripe.queue_name)
         except ConnectionLost:
-            self._standings[part.server].note_loss()
+            self._standings[stripe.server].record_failure()
             raise
-        self._standings[part.server].note_answer()
+        self._standings[stripe.server].record_success()
         return found
 
     def _persist(self, call: Callable[[], _T]) -> _T:
@@ -577,11 +581,11 @@ class Striped:
             time.sleep(delay)
 
 
-def _without(lost: Mapping[Any, object], parts: Iterable[Part]) -> Iterator[Part]:
-    """Go through parts, without those of servers that are lost when it is their turn."""
-    for part in parts:
-        if part.server not in lost:
-            yield part
+def _without(lost: Mapping[Any, object], stripes: Iterable[Stripe]) -> Iterator[Stripe]:
+    """Go through stripes, without those of servers that are lost when it is their turn."""
+    for stripe in stripes:
+        if stripe.server not in lost:
+            yield stripe
 
 
 def _batch_call(messages: list[Any]) -> Callable[[Queue, str], Any]:

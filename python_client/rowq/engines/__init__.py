@@ -27,10 +27,10 @@ _PACKAGE = Path(__file__).resolve().parent
 def engines() -> tuple[Engine, ...]:
     """Return one engine of each kind, without importing any driver."""
     names = sorted(module.parent.name for module in _PACKAGE.glob("*/engine.py"))
-    return tuple(part_of(name, "engine").ENGINE for name in names)
+    return tuple(engine_module(name, "engine").ENGINE for name in names)
 
 
-def part_of(engine: str, part: str, package: str = __name__) -> Any:
+def engine_module(engine: str, part: str, package: str = __name__) -> Any:
     """Return a module of an engine's package.
 
     Args:

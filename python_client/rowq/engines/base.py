@@ -162,7 +162,7 @@ class Engine(ABC):
     def is_shortage(self, error: Exception) -> bool:
         """Whether the server lacks something that it may soon have: a lock, room, a session..."""
 
-    def is_passing(self, error: Exception) -> bool:
+    def is_transient(self, error: Exception) -> bool:
         """Whether the same call may succeed in a moment: all of the above."""
         return (
             self.is_connection_lost(error)

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.queue import Queue
 from rowq.tools.terminal import printable
 from rowq.web.databases import GoesOnError, is_expected
@@ -89,7 +89,7 @@ async def logged(
 
     try:
         return await view.run(noted)
-    except TookTooLongError as error:
+    except TimedOutError as error:
         if isinstance(error, GoesOnError) or not begun:
             log(logging.WARNING, view.database.described(error))
         raise

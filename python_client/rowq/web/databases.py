@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from rowq.contract import load_contract
 from rowq.engines import is_foreseen
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.errors import Refused
 from rowq.queue import Queue
 from rowq.rights import remedy_of
@@ -38,7 +38,7 @@ It is called so that it must refuse, which a server may log.
 """
 
 
-class GoesOnError(TookTooLongError):
+class GoesOnError(TimedOutError):
     """A call was given up by its page, and may have its effect all the same."""
 
 
@@ -63,7 +63,7 @@ class Database:
     def queue(self) -> Iterator[Queue]:
         """Lend a queue object that nobody else uses; raises TookTooLongError when none is free."""
         if not self._room.acquire(timeout=PATIENCE_SECONDS):
-            raise TookTooLongError("every connection of this page is waiting for the database")
+            raise TimedOutError("every connection of this page is waiting for the database")
         try:
             try:
                 queue = self._idle.pop()
@@ -129,7 +129,7 @@ async def in_thread(work: Callable[[], Result]) -> Result:
 
 def is_expected(error: BaseException) -> bool:
     """Whether an error is rowq's or a driver's, or one that took too long: no fault of the page."""
-    return isinstance(error, TookTooLongError) or is_foreseen(error)
+    return isinstance(error, TimedOutError) or is_foreseen(error)
 
 
 def status_of(error: BaseException) -> int:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.messages import (
     Claim,
     DelayedMessage,
@@ -171,7 +171,7 @@ class Sampler:
         claims: whether those must be fresh, too. Raises TookTooLongError while another look hangs.
         """
         if not self._sampling.acquire(timeout=2 * PATIENCE_SECONDS):
-            raise TookTooLongError("the last look at the database has not ended yet")
+            raise TimedOutError("the last look at the database has not ended yet")
         try:
             state, oldest = self._state, time.monotonic() - self._interval
             is_old = state.made_at < oldest or state.era is not self._era

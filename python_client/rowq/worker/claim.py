@@ -18,9 +18,9 @@ from rowq.messages import Lease, Message, Outcome
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log
-from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
-from rowq.worker.parts import Part
+from rowq.worker.handlers import COMPLETED, Decision, unreadable_headers
 from rowq.worker.stats import WorkerStats
+from rowq.worker.stripes import Stripe
 
 _FLUSH_SECONDS = 0.5
 # No more of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
@@ -48,11 +48,11 @@ def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
     )
 
 
-def hand_in(
+def report_outcomes(
     queue: Queue,
     queue_name: str,
     claim_id: int,
-    verdicts: Mapping[int, Verdict],
+    verdicts: Mapping[int, Decision],
     results: Mapping[int, Any],
 ) -> Iterator[tuple[list[int], WorkerStats]]:
     """Hand in `verdicts` by message id: one call for all messages that share a verdict.
@@ -60,7 +60,7 @@ def hand_in(
     results: what handlers have kept, by message id. Yield after each call the ids of its messages,
     and the counts of their outcomes.
     """
-    groups: dict[Verdict, list[int]] = {}
+    groups: dict[Decision, list[int]] = {}
     for message_id, verdict in verdicts.items():
         groups.setdefault(verdict, []).append(message_id)
     for verdict, message_ids in groups.items():
@@ -105,7 +105,7 @@ def complete(
 
 
 def _finish(
-    queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], verdict: Verdict
+    queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], verdict: Decision
 ) -> Sequence[HasOutcome]:
     """Call the routine of a verdict that is not to complete."""
     match verdict.routine:
@@ -138,11 +138,16 @@ class LiveLease:
     """
 
     def __init__(
-        self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event, part: Part
+        self,
+        claim_id: int,
+        seconds: int,
+        asked_at: float,
+        stopping: threading.Event,
+        stripe: Stripe,
     ) -> None:
         """Note a lease of so many seconds, from a call that was made at `asked_at`."""
         self.claim_id = claim_id
-        self.part = part
+        self.stripe = stripe
         self.stopping = stopping
         self.seconds = seconds
         self.lost = False
@@ -211,11 +216,11 @@ class HeldMessage(Message):
         self._lease.ends_at = ends_at
 
     @property
-    def part(self) -> Part:
+    def stripe(self) -> Stripe:
         """The queue that delivered it, which claim_id and message_id belong to."""
-        return self._lease.part
+        return self._lease.stripe
 
-    def keep_result(self, value: Any) -> None:
+    def set_result(self, value: Any) -> None:
         """Keep a JSON value as the message's result, for who waits for it.
 
         It is handed in when the message is completed. The last one counts. Where the queue has no
@@ -248,7 +253,7 @@ class LiveClaim:
     def __init__(
         self,
         context: Context,
-        part: Part,
+        stripe: Stripe,
         rows: Sequence[Row],
         asked_at: float,
         lease_seconds: int,
@@ -260,15 +265,15 @@ class LiveClaim:
         batch: the sizes of the thread's claims; `asked_for` is that of this one.
         """
         self._context = context
-        self.part = part
+        self.stripe = stripe
         self.is_full = len(rows) == asked_for
         self._batch = batch
         self._give_back_at = asked_at + GIVE_BACK_SECONDS
-        self._name = part.queue_name
+        self._name = stripe.queue_name
         self.asked_at = asked_at
         # The claim's id is the first column, and the same in every row.
         self.claim_id: int = rows[0][0]
-        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping, part)
+        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping, stripe)
         messages = [HeldMessage.of(row, self.lease) for row in rows]
         # The handler is given what can be read; a message that cannot be read never will be.
         unreadable = {
@@ -282,7 +287,7 @@ class LiveClaim:
         self._may_give_back = True
         self._open = {message.message_id for message in messages}
         self._begun: set[int] = set()
-        self._verdicts: dict[int, Verdict] = {}
+        self._verdicts: dict[int, Decision] = {}
         self._in_hand: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
@@ -363,7 +368,7 @@ class LiveClaim:
         """Whether its handler hangs, so that the heartbeat has to give it up."""
         return self._hung and not self.given_up.is_set()
 
-    def note_hung(self, verdicts: Mapping[int, Verdict]) -> None:
+    def note_hung(self, verdicts: Mapping[int, Decision]) -> None:
         """Note that the handler hangs, and what becomes of its messages; the rest is released."""
         self.decide(verdicts)
         self._hung = True
@@ -376,7 +381,7 @@ class LiveClaim:
         self.lease.lost = True
         self.given_up.set()
 
-    def decide(self, verdicts: Mapping[int, Verdict]) -> None:
+    def decide(self, verdicts: Mapping[int, Decision]) -> None:
         """Note verdicts; they are handed in by the next flush."""
         with self._lock:
             self._verdicts.update(verdicts)
@@ -396,7 +401,9 @@ class LiveClaim:
             return
         left, stale = dict(verdicts), 0
         try:
-            handed_in = hand_in(queue, self._name, self.claim_id, verdicts, self.lease.results)
+            handed_in = report_outcomes(
+                queue, self._name, self.claim_id, verdicts, self.lease.results
+            )
             for message_ids, stats in handed_in:
                 stale += stats.stale
                 self.note_outcomes(message_ids, stats)
@@ -436,7 +443,7 @@ class LiveClaim:
             self._changes += 1
             self._in_hand.difference_update(message_ids)
             self._open.difference_update(message_ids)
-        self._context.counter.add(self.part, stats)
+        self._context.counter.add(self.stripe, stats)
 
     def extend(self, queue: Queue) -> None:
         """Extend the lease, or learn that the claim is lost."""
@@ -491,12 +498,12 @@ class LiveClaim:
 
     def _release(self, queue: Queue, message_ids: list[int]) -> None:
         if message_ids and self.lost:
-            self._context.counter.add(self.part, WorkerStats(stale=len(message_ids)))
+            self._context.counter.add(self.stripe, WorkerStats(stale=len(message_ids)))
         elif message_ids:
             released = queue.release(self._name, self.claim_id, message_ids)
-            self._context.counter.add(self.part, count(released))
+            self._context.counter.add(self.stripe, count(released))
 
-    def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
+    def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Decision]:
         """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
         with self._lock:
             verdicts = self._verdicts
@@ -508,7 +515,7 @@ class LiveClaim:
             self._in_hand.update(verdicts)
             return verdicts
 
-    def _put_back(self, verdicts: dict[int, Verdict]) -> None:
+    def _put_back(self, verdicts: dict[int, Decision]) -> None:
         """Keep verdicts that were not handed in for the next flush."""
         if verdicts:
             with self._lock:
@@ -532,20 +539,20 @@ class ClaimRequest:
     def __init__(
         self,
         context: Context,
-        part: Part,
+        stripe: Stripe,
         worker_name: str,
         lease_seconds: int,
         batch: BatchSize,
     ) -> None:
         """Ask a part for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
-        self._part = part
+        self._stripe = stripe
         self._lease_seconds = lease_seconds
         self._batch = batch
         self._asked_for = batch.value
         self._asked_at = time.monotonic()
         self.arguments: Mapping[str, Any] = dequeue_arguments(
-            part.queue_name, self._asked_for, worker_name, lease_seconds
+            stripe.queue_name, self._asked_for, worker_name, lease_seconds
         )
 
     def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
@@ -557,7 +564,7 @@ class ClaimRequest:
             return None
         claim = LiveClaim(
             self._context,
-            self._part,
+            self._stripe,
             rows,
             self._asked_at,
             self._lease_seconds,
@@ -565,7 +572,7 @@ class ClaimRequest:
             self._asked_for,
         )
         if traces := tracing.active:
-            traces.note_received(self._part.queue_name, claim.messages, self._asked_at)
+            traces.note_received(self._stripe.queue_name, claim.messages, self._asked_at)
         if meter:
             meter.note_found(_waits(claim.messages, self._lease_seconds))
         return claim

@@ -19,8 +19,8 @@ from rowq.worker.context import Context, Server, log
 from rowq.worker.handlers import Handler
 from rowq.worker.handling import HandlerCaller, PlainWork
 from rowq.worker.heartbeat import Heartbeat
-from rowq.worker.parts import Part, Round
 from rowq.worker.polling import PollingTurn
+from rowq.worker.stripes import Round, Stripe
 from rowq.worker.traced import caller_for
 from rowq.worker.transactional import TransactionalWork
 
@@ -32,7 +32,7 @@ _SETTING_SECONDS = 60.0
 _APART_SECONDS = 10.0
 
 
-class Desk:
+class ServerSlot:
     """One thread's connection to a server, and what works on the claims that it has from there.
 
     claim: the one that is worked on, None while another is asked for.
@@ -79,9 +79,13 @@ class Consumer:
         self._handler = handler
         self._heartbeats = heartbeats
         self._turn = PollingTurn(context.polling)
-        home = None if context.first_home is None else context.first_home + number - 1
-        self._round = Round(context.parts, home)
-        self._lease_seconds: dict[Part, tuple[int, float]] = {}
+        first_stripe = (
+            None
+            if context.first_thread_stripe is None
+            else context.first_thread_stripe + number - 1
+        )
+        self._round = Round(context.stripes, first_stripe)
+        self._lease_seconds: dict[Stripe, tuple[int, float]] = {}
         self._exchange_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
         self._batch = BatchSize(
@@ -95,7 +99,7 @@ class Consumer:
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
             self._desks = {
-                server.name: Desk(self._context, server, self._turn)
+                server.name: ServerSlot(self._context, server, self._turn)
                 for server in self._context.servers
             }
             self._connect()
@@ -132,7 +136,7 @@ class Consumer:
                 desk.session.open()
             except CannotConnect as error:
                 log.warning("%s: %s", desk.server.name, error)
-                desk.server.standing.note_loss()
+                desk.server.standing.record_failure()
                 lost = error
             else:
                 return
@@ -144,9 +148,9 @@ class Consumer:
 
         An error that ends this thread costs an attempt of the message it is about, and of no other.
         """
-        desk = self._desks[claim.part.server]
+        desk = self._desks[claim.stripe.server]
         desk.claim = claim
-        with self._heartbeats[claim.part.server].watching(claim):
+        with self._heartbeats[claim.stripe.server].watching(claim):
             try:
                 began_at = time.monotonic()
                 desk.work.do(claim)
@@ -168,17 +172,17 @@ class Consumer:
         is_over = claim.lost or claim.lease.is_over
         return self._context.has_several_servers and is_over and not self._context.stopping.is_set()
 
-    def _give_up(self, desk: Desk, claim: LiveClaim) -> None:
+    def _give_up(self, desk: ServerSlot, claim: LiveClaim) -> None:
         """Leave a claim to its server, where the lease runs out or has."""
         claim.lease.lost = True
-        desk.server.standing.note_loss()
+        desk.server.standing.record_failure()
         log.warning(
             "claim %d of %s is left: its server does not answer, and its lease is over",
             claim.claim_id,
-            claim.part,
+            claim.stripe,
         )
 
-    def _leave(self, desk: Desk, claim: LiveClaim) -> None:
+    def _leave(self, desk: ServerSlot, claim: LiveClaim) -> None:
         """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
         claim.keep_the_rest()
         for give in (claim.flush, claim.release_rest):
@@ -201,7 +205,7 @@ class Consumer:
         empty_rounds = 0
         while self._turn.wait():
             claim = self._dequeue()
-            self._turn.note_answer(found=claim is not None)
+            self._turn.record_success(found=claim is not None)
             if claim:
                 self._turn.pass_on(hurry=claim.is_full)
                 return claim
@@ -213,43 +217,43 @@ class Consumer:
 
     def _dequeue(self) -> LiveClaim | None:
         """Ask the parts, once around, for a claim."""
-        for part in self._round.next():
-            if claim := self._ask(part):
-                self._round.note(part, is_full=claim.is_full)
+        for stripe in self._round.next():
+            if claim := self._ask(stripe):
+                self._round.note(stripe, is_full=claim.is_full)
                 return claim
         return None
 
-    def _ask(self, part: Part) -> LiveClaim | None:
+    def _ask(self, stripe: Stripe) -> LiveClaim | None:
         """Ask a part for a claim; of several servers one that does not answer has none."""
-        desk = self._desks[part.server]
+        desk = self._desks[stripe.server]
         if not self._context.has_several_servers:
-            return self._ask_at(desk, part)
-        if desk.server.standing.is_away:
+            return self._ask_at(desk, stripe)
+        if desk.server.standing.is_backing_off:
             return None
         try:
-            claim = self._ask_at(desk, part)
+            claim = self._ask_at(desk, stripe)
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(desk, part, error)
+            self._leave_alone(desk, stripe, error)
             return None
-        desk.server.standing.note_answer()
+        desk.server.standing.record_success()
         return claim
 
-    def _leave_alone(self, desk: Desk, part: Part, error: ConnectionLost) -> None:
+    def _leave_alone(self, desk: ServerSlot, stripe: Stripe, error: ConnectionLost) -> None:
         """Ask a server, one of several, nothing for a while."""
-        desk.server.standing.note_loss()
-        log.warning("%s is left alone for a while: %s", part, error)
+        desk.server.standing.record_failure()
+        log.warning("%s is left alone for a while: %s", stripe, error)
 
-    def _ask_at(self, desk: Desk, part: Part) -> LiveClaim | None:
-        request = self._request(desk, part)
+    def _ask_at(self, desk: ServerSlot, stripe: Stripe) -> LiveClaim | None:
+        request = self._request(desk, stripe)
         return request.claim(desk.session.call("dequeue_fast", request.arguments))
 
-    def _request(self, desk: Desk, part: Part) -> ClaimRequest:
-        lease_seconds = self._context.settings.lease_seconds or self._setting(desk, part)
-        return ClaimRequest(self._context, part, self._worker_name, lease_seconds, self._batch)
+    def _request(self, desk: ServerSlot, stripe: Stripe) -> ClaimRequest:
+        lease_seconds = self._context.settings.lease_seconds or self._setting(desk, stripe)
+        return ClaimRequest(self._context, stripe, self._worker_name, lease_seconds, self._batch)
 
-    def _exchange(self, desk: Desk, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
+    def _exchange(self, desk: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
 
         Nothing is dequeued where the claim had emptied the queue, and the worker would have been
@@ -258,55 +262,55 @@ class Consumer:
         claim.keep_the_rest()
         asked: list[LiveClaim | None] = []
         is_empty = self._has_emptied(claim)
-        part = self._round.next()[0]
-        if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, part):
+        stripe = self._round.next()[0]
+        if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, stripe):
             claim.complete_all(
-                lambda ids: self._complete_and_dequeue(engine, desk, claim, ids, part, asked)
+                lambda ids: self._complete_and_dequeue(engine, desk, claim, ids, stripe, asked)
             )
         claim.flush(desk.queue)
         claim.release_rest(desk.queue)
         following = asked[0] if asked else None
         if following:
-            self._round.note(part, is_full=following.is_full)
+            self._round.note(stripe, is_full=following.is_full)
             if following.is_full:
                 self._context.polling.hurry()
         # What one part has answered says nothing of the others.
-        is_known = is_empty or (bool(asked) and len(self._context.parts) == 1)
+        is_known = is_empty or (bool(asked) and len(self._context.stripes) == 1)
         return is_known, following
 
     def _has_emptied(self, claim: LiveClaim) -> bool:
         """Whether a claim was the last one, as far as the worker is told of messages."""
         return not claim.is_full and self._context.polling.knows_of_all_since(claim.asked_at)
 
-    def _may_exchange(self, claim: LiveClaim, part: Part) -> bool:
+    def _may_exchange(self, claim: LiveClaim, stripe: Stripe) -> bool:
         """Whether it is worth trying; completing must not wait for the lease's length."""
-        if claim.part.server != part.server or self._context.stopping.is_set():
+        if claim.stripe.server != stripe.server or self._context.stopping.is_set():
             return False
-        _, look_again_at = self._lease_seconds.get(part, (0, 0.0))
+        _, look_again_at = self._lease_seconds.get(stripe, (0, 0.0))
         knows_lease = self._context.settings.lease_seconds or time.monotonic() < look_again_at
         return bool(knows_lease) and time.monotonic() >= self._exchange_again_at
 
     def _complete_and_dequeue(
         self,
         engine: PipeliningEngine,
-        desk: Desk,
+        desk: ServerSlot,
         claim: LiveClaim,
         ids: list[int],
-        part: Part,
+        stripe: Stripe,
         asked: list[LiveClaim | None],
     ) -> list[Outcome]:
         """Complete messages and ask `part` in one go; put the next claim, or None, into `asked`.
 
         Where that fails they are completed by a call of their own, and nothing is asked for.
         """
-        name, results = claim.part.queue_name, claim.lease.results
+        name, results = claim.stripe.queue_name, claim.lease.results
         completion = {
             "queue_name": name,
             "claim_id": claim.claim_id,
             "message_ids": ids,
             "results": results_of(ids, results),
         }
-        request = self._request(desk, part)
+        request = self._request(desk, stripe)
         try:
             completed, dequeued = engine.call_all(
                 desk.session.connection(),
@@ -322,13 +326,13 @@ class Consumer:
         asked.append(request.claim(dequeued))
         return [Outcome(*row) for row in completed]
 
-    def _setting(self, desk: Desk, part: Part) -> int:
+    def _setting(self, desk: ServerSlot, stripe: Stripe) -> int:
         """Return the length of a part's own leases, as of the last minute."""
-        seconds, look_again_at = self._lease_seconds.get(part, (0, 0.0))
+        seconds, look_again_at = self._lease_seconds.get(stripe, (0, 0.0))
         if time.monotonic() >= look_again_at:
-            (stats,) = desk.queue.queue_stats(part.queue_name, max_count=1)
+            (stats,) = desk.queue.queue_stats(stripe.queue_name, max_count=1)
             seconds = stats.lease_seconds
-            self._lease_seconds[part] = seconds, time.monotonic() + _SETTING_SECONDS
+            self._lease_seconds[stripe] = seconds, time.monotonic() + _SETTING_SECONDS
         return seconds
 
     def _is_drained(self) -> bool:
@@ -337,30 +341,30 @@ class Consumer:
         Messages delayed to a later moment do not count. A server that does not answer is waited
         for, as nobody knows what is on it.
         """
-        return all(self._is_part_drained(part) for part in self._context.parts)
+        return all(self._is_stripe_drained(stripe) for stripe in self._context.stripes)
 
-    def _is_part_drained(self, part: Part) -> bool:
-        desk = self._desks[part.server]
+    def _is_stripe_drained(self, stripe: Stripe) -> bool:
+        desk = self._desks[stripe.server]
         if not self._context.has_several_servers:
-            return self._is_empty(desk.queue, part)
-        if desk.server.standing.is_away:
+            return self._is_empty(desk.queue, stripe)
+        if desk.server.standing.is_backing_off:
             return False
         try:
-            return self._is_empty(desk.queue, part)
+            return self._is_empty(desk.queue, stripe)
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(desk, part, error)
+            self._leave_alone(desk, stripe, error)
             return False
 
-    def _is_empty(self, queue: Queue, part: Part) -> bool:
+    def _is_empty(self, queue: Queue, stripe: Stripe) -> bool:
         """Whether a part is drained, as far as its server says."""
-        for result in queue.maintain(part.queue_name):
+        for result in queue.maintain(stripe.queue_name):
             if not result.elected or result.promoted or result.reaped:
                 return False
-        (stats,) = queue.queue_stats(part.queue_name, max_count=1)
+        (stats,) = queue.queue_stats(stripe.queue_name, max_count=1)
         if stats.is_paused and not stats.leased:
-            log.warning("%s is paused: draining ends with what is ready left in it", part)
+            log.warning("%s is paused: draining ends with what is ready left in it", stripe)
             return True
         return not (stats.ready or stats.leased)
 

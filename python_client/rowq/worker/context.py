@@ -23,9 +23,9 @@ from rowq.session import OwnedSession
 from rowq.worker.batching import TOGETHER
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.meter import Meter
-from rowq.worker.parts import Part, Standing, parts_of, servers_of
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
+from rowq.worker.stripes import ServerHealth, Stripe, servers_of, stripes_of
 from rowq.worker.timeouts import Timeouts
 
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ class Settings:
     queue_name: str
     handler: Handler | str
     stripes: int | None = None
-    home: int | None = None
+    first_stripe: int | None = None
     per: Literal["message", "batch"]
     batch_size: int | None
     lease_seconds: int | None
@@ -80,7 +80,7 @@ class Settings:
         for rule, holds in self._rules().items():
             if not holds:
                 raise InvalidArgument(rule)
-        self.parts()
+        self.all_stripes()
 
     @property
     def arguments(self) -> int:
@@ -118,7 +118,8 @@ class Settings:
                 self.metrics_port is None or _is_whole(self.metrics_port, 0, 65535)
             ),
             "metrics_host must be an address": _is_text(self.metrics_host, 255, least=1),
-            "home must be a whole number, 0 or more": self.home is None or _is_whole(self.home, 0),
+            "first_stripe must be a whole number, 0 or more": self.first_stripe is None
+            or _is_whole(self.first_stripe, 0),
             "listen is for one queue: workers of a striped one poll": not (
                 self.listen and self.stripes
             ),
@@ -126,19 +127,19 @@ class Settings:
             " them": self.worker_name is None or _is_text(self._longest_name(), 200),
         }
 
-    def parts(self) -> tuple[Part, ...]:
+    def all_stripes(self) -> tuple[Stripe, ...]:
         """Return the parts of the queue; raises InvalidArgument."""
-        return parts_of(self.queue_name, self.stripes, servers_of(self.url))
+        return stripes_of(self.queue_name, self.stripes, servers_of(self.url))
 
-    def first_home(self) -> int | None:
+    def first_thread_stripe(self) -> int | None:
         """Return at which part the first thread is at home, and the next ones behind it.
 
         None: there are fewer threads than parts, as far as anybody knows, so that they take turns.
         """
-        parts = len(self.parts())
-        if self.home is not None or self.threads * max(self.processes, 1) < parts:
-            return self.home
-        return random.randrange(parts)  # noqa: S311 - no secret
+        stripes = len(self.all_stripes())
+        if self.first_stripe is not None or self.threads * max(self.processes, 1) < stripes:
+            return self.first_stripe
+        return random.randrange(stripes)  # noqa: S311 - no secret
 
     def _longest_name(self) -> Any:
         """Return what the last thread of the last process will be called."""
@@ -197,8 +198,8 @@ class Context:
         self.settings = settings
         self.is_patient = is_patient
         self.servers = [Server(name, url) for name, url in servers_of(settings.url).items()]
-        self.parts = settings.parts()
-        self.first_home = settings.first_home()
+        self.stripes = settings.all_stripes()
+        self.first_thread_stripe = settings.first_thread_stripe()
         self.engine = _engine_of(self.servers)
         self.listening_engine = _listening(self.engine, settings)
         self.worker_id = uuid.uuid4().hex
@@ -296,18 +297,18 @@ class Context:
             try:
                 return call()
             except Exception as error:
-                if not self.is_passing(error):
+                if not self.is_transient(error):
                     raise
                 self.note_trouble()
                 delay = backoff.next()
                 log.warning("trying again in %.1f s: %s", delay, error)
             self.sleep_or_give_up(delay, may_wait)
 
-    def is_passing(self, error: Exception) -> bool:
+    def is_transient(self, error: Exception) -> bool:
         """Whether what failed with this error may succeed in a moment."""
         if isinstance(error, ConnectionLost):
             return False
-        return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)
+        return (isinstance(error, RowqError) and error.retryable) or self.engine.is_transient(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +317,7 @@ class Server:
 
     name: str | None
     url: str = field(repr=False)
-    standing: Standing = field(default_factory=Standing, compare=False)
+    standing: ServerHealth = field(default_factory=ServerHealth, compare=False)
 
 
 def _engine_of(servers: Sequence[Server]) -> Engine:

@@ -165,7 +165,7 @@ def _check_arguments(handler: Callable[..., Any], arguments: int, what: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """What becomes of a message, in values that every database takes."""
 
     routine: Literal["complete", "retry_later", "fail_now", "release"]
@@ -173,52 +173,52 @@ class Verdict:
     error: str | None = None
 
 
-COMPLETED = Verdict("complete")
-RELEASED = Verdict("release")
+COMPLETED = Decision("complete")
+RELEASED = Decision("release")
 
 
-def retry(error: str) -> Verdict:
+def retry(error: str) -> Decision:
     """Return the verdict of another attempt after the queue's backoff."""
-    return Verdict("retry_later", error=storable(error))
+    return Decision("retry_later", error=storable(error))
 
 
-def unreadable_headers(headers: UnreadableHeaders) -> Verdict:
+def unreadable_headers(headers: UnreadableHeaders) -> Decision:
     """Return the verdict on a message with headers that no attempt will be able to read."""
-    return Verdict("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
+    return Decision("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
 
 
-def unreadable_body(error: UnreadableBody) -> Verdict:
+def unreadable_body(error: UnreadableBody) -> Decision:
     """Return the verdict on a message with a body that no attempt will be able to read."""
-    return Verdict("fail_now", error=storable(str(error)))
+    return Decision("fail_now", error=storable(str(error)))
 
 
-def verdict_of(error: BaseException) -> Verdict:
+def verdict_of(error: BaseException) -> Decision:
     """Return what an exception that left the handler decides: itself, or another attempt."""
     match error:
         case Fail():
-            return Verdict("fail_now", error=_error_of(error))
+            return Decision("fail_now", error=_error_of(error))
         case Retry():
-            return Verdict("retry_later", _delay_of(error), _error_of(error))
+            return Decision("retry_later", _delay_of(error), _error_of(error))
         case Release():
             return RELEASED
     lines = "".join(traceback.format_exception(error)).strip()
     return retry(lines[-_ERROR_CHARACTERS:])
 
 
-def interrupted(messages: Sequence[Message]) -> dict[int, Verdict]:
+def interrupted(messages: Sequence[Message]) -> dict[int, Decision]:
     """Return another attempt for messages whose handler was ended by a KeyboardInterrupt."""
     verdict = retry("the handler was interrupted: KeyboardInterrupt")
     return {message.message_id: verdict for message in messages}
 
 
-def blamed(verdicts: Mapping[int, Verdict], why: str) -> dict[int, Verdict]:
+def blamed(verdicts: Mapping[int, Decision], why: str) -> dict[int, Decision]:
     """Return verdicts whose errors begin with what the handler did; none of them completes."""
-    found: dict[int, Verdict] = {}
+    found: dict[int, Decision] = {}
     for message_id, verdict in verdicts.items():
         error = storable(f"{why}; {verdict.error}" if verdict.error else why)
         done = verdict.routine == "complete"
         found[message_id] = (
-            Verdict("retry_later", error=error) if done else replace(verdict, error=error)
+            Decision("retry_later", error=error) if done else replace(verdict, error=error)
         )
     return found
 

@@ -15,13 +15,13 @@ from rowq.worker.context import Context, log
 from rowq.worker.handlers import (
     COMPLETED,
     RELEASED,
+    Decision,
     Fail,
     GiveUp,
     Handler,
     OwnHandler,
     Release,
     Retry,
-    Verdict,
     interrupted,
     retry,
     shown,
@@ -42,9 +42,9 @@ class HandlerResult:
     tried again. The exception itself is not kept: it would keep the messages, by its traceback.
     """
 
-    verdicts: Mapping[int, Verdict]
+    verdicts: Mapping[int, Decision]
     failed: bool = False
-    is_passing: bool = False
+    is_transient: bool = False
     timed_out: bool = False
 
 
@@ -146,8 +146,8 @@ class HandlerCaller:
         if isinstance(error, HandlerTimedOut):
             self._context.timeouts.say(error)
             return replace(result_of_error(ids, error), timed_out=True)
-        is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
-        return result_of_error(ids, error, is_passing=is_passing)
+        is_transient = isinstance(error, Exception) and self._context.engine.is_undone(error)
+        return result_of_error(ids, error, is_transient=is_transient)
 
     def _result(self, message_id: int, returned: Any) -> HandlerResult:
         return result_of(message_id, returned, self._context.warn_of_result)
@@ -201,7 +201,7 @@ def result_of(
 
 
 def result_of_error(
-    ids: list[int], error: BaseException, *, is_passing: bool = False
+    ids: list[int], error: BaseException, *, is_transient: bool = False
 ) -> HandlerResult:
     """Return what an exception means for messages, and log it unless it is a decision."""
     verdicts = dict.fromkeys(ids, verdict_of(error))
@@ -210,7 +210,7 @@ def result_of_error(
     if isinstance(error, UnreadableBody) and error.message_id in verdicts:
         verdicts[error.message_id] = unreadable_body(error)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
-    return HandlerResult(verdicts, failed=True, is_passing=is_passing)
+    return HandlerResult(verdicts, failed=True, is_transient=is_transient)
 
 
 def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:

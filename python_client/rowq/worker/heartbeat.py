@@ -111,7 +111,7 @@ class Heartbeat:
         try:
             _attend_to(claim, queue)
         except Exception as error:
-            if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
+            if self._context.engine.is_connection_lost(error) or not self._context.is_transient(
                 error
             ):
                 raise

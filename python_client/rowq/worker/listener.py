@@ -195,7 +195,7 @@ class Listener:
         """Stand for election: whoever is not elected rests for a while."""
         may_rest = self._keeps_house and not self._is_elected
         if may_rest:
-            self._is_elected = bool(self._call(connection, "elect_keeper"))
+            self._is_elected = bool(self._call(connection, "elect_leader"))
         is_resting = may_rest and not self._is_elected
         self._context.resting_seconds = _REST_SECONDS if is_resting else 0.0
         self._stand_at = time.monotonic() + _REST_SECONDS

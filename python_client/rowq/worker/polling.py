@@ -37,7 +37,7 @@ class Polling:
         self._due = threading.Condition(lock)
         self._longest_seconds = longest_seconds
         self._pauses = Backoff(first_seconds, longest_seconds)
-        self._courtesy = Courtesy()
+        self._courtesy = NotificationDelay()
         self._told_since: float | None = None
         self._is_hinted = False
         self.is_doubted = False
@@ -146,7 +146,7 @@ class Polling:
         self._poller = turn
 
 
-class Courtesy:
+class NotificationDelay:
     """For how long a process lets others go first: those that are told of the same messages.
 
     It grows with every hint that led to nothing, and shrinks with every other one.
@@ -182,7 +182,7 @@ class PollingTurn:
         """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
         return self._polling._wait(self)
 
-    def note_answer(self, *, found: bool) -> None:
+    def record_success(self, *, found: bool) -> None:
         """Note whether the question that `wait` called for has found messages."""
         self._polling._note_answer(self, found)
 

@@ -48,7 +48,7 @@ class WorkerProcesses:
         self._start = WorkerStats()
         self._stopping = False
         context = multiprocessing.get_context("spawn")
-        name, first = settings.worker_name, settings.first_home()
+        name, first = settings.worker_name, settings.first_thread_stripe()
         self._children = [
             WorkerProcess(
                 context,
@@ -56,7 +56,7 @@ class WorkerProcesses:
                     settings,
                     processes=0,
                     worker_name=name and f"{name}-{number + 1}",
-                    home=None if first is None else first + number * settings.threads,
+                    first_stripe=None if first is None else first + number * settings.threads,
                 ),
             )
             for number in range(settings.processes)

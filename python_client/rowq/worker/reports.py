@@ -25,7 +25,7 @@ class Reports:
     def __init__(self, context: Context, server: Server) -> None:
         """Prepare to report for the worker of `context`."""
         self._context = context
-        self._due_at = {part: 0.0 for part in context.parts if part.server == server.name}
+        self._due_at = {stripe: 0.0 for stripe in context.stripes if stripe.server == server.name}
         self._reported: set[str] = set()
         self._is_given_up = not self._due_at
 
@@ -33,14 +33,14 @@ class Reports:
         """Report for one part, if it is time; of many parts the next round reports another one."""
         if self._is_given_up:
             return
-        part = min(self._due_at, key=self._due_at.__getitem__)
-        if time.monotonic() < self._due_at[part]:
+        stripe = min(self._due_at, key=self._due_at.__getitem__)
+        if time.monotonic() < self._due_at[stripe]:
             return
-        self._due_at[part] = time.monotonic() + _pause()
-        settings, stats = self._context.settings, self._context.counter.of(part)
+        self._due_at[stripe] = time.monotonic() + _pause()
+        settings, stats = self._context.settings, self._context.counter.of(stripe)
         try:
             queue.report_worker(
-                part.queue_name,
+                stripe.queue_name,
                 self._context.worker_id,
                 worker_name=settings.name,
                 host_name=socket.gethostname()[:_LONGEST_NAME],
@@ -50,17 +50,17 @@ class Reports:
                 failed=stats.retried + stats.failed,
             )
         except Exception as error:
-            if self._context.is_passing(error):
-                log.debug("%s: the worker could not report, and will again: %s", part, error)
+            if self._context.is_transient(error):
+                log.debug("%s: the worker could not report, and will again: %s", stripe, error)
                 return
             self._is_given_up = True
             log.warning(
                 "%s: the worker does not report, so rowq top does not show it (said once): %s",
-                part,
+                stripe,
                 " ".join(str(error).split()),
             )
         else:
-            self._reported.add(part.queue_name)
+            self._reported.add(stripe.queue_name)
 
     def end(self, queue: Queue) -> None:
         """Report the normal end for each part that was reported for; the first error ends that."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import reduce
 
-from rowq.worker.parts import Part
+from rowq.worker.stripes import Stripe
 
 
 def _now() -> datetime:
@@ -47,19 +47,19 @@ class Counter:
         """Count from zero, beginning now."""
         self._lock = threading.Lock()
         self._start = WorkerStats()
-        self._parts: dict[Part, WorkerStats] = {}
+        self._stripes: dict[Stripe, WorkerStats] = {}
 
-    def add(self, part: Part, more: WorkerStats) -> None:
+    def add(self, stripe: Stripe, more: WorkerStats) -> None:
         """Add the counts of `more`, which is about messages of a part."""
         with self._lock:
-            self._parts[part] = self.of(part).plus(more)
+            self._stripes[stripe] = self.of(stripe).plus(more)
 
-    def of(self, part: Part) -> WorkerStats:
+    def of(self, stripe: Stripe) -> WorkerStats:
         """Return the counts of a part so far."""
-        return self._parts.get(part, self._start)
+        return self._stripes.get(stripe, self._start)
 
     def snapshot(self) -> WorkerStats:
         """Return the counts of all parts so far."""
         with self._lock:
-            counted = list(self._parts.values())
+            counted = list(self._stripes.values())
         return reduce(WorkerStats.plus, counted, self._start)

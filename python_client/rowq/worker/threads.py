@@ -13,10 +13,10 @@ from rowq.worker.consumer import Consumer
 from rowq.worker.context import Context, Server, StopSignals, log
 from rowq.worker.handlers import find_handler, retry
 from rowq.worker.heartbeat import Heartbeat
-from rowq.worker.housekeeping import MAINTAIN_BATCH_SIZE, has_more
 from rowq.worker.listener import Listener
+from rowq.worker.liveness import Pulse
+from rowq.worker.maintenance import MAINTAIN_BATCH_SIZE, has_more
 from rowq.worker.meter import Measures
-from rowq.worker.pulse import Pulse
 from rowq.worker.stats import WorkerStats
 from rowq.worker.timeouts import Call
 
@@ -128,7 +128,7 @@ class WorkerThreads:
         log.error("%s", hung)
         first, verdict = call.messages[0], retry(str(hung))
         for claim in self._claims():
-            if (claim.part, claim.claim_id) == (first.part, first.claim_id):
+            if (claim.stripe, claim.claim_id) == (first.stripe, first.claim_id):
                 claim.note_hung({message.message_id: verdict for message in call.messages})
 
     def _give_up_hung(self) -> None:
@@ -169,7 +169,9 @@ class Maintenance:
         """Prepare for the parts that the worker of `context` has on a server."""
         self._context = context
         self._server = server
-        self._names = [part.queue_name for part in context.parts if part.server == server.name]
+        self._names = [
+            stripe.queue_name for stripe in context.stripes if stripe.server == server.name
+        ]
         self._ended = threading.Event()
 
     def end(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
 from rowq.errors import HandlerTimedOut, WorkerFailed
-from rowq.worker.parts import Part
+from rowq.worker.stripes import Stripe
 
 # A call that goes on for so many seconds after its time hangs. A command has half of it to obey.
 _HUNG_SECONDS = 10.0
@@ -34,7 +34,7 @@ class Limited(Protocol):
         """The claim that holds it."""
 
     @property
-    def part(self) -> Part:
+    def stripe(self) -> Stripe:
         """Where the claim is."""
 
     def limit(self, ends_at: float) -> None:

@@ -26,7 +26,7 @@ class TracedCaller(HandlerCaller):
 
     def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
         """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
-        with self._traces.processing(messages[0].part.queue_name, messages) as span:
+        with self._traces.processing(messages[0].stripe.queue_name, messages) as span:
             result = super().call(messages, *connection)
             self._note(span, result)
         return result
@@ -40,7 +40,7 @@ class TracedCaller(HandlerCaller):
             results.append(result)
 
         try:
-            with self._traces.processing(message.part.queue_name, [message]) as span:
+            with self._traces.processing(message.stripe.queue_name, [message]) as span:
                 await super()._noted(message, keep)
                 self._note(span, results[0])
         finally:

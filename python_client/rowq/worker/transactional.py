@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from rowq.errors import StaleClaim
 from rowq.queue import Queue
 from rowq.session import OwnedSession
-from rowq.worker.claim import HeldMessage, LiveClaim, hand_in
+from rowq.worker.claim import HeldMessage, LiveClaim, report_outcomes
 from rowq.worker.context import Context, log
 from rowq.worker.engines import work_transaction
 from rowq.worker.engines.base import TransactionEnded, WorkTransaction
-from rowq.worker.handlers import Verdict, blamed, interrupted, retry, verdict_of
+from rowq.worker.handlers import Decision, blamed, interrupted, retry, verdict_of
 from rowq.worker.handling import HandlerCaller, HandlerResult
 from rowq.worker.stats import WorkerStats
 
@@ -46,7 +46,7 @@ class _Attempt:
     messages: Group
     last: Group = ()
     result: HandlerResult | None = None
-    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    verdicts: dict[int, Decision] = field(default_factory=dict)
     later: list[Group] = field(default_factory=list)
     is_ending: bool = False
 
@@ -153,14 +153,14 @@ class TransactionalWork:
             raise _TimedOutError
         if result.failed:
             transaction.undo()
-            if result.is_passing:
+            if result.is_transient:
                 attempt.verdicts |= self._try_again(attempt, group, result.verdicts)
             else:
                 attempt.verdicts |= result.verdicts
         elif spoiled := transaction.keep():
             verdict = retry(f"the handler went on after an error of the database: {spoiled.error}")
             verdicts = dict.fromkeys(result.verdicts, verdict)
-            if spoiled.is_passing:
+            if spoiled.is_transient:
                 verdicts = self._try_again(attempt, group, verdicts)
             attempt.verdicts |= verdicts
         else:
@@ -171,11 +171,11 @@ class TransactionalWork:
         claim, verdicts = attempt.claim, attempt.verdicts
         if claim.lost:
             raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
-        name, total = claim.part.queue_name, WorkerStats()
+        name, total = claim.stripe.queue_name, WorkerStats()
         with claim.handing_in(verdicts):
             attempt.is_ending = True
             results = claim.lease.results
-            for _, stats in hand_in(queue, name, claim.claim_id, verdicts, results):
+            for _, stats in report_outcomes(queue, name, claim.claim_id, verdicts, results):
                 total = total.plus(stats)
             if total.stale:
                 raise StaleClaim(f"claim {claim.claim_id} no longer holds {total.stale} messages")
@@ -186,8 +186,8 @@ class TransactionalWork:
         """Go on after a handler has ended the transaction, or the server has in its call."""
         log.warning("claim %d: %s", attempt.claim.claim_id, end)
         result = attempt.result or HandlerResult({})
-        decided: dict[int, Verdict] = {}
-        if end.is_passing or result.is_passing:
+        decided: dict[int, Decision] = {}
+        if end.is_transient or result.is_transient:
             decided |= self._try_again(attempt, attempt.last, blamed(result.verdicts, str(end)))
         elif end.kept and not result.failed:
             decided |= result.verdicts
@@ -216,7 +216,7 @@ class TransactionalWork:
             self._context.sleep_or_give_up(_pause(), self._may_wait)
             return [attempt.messages]
         verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
-        if self._context.is_passing(error):
+        if self._context.is_transient(error):
             verdicts = self._try_again(attempt, attempt.last, verdicts)
         claim.decide(verdicts)
         return [*attempt.others(attempt.last), *attempt.later]
@@ -236,19 +236,19 @@ class TransactionalWork:
         if len(attempt.verdicts) > 1:
             return [*([message] for message in left), *attempt.later]
         verdicts = dict.fromkeys(held, verdict_of(error))
-        if self._context.is_passing(error):
+        if self._context.is_transient(error):
             verdicts = self._try_again(attempt, left, verdicts)
         claim.decide(verdicts)
         return attempt.later
 
     def _try_again(
-        self, attempt: _Attempt, group: Group, verdicts: Mapping[int, Verdict]
-    ) -> dict[int, Verdict]:
+        self, attempt: _Attempt, group: Group, verdicts: Mapping[int, Decision]
+    ) -> dict[int, Decision]:
         """Put messages off to transactions of their own; return what becomes of those tried enough.
 
         That is their share of `verdicts`.
         """
-        enough: dict[int, Verdict] = {}
+        enough: dict[int, Decision] = {}
         for message in group:
             self._tries[message.message_id] += 1
             if self._tries[message.message_id] < TRIES:
@@ -261,7 +261,7 @@ class TransactionalWork:
         """Return which messages a claim still holds: those that could be completed."""
         connection = self._session.connection()
         transaction = work_transaction(self._context.engine, connection)
-        name = claim.part.queue_name
+        name = claim.stripe.queue_name
         transaction.begin()
         try:
             outcomes = Queue(connection).complete(name, claim.claim_id, message_ids)

@@ -59,7 +59,7 @@ class Worker:
         handler: Handler | str,
         *,
         stripes: int | None = None,
-        home: int | None = None,
+        first_stripe: int | None = None,
         per: Literal["message", "batch"] = "message",
         batch_size: int | None = None,
         lease_seconds: int | None = None,
@@ -85,7 +85,7 @@ class Worker:
         url                 of the server; for a striped queue also a mapping of names to URLs of
                             several servers. One that does not answer is left alone for a while
         stripes             how many parts the queue has on each server, where it is a striped one
-        home                the part where its first thread asks first, the next ones at the parts
+        first_stripe        the part where its first thread asks first, the next ones at the parts
                             behind it; None: drawn, or with fewer threads than parts they take turns
         batch_size          most messages per claim. None: one at first, then as many as take a
                             tenth of a second, at most 50; messages not begun after half a second
@@ -133,7 +133,7 @@ class Worker:
             queue_name=queue_name,
             handler=handler,
             stripes=stripes,
-            home=home,
+            first_stripe=first_stripe,
             per=per,
             batch_size=batch_size,
             lease_seconds=lease_seconds,

@@ -17,7 +17,7 @@ drop procedure if exists rowq.internal_maintain_archive;
 
 delimiter //
 create procedure rowq.internal_maintain_archive(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     out p_archived int,
     out p_purged int,
@@ -65,38 +65,38 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
             select q.archive_days into v_archive_days
             from rowq.queue q
-            where q.part_id = p_part_id;
-            call rowq.internal_first_key(p_part_id, -3 /* finished */, 0, v_finished);
+            where q.queue_id = p_queue_id;
+            call rowq.internal_first_key(p_queue_id, -3 /* finished */, 0, v_finished);
             if v_archive_days = 0 then
                 -- A queue without an archive may have rows from a time when it had one, so look for
                 -- them.
                 select a.message_id into v_kept
                 from rowq.archive a
-                where a.part_id = p_part_id
+                where a.queue_id = p_queue_id
                 limit 1;
             end if;
             call rowq.internal_commit_work(v_owns_transaction);
 
             if v_archive_days > 0 or v_kept is not null or v_finished is not null then
                 if v_owns_transaction then
-                    call rowq.internal_open_days(p_part_id, p_limit);
+                    call rowq.internal_open_days(p_queue_id, p_limit);
                 end if;
                 call rowq.internal_begin_work(v_owns_transaction);
                 -- The archive part has an election of its own, so that the other parts go on while
                 -- days are moved and dropped.
                 select l.lane into v_lane
                 from rowq.lane l force index (primary)
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane = -3 /* finished */
                 for update skip locked;
                 if v_lane is not null then
                     call rowq.internal_archive(
-                        p_part_id, p_limit, v_owns_transaction, p_archived
+                        p_queue_id, p_limit, v_owns_transaction, p_archived
                     );
                     -- Purge whole days, because dropping a partition costs less than deleting its
                     -- rows. A queue that keeps no archive any more is purged up to now.
                     call rowq.internal_purge_archive(
-                        p_part_id,
+                        p_queue_id,
                         if(
                             v_archive_days > 0,
                             date(utc_timestamp(6) - interval v_archive_days day),
@@ -127,7 +127,7 @@ delimiter ;
 drop procedure if exists rowq.internal_open_days;
 
 delimiter //
-create procedure rowq.internal_open_days(p_part_id int, p_limit int)
+create procedure rowq.internal_open_days(p_queue_id int, p_limit int)
 sql security definer
 modifies sql data
 begin
@@ -141,7 +141,7 @@ begin
 
     select l.floor into v_floor
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -3 /* finished */;
     select json_arrayagg(h.finished_on) into v_days
     from (
@@ -149,10 +149,10 @@ begin
         from (
             select x.finished_at
             from rowq.finished x force index (primary)
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.finish_id > 0
               and x.finish_id >= v_floor
-            order by x.part_id, x.finish_id
+            order by x.queue_id, x.finish_id
             limit p_limit
         ) f
     ) h;
@@ -249,7 +249,7 @@ drop procedure if exists rowq.internal_archive;
 
 delimiter //
 create procedure rowq.internal_archive(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     p_owns_transaction boolean,
     out p_archived int
@@ -259,7 +259,7 @@ modifies sql data
 begin
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- locks     finished rows, passing over locked ones; message rows, tried only; new archive rows; as
---           internal_cut_ties
+--           internal_release_links
     declare v_after, v_finish_id bigint;
     declare v_finished_at datetime(6);
     declare v_state varchar(20);
@@ -269,7 +269,7 @@ begin
 
     select greatest(l.floor - 1, 0) into v_after
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -3 /* finished */;
 
     batches: while p_archived < p_limit do
@@ -277,9 +277,9 @@ begin
         set v_finish_id = null;
         select f.finish_id, f.state into v_finish_id, v_state
         from rowq.finished f force index (primary)
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id > v_after
-        order by f.part_id, f.finish_id
+        order by f.queue_id, f.finish_id
         limit 1;
         if v_finish_id is null then
             leave batches;
@@ -287,7 +287,7 @@ begin
         set v_after = v_finish_id, v_messages = null;
         select f.messages, f.finished_at, f.state into v_messages, v_finished_at, v_state
         from rowq.finished f force index (primary)
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id = v_finish_id
         for update skip locked;
         if v_messages is null then
@@ -316,10 +316,10 @@ begin
         end if;
 
         insert into rowq.archive (
-            part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
+            queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
             dedup_key, headers, body, body_binary, group_key
         )
-        select p_part_id, v_finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, v_state,
+        select p_queue_id, v_finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, v_state,
                m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
         from json_table(
             v_messages,
@@ -336,18 +336,18 @@ begin
         if v_rest is null then
             delete f
             from rowq.finished f force index (primary)
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id = v_finish_id;
         else
             update rowq.finished f force index (primary)
             set f.messages = v_rest
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id = v_finish_id;
         end if;
         set p_archived = p_archived + json_length(v_messages);
         -- The end of a message did not see what its producer had not committed then.
         if json_contains(json_extract(v_free, '$[*][3]'), '1') then
-            call rowq.internal_cut_ties(p_part_id, v_free, p_owns_transaction);
+            call rowq.internal_release_links(p_queue_id, v_free, p_owns_transaction);
         end if;
     end while;
 end//
@@ -357,7 +357,7 @@ drop procedure if exists rowq.internal_purge_archive;
 
 delimiter //
 create procedure rowq.internal_purge_archive(
-    p_part_id int,
+    p_queue_id int,
     p_before datetime(6),
     p_limit int,
     p_owns_transaction boolean,
@@ -377,10 +377,10 @@ begin
     end if;
 
     delete from rowq.archive
-    where part_id = p_part_id
+    where queue_id = p_queue_id
       and finished_at >= v_keep_from
       and finished_at < p_before
-    order by part_id, finished_at, message_id
+    order by queue_id, finished_at, message_id
     limit p_limit;
     set p_purged = row_count();
 end//
@@ -429,7 +429,7 @@ delimiter ;
 drop procedure if exists rowq.internal_sweep_again;
 
 delimiter //
-create procedure rowq.internal_sweep_again(p_part_id int)
+create procedure rowq.internal_sweep_again(p_queue_id int)
 sql security definer
 modifies sql data
 begin
@@ -455,13 +455,13 @@ begin
             set v_lane = null;
             select l.lane into v_lane
             from rowq.lane l force index (primary)
-            where l.part_id = p_part_id
+            where l.queue_id = p_queue_id
               and l.lane = -1 /* claim */
             for update skip locked;
             if v_lane is not null then
                 update rowq.lane l
                 set l.sweep_at = '1970-01-01'
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane = -1 /* claim */;
             end if;
             call rowq.internal_commit_work(v_owns_transaction);

@@ -9,11 +9,11 @@
 --   check_schedule -> check_name -> refuse
 --   bind_topic, unbind_topic, enqueue, ... -> refuse
 --   purge_queue, dequeue_wait, peek, ... -> check_range -> refuse
---   enqueue, publish, check_schedule, ... -> message_fault -> is_id_list, body_fault
+--   enqueue, publish, check_schedule, ... -> message_error -> is_id_list, body_error
 --   batch_predecessors -> is_id_list
 --   complete, retry_later, fail_now, ... -> check_ids -> is_id_list, refuse
 --   maintain, reap, promote, ... -> check_batch_size -> check_range
---   store_batch, check_unbound -> parse_message -> message_fault
+--   store_batch, check_unbound -> parse_message -> message_error
 --
 -- No table.
 
@@ -93,7 +93,7 @@ delimiter ;
 drop procedure if exists rowq.internal_refuse;
 
 delimiter //
-create procedure rowq.internal_refuse(p_fault longtext)
+create procedure rowq.internal_refuse(p_error longtext)
 sql security definer
 modifies sql data
 begin
@@ -101,7 +101,7 @@ begin
 -- errors    RQ711
 -- differs   no such helper elsewhere: other engines raise with an expression
     -- Cut the text, because MySQL refuses one of more than 128 characters.
-    declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_fault), 128);
+    declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_error), 128);
     signal sqlstate '45711' set message_text = v_text;
 end//
 delimiter ;
@@ -128,10 +128,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_message_fault;
+drop procedure if exists rowq.internal_message_error;
 
 delimiter //
-create procedure rowq.internal_message_fault(
+create procedure rowq.internal_message_error(
     p_body longtext,
     p_body_binary longblob,
     p_message_type longtext,
@@ -146,14 +146,14 @@ create procedure rowq.internal_message_fault(
     p_on_predecessor_dead longtext,
     p_expire_seconds double,
     p_max_body_length int,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 modifies sql data
 begin
 -- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
     declare v_is_good boolean;
-    set p_fault = case
+    set p_error = case
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)
         when p_body is not null and p_body_binary is not null
@@ -184,10 +184,10 @@ begin
                 'expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds
             )
     end;
-    if p_predecessor_ids is not null and p_fault is null then
+    if p_predecessor_ids is not null and p_error is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);
         if not v_is_good then
-            set p_fault = 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+            set p_error = 'predecessor_ids must be a flat list of at most 10000 ids, no null';
         end if;
     end if;
     -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
@@ -204,11 +204,11 @@ begin
                )
                using utf8mb4
            ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
-       and p_fault is null then
-        set p_fault = 'body, message_type, headers or a key has half of a surrogate pair';
+       and p_error is null then
+        set p_error = 'body, message_type, headers or a key has half of a surrogate pair';
     end if;
-    if p_headers is not null and p_fault is null then
-        call rowq.internal_json_fault('headers', p_headers, 'OBJECT', 20, 65536, p_fault);
+    if p_headers is not null and p_error is null then
+        call rowq.internal_json_error('headers', p_headers, 'OBJECT', 20, 65536, p_error);
     end if;
 
     -- The length has a procedure of its own, because the engine spends time even on the words of a
@@ -218,9 +218,9 @@ begin
         > least(
             p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
         )
-       and p_fault is null then
-        call rowq.internal_body_fault(
-            p_body, p_body_binary, p_headers, p_max_body_length, p_fault
+       and p_error is null then
+        call rowq.internal_body_error(
+            p_body, p_body_binary, p_headers, p_max_body_length, p_error
         );
     end if;
 end//
@@ -257,15 +257,15 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_body_fault;
+drop procedure if exists rowq.internal_body_error;
 
 delimiter //
-create procedure rowq.internal_body_fault(
+create procedure rowq.internal_body_error(
     p_body longtext,
     p_body_binary longblob,
     p_headers longtext,
     p_max_body_length int,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 modifies sql data
@@ -277,7 +277,7 @@ begin
 
     -- Count as internal_messages_json does. 20000 bytes are enough for everything beside body and
     -- headers, and for an error that is noted later.
-    set p_fault = case
+    set p_error = case
         when v_length > p_max_body_length
             then concat(
                 'body is ', v_length, ' long, and the queue takes ', p_max_body_length,
@@ -345,7 +345,7 @@ create procedure rowq.internal_parse_message(
     out p_positions longtext,
     out p_on_predecessor_dead longtext,
     out p_expire_seconds double,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 modifies sql data
@@ -362,22 +362,22 @@ begin
     declare v_keys, v_key, v_value, v_type, v_topic longtext;
     declare v_at int default 0;
     declare exit handler for sqlexception
-        set p_fault = concat(v_key, ' cannot be read: ', left(v_value, 40));
+        set p_error = concat(v_key, ' cannot be read: ', left(v_value, 40));
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
         p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
-        p_on_predecessor_dead = null, p_expire_seconds = null, p_fault = null;
+        p_on_predecessor_dead = null, p_expire_seconds = null, p_error = null;
 
     if coalesce(not json_valid(p_message), true) or json_type(p_message) <> 'OBJECT' then
-        set p_fault = 'a message must be a JSON object';
+        set p_error = 'a message must be a JSON object';
     else
         set v_keys = json_keys(p_message);
     end if;
 
-    entries: while p_fault is null and v_at < json_length(v_keys) do
+    entries: while p_error is null and v_at < json_length(v_keys) do
         set v_key = json_unquote(json_extract(v_keys, concat('$[', v_at, ']'))), v_at = v_at + 1;
         if not json_contains(c_keys, json_quote(v_key)) then
-            set p_fault = concat('unknown key ', left(v_key, 60));
+            set p_error = concat('unknown key ', left(v_key, 60));
             leave entries;
         end if;
         set v_value = json_extract(p_message, concat('$.', v_key));
@@ -390,12 +390,12 @@ begin
             set p_body = if(v_type = 'STRING', json_unquote(v_value), v_value);
         elseif v_key = 'headers' then
             if v_type <> 'OBJECT' then
-                set p_fault = 'headers must be an object';
+                set p_error = 'headers must be an object';
             end if;
             set p_headers = v_value;
         elseif v_key in ('priority', 'max_attempts') then
             if v_type not in ('INTEGER', 'UNSIGNED INTEGER') or char_length(v_value) > 9 then
-                set p_fault = concat(v_key, ' must be an integer, got ', left(v_value, 40));
+                set p_error = concat(v_key, ' must be an integer, got ', left(v_value, 40));
             elseif v_key = 'priority' then
                 set p_priority = v_value;
             else
@@ -403,7 +403,7 @@ begin
             end if;
         elseif v_key in ('delay_seconds', 'expire_seconds') then
             if v_type not in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') then
-                set p_fault = concat(v_key, ' must be a number');
+                set p_error = concat(v_key, ' must be a number');
             elseif v_key = 'delay_seconds' then
                 set p_delay_seconds = v_value;
             else
@@ -414,7 +414,7 @@ begin
         elseif v_key = 'predecessor_positions' then
             set p_positions = v_value;
         elseif v_type <> 'STRING' then
-            set p_fault = concat(v_key, ' must be a string');
+            set p_error = concat(v_key, ' must be a string');
         elseif v_key = 'message_type' then
             set p_message_type = json_unquote(v_value);
         elseif v_key = 'dedup_key' then
@@ -428,25 +428,25 @@ begin
         elseif v_key = 'body_base64' then
             set p_body_binary = from_base64(json_unquote(v_value));
             if p_body_binary is null then
-                set p_fault = 'body_base64 is not base64';
+                set p_error = 'body_base64 is not base64';
             end if;
         else
-            call rowq.internal_parse_moment(json_unquote(v_value), p_run_at);
+            call rowq.internal_parse_timestamp(json_unquote(v_value), p_run_at);
             if p_run_at is null then
-                set p_fault = concat('run_at is no moment: ', left(json_unquote(v_value), 40));
+                set p_error = concat('run_at is no moment: ', left(json_unquote(v_value), 40));
             end if;
         end if;
     end while;
 
-    if p_is_published and p_fault is null then
-        call rowq.internal_topic_fault('topic', v_topic, false, p_fault);
+    if p_is_published and p_error is null then
+        call rowq.internal_topic_error('topic', v_topic, false, p_error);
         set p_message_type = coalesce(p_message_type, v_topic);
     end if;
-    if p_fault is null then
-        call rowq.internal_message_fault(
+    if p_error is null then
+        call rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
-            p_on_predecessor_dead, p_expire_seconds, p_max_body_length, p_fault
+            p_on_predecessor_dead, p_expire_seconds, p_max_body_length, p_error
         );
     end if;
 end//

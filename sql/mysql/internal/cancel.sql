@@ -8,23 +8,23 @@
 -- does not find. A locked message is skipped and looked up again.
 --
 --   retry_later, fail_now, release, ... -> end_cancelled
---   cancel -> note_cancels
---   cancel, cancel_many -> withdraw -> pop_waiting
+--   cancel -> record_cancels
+--   cancel, cancel_many -> cancel_unleased -> pop_waiting
 --   purge_waiting -> pop_waiting -> delete_ready
 --   purge_ready -> delete_ready
 --   get_message, get_history, read_result -> locate_messages
 --   maintain_delivery -> expire -> pop_expired
 --   pop_expired -> delete_ready
---   push_delayed, push_ready, rejoin_groups -> note_expiry
+--   push_delayed, push_ready, rejoin_groups -> record_expiry
 --
--- Writes expiry, lane. Only reads blocked, claim, dead, delayed, finished, grouped, message, queue,
--- ready.
+-- Writes expiry, lane. Only reads blocked, claim, dead, delayed, finished, group_waiting, message,
+-- queue, ready.
 
 drop procedure if exists rowq.internal_end_cancelled;
 
 delimiter //
 create procedure rowq.internal_end_cancelled(
-    p_part_id int,
+    p_queue_id int,
     p_cancel_ids longtext,
     p_owns_transaction boolean,
     inout p_messages longtext
@@ -39,7 +39,7 @@ begin
 
     select q.archive_days into v_archive_days
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_ended
     from json_table(
         p_messages,
@@ -68,17 +68,17 @@ begin
     ) w on w.message_id = j.message_id
     where w.message_id is null;
     call rowq.internal_finish(
-        p_part_id, v_archive_days, true, v_ended, null, null, p_owns_transaction, 'cancelled'
+        p_queue_id, v_archive_days, true, v_ended, null, null, p_owns_transaction, 'cancelled'
     );
     set p_messages = v_rest;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_note_cancels;
+drop procedure if exists rowq.internal_record_cancels;
 
 delimiter //
-create procedure rowq.internal_note_cancels(
-    p_part_id int,
+create procedure rowq.internal_record_cancels(
+    p_queue_id int,
     p_message_ids longtext,
     out p_noted_ids longtext
 )
@@ -92,7 +92,7 @@ begin
     set p_noted_ids = null;
 
     -- Find claims without locks, then lock them by their whole keys, so that no gap is locked.
-    call rowq.internal_claims_of(p_part_id, p_message_ids, v_claim_ids, p_noted_ids);
+    call rowq.internal_claims_of(p_queue_id, p_message_ids, v_claim_ids, p_noted_ids);
     if v_claim_ids is not null then
         set p_noted_ids = null;
         select json_arrayagg(h.claim_id), sum(h.has_notes) into v_notes, v_notes_before
@@ -103,7 +103,7 @@ begin
                 from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) a
             ) j
             straight_join rowq.claim c force index (primary)
-                on c.part_id = p_part_id
+                on c.queue_id = p_queue_id
                and c.claim_id = j.claim_id
             for update /*!80000 of c */ skip locked
         ) h;
@@ -117,7 +117,7 @@ begin
             select n.message_id
             from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
             straight_join rowq.claim c force index (primary)
-                on c.part_id = p_part_id
+                on c.queue_id = p_queue_id
                and c.claim_id = l.claim_id
             straight_join json_table(
                 c.cancel_ids, '$[*]' columns (message_id bigint path '$')
@@ -136,7 +136,7 @@ begin
             select c.claim_id, json_arrayagg(w.message_id) as ids
             from json_table(v_claim_ids, '$[*]' columns (claim_id bigint path '$')) l
             straight_join rowq.claim c force index (primary)
-                on c.part_id = p_part_id
+                on c.queue_id = p_queue_id
                and c.claim_id = l.claim_id
             straight_join json_table(
                 coalesce(c.messages, concat('[[0]', repeat(',[0]', c.last_id - c.first_id), ']')),
@@ -158,7 +158,7 @@ begin
             v_notes, '$[*]' columns (claim_id bigint path '$[0]', ids longtext path '$[1]')
         ) n
         straight_join rowq.claim c force index (primary)
-            on c.part_id = p_part_id
+            on c.queue_id = p_queue_id
            and c.claim_id = n.claim_id
         set c.cancel_ids = json_merge_preserve(coalesce(c.cancel_ids, '[]'), n.ids);
         select json_arrayagg(j.message_id) into p_noted_ids
@@ -171,11 +171,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_withdraw;
+drop procedure if exists rowq.internal_cancel_unleased;
 
 delimiter //
-create procedure rowq.internal_withdraw(
-    p_part_id int,
+create procedure rowq.internal_cancel_unleased(
+    p_queue_id int,
     p_message_ids longtext,
     p_owns_transaction boolean,
     out p_messages longtext
@@ -186,17 +186,17 @@ begin
 -- purpose   Cancel those messages that no worker holds, and return them; null where there is none.
 -- locks     as internal_pop_waiting, then as internal_finish
     declare v_archive_days int;
-    declare v_tokenless, v_keyless longtext;
+    declare v_without_slot, v_keyless longtext;
 
     call rowq.internal_pop_waiting(
-        p_part_id, p_message_ids, p_messages, v_tokenless, v_keyless
+        p_queue_id, p_message_ids, p_messages, v_without_slot, v_keyless
     );
     if p_messages is not null then
         select q.archive_days into v_archive_days
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
         call rowq.internal_finish(
-            p_part_id, v_archive_days, true, p_messages, v_tokenless, v_keyless,
+            p_queue_id, v_archive_days, true, p_messages, v_without_slot, v_keyless,
             p_owns_transaction, 'cancelled'
         );
     end if;
@@ -207,20 +207,20 @@ drop procedure if exists rowq.internal_pop_waiting;
 
 delimiter //
 create procedure rowq.internal_pop_waiting(
-    p_part_id int,
+    p_queue_id int,
     p_message_ids longtext,
     out p_messages longtext,
-    out p_tokenless longtext,
+    out p_without_slot longtext,
     out p_keyless longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_tokenless are those without a token of a group, and p_keyless those that were dead, null where none was.
--- locks     blocked, delayed, dead, grouped and ready rows, passing over locked ones
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_without_slot are those without a slot of a group, and p_keyless those that were dead, null where none was.
+-- locks     blocked, delayed, dead, group_waiting and ready rows, passing over locked ones
 -- differs   PostgreSQL finds delayed messages by their ids
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
-    set p_messages = null, p_tokenless = '[]', p_keyless = null;
+    set p_messages = null, p_without_slot = '[]', p_keyless = null;
 
     -- Find rows without locks, then lock them by their whole keys: under the caller's REPEATABLE
     -- READ, a lock on a key that is not there would cover the gap around it and make producers
@@ -238,37 +238,39 @@ begin
     select json_arrayagg(b.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.blocked b force index (primary)
-        on b.part_id = p_part_id
+        on b.queue_id = p_queue_id
        and b.message_id = j.message_id;
     if v_seen is not null then
-        call rowq.internal_pop_blocked(p_part_id, v_seen, p_messages, p_tokenless);
+        call rowq.internal_pop_blocked(p_queue_id, v_seen, p_messages, p_without_slot);
     end if;
 
     select json_arrayagg(d.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.dead d force index (primary)
-        on d.part_id = p_part_id
+        on d.queue_id = p_queue_id
        and d.message_id = j.message_id;
     if v_seen is not null then
         select json_arrayagg(json_array(h.message_id, h.lane, h.attempt)),
-               json_arrayagg(if(h.holds_group, null, h.message_id)),
+               json_arrayagg(if(h.holds_slot, null, h.message_id)),
                json_arrayagg(h.message_id)
         into v_some, v_more, p_keyless
         from (
-            select d.message_id, d.lane, d.attempt, d.holds_group
+            select d.message_id, d.lane, d.attempt, d.holds_slot
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
             straight_join rowq.dead d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.message_id = j.message_id
             for update /*!80000 of d */ skip locked
         ) h;
         delete d
         from json_table(v_some, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.dead d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.message_id = j.message_id;
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(
+                coalesce(p_without_slot, '[]'), coalesce(v_more, '[]')
+            );
     end if;
 
     -- Find a delayed message by message.due_at, which is its place in delayed.
@@ -279,7 +281,7 @@ begin
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     straight_join rowq.delayed d force index (primary)
-        on d.part_id = p_part_id
+        on d.queue_id = p_queue_id
        and d.due_at = m.due_at
        and d.message_id = j.message_id;
     if v_seen is not null then
@@ -292,7 +294,7 @@ begin
                 v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[1]')
             ) j
             straight_join rowq.delayed d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
                and d.message_id = j.message_id
             for update /*!80000 of d */ skip locked
@@ -302,25 +304,29 @@ begin
             v_some, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
         ) j
         straight_join rowq.delayed d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
            and d.message_id = j.message_id;
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(
+                coalesce(p_without_slot, '[]'), coalesce(v_more, '[]')
+            );
     end if;
 
     -- A message goes from its group to the ready ones, so look for it there first.
     select json_arrayagg(g.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-    straight_join rowq.grouped g force index (primary)
-        on g.part_id = p_part_id
+    straight_join rowq.group_waiting g force index (primary)
+        on g.queue_id = p_queue_id
        and g.group_key = m.group_key
        and g.message_id = j.message_id;
     if v_seen is not null then
-        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
+        call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(
+                coalesce(p_without_slot, '[]'), coalesce(v_more, '[]')
+            );
     end if;
 
     -- A message that was never given back is in the tail lane of its priority, where its seq is the
@@ -331,11 +337,11 @@ begin
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     straight_join rowq.lane l force index (primary)
-        on l.part_id = p_part_id
+        on l.queue_id = p_queue_id
        and l.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
        and l.is_open
     straight_join rowq.ready r force index (primary)
-        on r.part_id = p_part_id
+        on r.queue_id = p_queue_id
        and r.lane = l.lane
        and r.seq = timestampdiff(microsecond, '1970-01-01', m.enqueued_at)
        and r.message_id = j.message_id;
@@ -350,7 +356,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]')
         ) a
     ) f on f.message_id = j.message_id
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and f.message_id is null;
     if v_rest is not null then
         select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_more
@@ -359,7 +365,7 @@ begin
             select distinct a.message_id
             from json_table(v_rest, '$[*]' columns (message_id bigint path '$')) a
         ) w on w.message_id = r.message_id
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane >= 0
           and r.message_id > 0;
         set v_seen = json_merge_preserve(v_seen, coalesce(v_more, '[]'));
@@ -377,14 +383,14 @@ begin
                 )
             ) j
             straight_join rowq.ready r force index (primary)
-                on r.part_id = p_part_id
+                on r.queue_id = p_queue_id
                and r.lane = j.lane
                and r.seq = j.seq
                and r.message_id = j.message_id
             for update /*!80000 of r */ skip locked
         ) h;
         if v_some is not null then
-            call rowq.internal_delete_ready(p_part_id, v_some);
+            call rowq.internal_delete_ready(p_queue_id, v_some);
             set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), v_some);
         end if;
     end if;
@@ -397,7 +403,7 @@ delimiter ;
 drop procedure if exists rowq.internal_delete_ready;
 
 delimiter //
-create procedure rowq.internal_delete_ready(p_part_id int, p_messages longtext)
+create procedure rowq.internal_delete_ready(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
@@ -414,7 +420,7 @@ begin
         )
     ) j
     straight_join rowq.ready r force index (primary)
-        on r.part_id = p_part_id
+        on r.queue_id = p_queue_id
        and r.lane = j.lane
        and r.seq = j.seq
        and r.message_id = j.message_id;
@@ -425,7 +431,7 @@ drop procedure if exists rowq.internal_locate_messages;
 
 delimiter //
 create procedure rowq.internal_locate_messages(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     p_enqueued_at datetime(6),
     p_group_key varbinary(800),
@@ -454,7 +460,7 @@ begin
     select 'delayed', d.lane, d.attempt, d.due_at
     into p_state, p_lane, p_attempt, p_due_at
     from rowq.delayed d force index (primary)
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.due_at = v_due_at
       and d.message_id = p_message_id;
 
@@ -462,7 +468,7 @@ begin
         select 'dead', d.lane, d.attempt, d.died_at
         into p_state, p_lane, p_attempt, p_finished_at
         from rowq.dead d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = p_message_id;
     end if;
 
@@ -470,24 +476,24 @@ begin
         select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
         into p_state, p_lane, p_attempt, p_due_at, p_waits_for
         from rowq.blocked b force index (primary)
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
     end if;
 
     if p_state is null and p_group_key is not null then
         select 'blocked', g.lane, 0
         into p_state, p_lane, p_attempt
-        from rowq.grouped g force index (primary)
-        where g.part_id = p_part_id
+        from rowq.group_waiting g force index (primary)
+        where g.queue_id = p_queue_id
           and g.group_key = p_group_key
           and g.message_id = p_message_id;
         select g.message_id, g.lane into p_waits_for, v_lane
-        from rowq.grouped g force index (primary)
+        from rowq.group_waiting g force index (primary)
         where p_state is not null
-          and g.part_id = p_part_id
+          and g.queue_id = p_queue_id
           and g.group_key = p_group_key
           and g.message_id < p_message_id
-        order by g.part_id desc, g.group_key desc, g.message_id desc
+        order by g.queue_id desc, g.group_key desc, g.message_id desc
         limit 1;
     end if;
 
@@ -497,7 +503,7 @@ begin
         into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_leased_at,
              p_lease_until, p_progress
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id > 0
           and c.messages is null
           and p_message_id between c.first_id and c.last_id
@@ -517,7 +523,7 @@ begin
                 attempt smallint path '$[2]'
             )
         ) j
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id > 0
           and j.message_id = p_message_id
         limit 1;
@@ -534,7 +540,7 @@ begin
                 attempt smallint path '$[2]'
             )
         ) j
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id > 0
           and j.message_id = p_message_id
         limit 1;
@@ -546,7 +552,7 @@ begin
         select 'ready', r.lane, r.attempt
         into p_state, p_lane, p_attempt
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
           and r.seq = timestampdiff(microsecond, '1970-01-01', p_enqueued_at)
           and r.message_id = p_message_id
@@ -557,7 +563,7 @@ begin
         select 'ready', r.lane, r.attempt
         into p_state, p_lane, p_attempt
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = p_message_id
         limit 1;
     end if;
@@ -574,7 +580,7 @@ drop procedure if exists rowq.internal_expire;
 
 delimiter //
 create procedure rowq.internal_expire(
-    p_part_id int,
+    p_queue_id int,
     p_archive_days int,
     p_limit int,
     out p_expired int
@@ -585,8 +591,8 @@ begin
 -- purpose   Withdraw messages whose time has come, until p_limit is passed; return how many there were. Call it in a transaction of its own.
 -- locks     as internal_pop_expired; expiry rows; then as complete
     -- Times are in microseconds, and those of internal_rescan_floors.
-    declare c_short_walk bigint default 300;
-    declare c_long_walk bigint default 20000;
+    declare c_fast_scan bigint default 300;
+    declare c_slow_scan bigint default 20000;
     -- The engine cuts an array of more than a megabyte, and keys of as many messages, written in
     -- hex, must fit into one.
     declare v_step_size int default least(p_limit, 250);
@@ -598,29 +604,31 @@ begin
     declare v_is_checked boolean;
     declare v_since datetime(6);
     declare v_after bigint default 0;
-    declare v_due, v_messages, v_tokenless, v_gone, v_some, v_kept longtext;
+    declare v_due, v_messages, v_without_slot, v_gone, v_some, v_kept longtext;
     declare v_seen, v_count int default 0;
     set p_expired = 0;
 
     -- Put the floor right first, so that what was committed late is found.
     select l.floor, l.check_after <= v_now into v_floor, v_is_checked
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -6 /* expiry */;
-    call rowq.internal_first_key(p_part_id, -6 /* expiry */, if(v_is_checked, 0, v_floor), v_first);
+    call rowq.internal_first_key(
+        p_queue_id, -6 /* expiry */, if(v_is_checked, 0, v_floor), v_first
+    );
     set v_since = v_epoch + interval v_first microsecond,
         v_took = timestampdiff(microsecond, v_now, utc_timestamp(6)),
         v_first = least(v_first, v_latest);
-    if v_is_checked and v_took > c_long_walk then
+    if v_is_checked and v_took > c_slow_scan then
         set v_pause = least(v_took * 50, 3600000000);
         update rowq.lane l
         set l.check_after = utc_timestamp(6) + interval v_pause microsecond
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = -6 /* expiry */;
     end if;
     if v_first < v_floor
-       or v_first > v_floor + if(v_took > c_short_walk, 0, 60000000) then
-        call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
+       or v_first > v_floor + if(v_took > c_fast_scan, 0, 60000000) then
+        call rowq.internal_move_floor(p_queue_id, -6 /* expiry */, v_floor, v_first);
         set v_floor = v_first;
     end if;
 
@@ -650,28 +658,28 @@ begin
         from (
             select x.expires_at, x.expiry_id, x.message_id, x.lane, x.seq
             from rowq.expiry x force index (primary)
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.expires_at >= v_since
               and x.expires_at <= v_now
               and (x.expires_at > v_since or x.expiry_id > v_after)
-            order by x.part_id, x.expires_at, x.expiry_id
+            order by x.queue_id, x.expires_at, x.expiry_id
             limit v_step_size
         ) e
         left join rowq.message m force index (primary) on m.message_id = e.message_id
         left join rowq.ready r force index (primary)
-            on r.part_id = p_part_id
+            on r.queue_id = p_queue_id
            and r.lane = e.lane
            and r.seq = e.seq
            and r.message_id = e.message_id
         left join rowq.delayed d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.due_at = m.due_at
            and d.message_id = m.message_id
         left join rowq.blocked b force index (primary)
-            on b.part_id = p_part_id
+            on b.queue_id = p_queue_id
            and b.message_id = m.message_id
-        left join rowq.grouped g force index (primary)
-            on g.part_id = p_part_id
+        left join rowq.group_waiting g force index (primary)
+            on g.queue_id = p_queue_id
            and g.group_key = m.group_key
            and g.message_id = m.message_id;
         if v_due is null then
@@ -679,10 +687,10 @@ begin
         end if;
         set v_count = json_length(v_due), v_seen = v_seen + v_count;
 
-        call rowq.internal_pop_expired(p_part_id, v_due, v_messages, v_tokenless);
+        call rowq.internal_pop_expired(p_queue_id, v_due, v_messages, v_without_slot);
         if v_messages is not null then
             call rowq.internal_finish(
-                p_part_id, p_archive_days, true, v_messages, v_tokenless, null, true, 'expired'
+                p_queue_id, p_archive_days, true, v_messages, v_without_slot, null, true, 'expired'
             );
             set p_expired = p_expired + json_length(v_messages);
         end if;
@@ -724,7 +732,7 @@ begin
             v_gone, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')
         ) j
         straight_join rowq.expiry e force index (primary)
-            on e.part_id = p_part_id
+            on e.queue_id = p_queue_id
            and e.expires_at = v_epoch + interval j.expires_at microsecond
            and e.expiry_id = j.expiry_id;
         if locate('"later"', v_due) > 0 then
@@ -738,7 +746,7 @@ begin
                 )
             ) j
             straight_join rowq.expiry e force index (primary)
-                on e.part_id = p_part_id
+                on e.queue_id = p_queue_id
                and e.expires_at = v_epoch + interval j.expires_at microsecond
                and e.expiry_id = j.expiry_id
             set e.expires_at = v_epoch + interval j.later microsecond
@@ -759,21 +767,21 @@ begin
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
     if v_seen >= v_most_seen
-       or v_seen > 0 and timestampdiff(microsecond, v_started, utc_timestamp(6)) > c_long_walk then
+       or v_seen > 0 and timestampdiff(microsecond, v_started, utc_timestamp(6)) > c_slow_scan then
         update json_table(
             v_kept, '$[*]' columns (expiry_id bigint path '$[0]', expires_at bigint path '$[1]')
         ) j
         straight_join rowq.expiry e force index (primary)
-            on e.part_id = p_part_id
+            on e.queue_id = p_queue_id
            and e.expires_at = v_epoch + interval j.expires_at microsecond
            and e.expiry_id = j.expiry_id
         set e.expires_at = v_now;
     end if;
     if v_seen > 0 then
-        call rowq.internal_first_key(p_part_id, -6 /* expiry */, v_floor, v_first);
+        call rowq.internal_first_key(p_queue_id, -6 /* expiry */, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then
-            call rowq.internal_move_floor(p_part_id, -6 /* expiry */, v_floor, v_first);
+            call rowq.internal_move_floor(p_queue_id, -6 /* expiry */, v_floor, v_first);
         end if;
     end if;
 end//
@@ -783,19 +791,19 @@ drop procedure if exists rowq.internal_pop_expired;
 
 delimiter //
 create procedure rowq.internal_pop_expired(
-    p_part_id int,
+    p_queue_id int,
     p_due longtext,
     out p_messages longtext,
-    out p_tokenless longtext
+    out p_without_slot longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Take messages out of the places where internal_expire saw them, unless another session holds them. p_tokenless are those without a token of a group.
--- locks     blocked, delayed, grouped and ready rows, tried only
+-- purpose   Take messages out of the places where internal_expire saw them, unless another session holds them. p_without_slot are those without a slot of a group.
+-- locks     blocked, delayed, group_waiting and ready rows, tried only
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due, v_seen, v_some, v_more longtext;
-    set p_messages = null, p_tokenless = '[]';
+    set p_messages = null, p_without_slot = '[]';
 
     -- Several notes may say the same of one message.
     select json_arrayagg(json_array(h.message_id, h.lane, h.seq, h.place, h.due_at))
@@ -824,9 +832,9 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
         where j.place = 'blocked';
-        call rowq.internal_pop_blocked(p_part_id, v_seen, v_some, v_more);
+        call rowq.internal_pop_blocked(p_queue_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
     end if;
 
     if locate('"delayed"', v_due) > 0 then
@@ -844,7 +852,7 @@ begin
                 )
             ) j
             straight_join rowq.delayed d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.due_at = v_epoch + interval j.due_at microsecond
                and d.message_id = j.message_id
             where j.place = 'delayed'
@@ -855,11 +863,11 @@ begin
             v_some, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
         ) j
         straight_join rowq.delayed d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.due_at = v_epoch + interval j.due_at microsecond
            and d.message_id = j.message_id;
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
     end if;
 
     if locate('"grouped"', v_due) > 0 then
@@ -869,9 +877,9 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', place varchar(20) path '$[3]')
         ) j
         where j.place = 'grouped';
-        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_more);
+        call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_some, v_more);
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
-            p_tokenless = json_merge_preserve(p_tokenless, coalesce(v_more, '[]'));
+            p_without_slot = json_merge_preserve(p_without_slot, coalesce(v_more, '[]'));
     end if;
 
     if locate('"ready"', v_due) > 0 then
@@ -888,7 +896,7 @@ begin
                 )
             ) j
             straight_join rowq.ready r force index (primary)
-                on r.part_id = p_part_id
+                on r.queue_id = p_queue_id
                and r.lane = j.lane
                and r.seq = j.seq
                and r.message_id = j.message_id
@@ -896,7 +904,7 @@ begin
             for update /*!80000 of r */ skip locked
         ) h;
         if v_some is not null then
-            call rowq.internal_delete_ready(p_part_id, v_some);
+            call rowq.internal_delete_ready(p_queue_id, v_some);
             set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), v_some);
         end if;
     end if;
@@ -906,10 +914,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_note_expiry;
+drop procedure if exists rowq.internal_record_expiry;
 
 delimiter //
-create procedure rowq.internal_note_expiry(p_part_id int, p_messages longtext, p_seq bigint)
+create procedure rowq.internal_record_expiry(p_queue_id int, p_messages longtext, p_seq bigint)
 sql security definer
 modifies sql data
 begin
@@ -946,8 +954,8 @@ begin
        or m.message_id is null;
 
     if v_notes is not null then
-        insert into rowq.expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
-        select p_part_id, v_epoch + interval j.expires_at microsecond,
+        insert into rowq.expiry (queue_id, expires_at, expiry_id, message_id, lane, seq)
+        select p_queue_id, v_epoch + interval j.expires_at microsecond,
                uuid_short() & 9007199254740991, j.message_id, j.lane, j.seq
         from json_table(
             v_notes,

@@ -35,14 +35,14 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
--- locks     where the queue has limits its gate; ready rows, passing over locked ones; the new
---           claim row
+-- locks     where the queue has limits its limit lock; ready rows, passing over locked ones; the
+--           new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ713
 -- differs   two routines share it, as a procedure cannot read the result of another
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_lease_seconds, v_promoted, v_solved, v_room int;
+    declare v_queue_id, v_lease_seconds, v_promoted, v_solved, v_capacity int;
     declare v_max_leased, v_rate_limit int;
     declare v_rate_seconds double;
     declare v_last_claim_id bigint;
@@ -70,41 +70,42 @@ begin
                 call rowq.internal_check_text('worker_name', p_worker_name);
             end if;
 
-            set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null,
-                v_room = p_batch_size, v_last_claim_id = null;
-            select q.part_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
+            set p_claim_id = null, p_messages = null, p_json = null, v_queue_id = null,
+                v_capacity = p_batch_size, v_last_claim_id = null;
+            select q.queue_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
                    q.rate_seconds
-            into v_part_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit, v_rate_seconds
+            into v_queue_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit,
+                 v_rate_seconds
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
             if v_is_paused then
-                set v_room = 0;
+                set v_capacity = 0;
             elseif v_max_leased + v_rate_limit > 0 then
                 call rowq.internal_admit(
-                    v_part_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds,
-                    v_owns_transaction, v_room, v_last_claim_id
+                    v_queue_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds,
+                    v_owns_transaction, v_capacity, v_last_claim_id
                 );
             end if;
-            if v_room > 0 then
+            if v_capacity > 0 then
                 call rowq.internal_pop_ready(
-                    v_part_id, v_room, v_owns_transaction, p_messages
+                    v_queue_id, v_capacity, v_owns_transaction, p_messages
                 );
                 if p_messages is null then
                     -- Nothing is ready: what has become due meanwhile need not wait for maintain,
                     -- nor what was left to be looked at again.
                     call rowq.internal_promote(
-                        v_part_id, v_room, v_owns_transaction, v_promoted
+                        v_queue_id, v_capacity, v_owns_transaction, v_promoted
                     );
-                    call rowq.internal_recheck(
-                        v_part_id, 10, v_owns_transaction, false, v_solved
+                    call rowq.internal_run_deferred(
+                        v_queue_id, 10, v_owns_transaction, false, v_solved
                     );
                     if v_promoted + v_solved > 0 then
                         call rowq.internal_pop_ready(
-                            v_part_id, v_room, v_owns_transaction, p_messages
+                            v_queue_id, v_capacity, v_owns_transaction, p_messages
                         );
                     end if;
                 end if;
@@ -115,16 +116,16 @@ begin
                 set p_lease_until = v_leased_at
                     + interval coalesce(p_lease_seconds, v_lease_seconds) second;
                 call rowq.internal_push_claim(
-                    v_part_id, v_leased_at, p_lease_until, p_worker_name, p_messages, p_claim_id
+                    v_queue_id, v_leased_at, p_lease_until, p_worker_name, p_messages, p_claim_id
                 );
                 if p_is_json then
                     call rowq.internal_trim_claim(
-                        v_part_id, p_claim_id, p_lease_until, p_messages, p_json
+                        v_queue_id, p_claim_id, p_lease_until, p_messages, p_json
                     );
                 end if;
                 if v_last_claim_id is not null and p_messages is not null then
-                    call rowq.internal_note_start(
-                        v_part_id, p_claim_id, v_last_claim_id, v_leased_at,
+                    call rowq.internal_record_start(
+                        v_queue_id, p_claim_id, v_last_claim_id, v_leased_at,
                         json_length(p_messages), v_rate_limit
                     );
                 end if;
@@ -141,7 +142,7 @@ drop procedure if exists rowq.internal_pop_ready;
 
 delimiter //
 create procedure rowq.internal_pop_ready(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     p_owns_transaction boolean,
     out p_messages longtext
@@ -163,10 +164,10 @@ begin
         set v_next = null;
         select l.lane, l.floor into v_next, v_floor
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane > v_lane
           and (l.is_open or v_is_hidden)
-        order by l.part_id, l.lane
+        order by l.queue_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
@@ -179,24 +180,24 @@ begin
         end if;
         set v_lane = v_next;
 
-        -- Look without locks first, so that an empty lane costs no write and its fence rows are not
-        -- locked. Only "select ... into" takes no locks: exists() or a subquery in "set" would wait
-        -- for open producers.
+        -- Look without locks first, so that an empty lane costs no write and its sentinel rows are
+        -- not locked. Only "select ... into" takes no locks: exists() or a subquery in "set" would
+        -- wait for open producers.
         set v_probe = null;
         select r.attempt into v_probe
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = v_lane
           and r.seq >= v_floor
           and r.seq < 9223372036854775806
-        order by r.part_id, r.lane, r.seq, r.message_id
+        order by r.queue_id, r.lane, r.seq, r.message_id
         limit 1;
         if v_probe is null then
             iterate lanes;
         end if;
 
         call rowq.internal_lock_ready(
-            p_part_id, v_lane, v_floor, v_left, p_owns_transaction, v_some
+            p_queue_id, v_lane, v_floor, v_left, p_owns_transaction, v_some
         );
         if v_some is null then
             iterate lanes;
@@ -208,7 +209,7 @@ begin
             v_some, '$[*]' columns (message_id bigint path '$[0]', seq bigint path '$[3]')
         ) j
         straight_join rowq.ready r force index (primary)
-            on r.part_id = p_part_id
+            on r.queue_id = p_queue_id
            and r.lane = v_lane
            and r.seq = j.seq
            and r.message_id = j.message_id;
@@ -222,13 +223,13 @@ begin
         if p_owns_transaction and rand() < 0.08 then
             -- Stop below a row that another session has taken but not committed: a rollback puts it
             -- back.
-            call rowq.internal_first_key(p_part_id, v_lane, v_floor, v_seen);
+            call rowq.internal_first_key(p_queue_id, v_lane, v_floor, v_seen);
             set v_to = least(
                 v_first, coalesce(v_seen, v_first),
                 timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
             );
             if v_to > v_floor then
-                call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_to);
+                call rowq.internal_move_floor(p_queue_id, v_lane, v_floor, v_to);
             end if;
         end if;
     end while;
@@ -239,7 +240,7 @@ drop procedure if exists rowq.internal_lock_ready;
 
 delimiter //
 create procedure rowq.internal_lock_ready(
-    p_part_id int,
+    p_queue_id int,
     p_lane smallint,
     p_floor bigint,
     p_limit int,
@@ -265,11 +266,11 @@ begin
         from (
             select r.lane, r.seq, r.message_id, r.attempt, r.is_keyed
             from rowq.ready r force index (primary)
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.lane = p_lane
               and r.seq >= p_floor
               and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
+            order by r.queue_id, r.lane, r.seq, r.message_id
             limit p_limit
             for update skip locked
         ) h;
@@ -281,12 +282,12 @@ begin
             from (
                 select r.seq, r.message_id, r.attempt
                 from rowq.ready r force index (primary)
-                where r.part_id = p_part_id
+                where r.queue_id = p_queue_id
                   and r.lane = p_lane
                   and r.seq >= v_from
                   and r.seq < 9223372036854775806
                   and (r.seq > v_from or r.message_id > v_after)
-                order by r.part_id, r.lane, r.seq, r.message_id
+                order by r.queue_id, r.lane, r.seq, r.message_id
                 limit v_look
             ) h;
             if v_seen is null then
@@ -303,7 +304,7 @@ begin
                     v_seen, '$[*]' columns (message_id bigint path '$[0]', seq bigint path '$[2]')
                 ) j
                 straight_join rowq.ready r force index (primary)
-                    on r.part_id = p_part_id
+                    on r.queue_id = p_queue_id
                    and r.lane = p_lane
                    and r.seq = j.seq
                    and r.message_id = j.message_id
@@ -331,7 +332,7 @@ drop procedure if exists rowq.internal_push_claim;
 
 delimiter //
 create procedure rowq.internal_push_claim(
-    p_part_id int,
+    p_queue_id int,
     p_leased_at datetime(6),
     p_lease_until datetime(6),
     p_worker_name varchar(200),
@@ -366,19 +367,20 @@ begin
     set p_claim_id = uuid_short() & 9007199254740991;
     if v_is_range then
         insert into rowq.claim (
-            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
+            queue_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
             first_id, last_id
         )
         values (
-            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, v_lane,
+            p_queue_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, v_lane,
             v_attempt, v_first_id, v_last_id
         );
     else
         insert into rowq.claim (
-            part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, messages
+            queue_id, claim_id, leased_at, lease_until, worker_name, is_keyed, messages
         )
         values (
-            p_part_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed, p_messages
+            p_queue_id, p_claim_id, p_leased_at, p_lease_until, p_worker_name, v_is_keyed,
+            p_messages
         );
     end if;
 end//
@@ -388,7 +390,7 @@ drop procedure if exists rowq.internal_trim_claim;
 
 delimiter //
 create procedure rowq.internal_trim_claim(
-    p_part_id int,
+    p_queue_id int,
     p_claim_id bigint,
     p_lease_until datetime(6),
     inout p_messages longtext,
@@ -450,7 +452,7 @@ begin
             ) j
             where j.place = v_last;
             call rowq.internal_push_dead(
-                p_part_id, v_dead,
+                p_queue_id, v_dead,
                 concat(
                     'not delivered: as JSON it is longer than max_allowed_packet, ',
                     @@max_allowed_packet, '; raise that on the server, then reset the message'
@@ -462,7 +464,7 @@ begin
     set p_json = concat('[', p_json, ']');
 
     if v_first > 1 or v_last < v_count then
-        call rowq.internal_return_ready(p_part_id, v_all, v_last);
+        call rowq.internal_return_ready(p_queue_id, v_all, v_last);
         set p_messages = null;
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt, j.seq)) into p_messages
         from json_table(
@@ -479,12 +481,12 @@ begin
         if p_messages is null then
             delete c
             from rowq.claim c force index (primary)
-            where c.part_id = p_part_id
+            where c.queue_id = p_queue_id
               and c.claim_id = p_claim_id;
         else
             update rowq.claim c force index (primary)
             set c.messages = p_messages
-            where c.part_id = p_part_id
+            where c.queue_id = p_queue_id
               and c.claim_id = p_claim_id;
         end if;
     end if;
@@ -581,7 +583,7 @@ delimiter ;
 drop procedure if exists rowq.internal_return_ready;
 
 delimiter //
-create procedure rowq.internal_return_ready(p_part_id int, p_messages longtext, p_kept int)
+create procedure rowq.internal_return_ready(p_queue_id int, p_messages longtext, p_kept int)
 sql security definer
 modifies sql data
 begin
@@ -591,8 +593,8 @@ begin
 -- differs   elsewhere what is left of a batch goes to the front of its priority
     -- No floor has moved past these rows meanwhile, because none moves past a row that is taken and
     -- not committed.
-    insert into rowq.ready (part_id, lane, seq, message_id, attempt)
-    select p_part_id, j.lane, j.seq, j.message_id, j.attempt - 1
+    insert into rowq.ready (queue_id, lane, seq, message_id, attempt)
+    select p_queue_id, j.lane, j.seq, j.message_id, j.attempt - 1
     from json_table(
         p_messages,
         '$[*]' columns (
@@ -611,7 +613,7 @@ drop procedure if exists rowq.internal_wait;
 
 delimiter //
 create procedure rowq.internal_wait(
-    p_part_id int,
+    p_queue_id int,
     p_until datetime(6),
     inout p_pause double
 )
@@ -637,7 +639,7 @@ begin
         from (
             select l.lane
             from rowq.lane l force index (primary)
-            where l.part_id = p_part_id
+            where l.queue_id = p_queue_id
               and l.lane = -20 /* waiters */
             limit 1
             for update skip locked

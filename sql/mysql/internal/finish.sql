@@ -6,44 +6,44 @@
 -- the archive, and its links are released in the same transaction: the dedup key, the slot of its
 -- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
 -- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- recheck has maintain delete it.
+-- deferred has maintain delete it.
 --
---   enqueue, store_batch, end_awaited, ... -> read_ties -> try_lock_messages
+--   enqueue, store_batch, end_awaited, ... -> read_links -> try_lock_messages
 --   dequeue_fast, complete -> expand_range
---   complete, discard_dead, purge_blocked, ... -> finish -> next_slice, end_tied
---   retake_dedup_keys, store_batch, pop_grouped, ... -> next_slice
---   end_tied -> read_ties, delete_messages, cut_ties
+--   complete, discard_dead, purge_blocked, ... -> finish -> next_slice, end_linked
+--   retake_dedup_keys, store_batch, pop_group_waiting, ... -> next_slice
+--   end_linked -> read_links, delete_messages, release_links
 --   end_awaited -> delete_messages
---   end_awaited, archive -> cut_ties
+--   end_awaited, archive -> release_links
 --   complete, fail_now, release -> outcomes
 --   complete, retry_later, fail_now, ... -> pop_claimed -> bound_gap, expand_range, refuse_claim
 --   extend_lease -> bound_gap, refuse_claim
 --   retry_later -> back_off
---   retry_later, fail_now, trim_claim -> push_dead -> next_slice, read_ties
+--   retry_later, fail_now, trim_claim -> push_dead -> next_slice, read_links
 --   retry_later -> split_by_attempts -> try_lock_messages
 --   release -> as_front
---   cancel_many, note_cancels -> claims_of
+--   cancel_many, record_cancels -> claims_of
 --   reset, discard_dead -> lock_dead
---   recheck -> end_held
---   maintain_delivery -> reap -> expand_range, split_by_attempts, as_front, note_error, push_dead
+--   run_deferred -> end_held
+--   maintain_delivery -> reap -> expand_range, split_by_attempts, as_front, record_error, push_dead
 --
 -- Writes claim, dead, finished, message. Only reads lane, queue.
 
-drop procedure if exists rowq.internal_read_ties;
+drop procedure if exists rowq.internal_read_links;
 
 delimiter //
-create procedure rowq.internal_read_ties(
+create procedure rowq.internal_read_links(
     p_messages longtext,
-    p_tokenless longtext,
+    p_without_slot longtext,
     p_with_keys boolean,
     p_is_locking boolean,
-    out p_ties longtext,
+    out p_links longtext,
     out p_held longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_tokenless are ids that have no token of their group, and p_with_keys is whether a dedup key counts. p_held are those whose rows are to be locked, and that another transaction has locked; null where there is none. Of messages with keys there are no more than internal_next_slice takes.
+-- purpose   Return what the end of these messages has to free, as [message_id, group key in hex or null, dedup key in hex or null, 1 if others wait for it]; null where that is nothing. p_without_slot are ids that have no slot of their group, and p_with_keys is whether a dedup key counts. p_held are those whose rows are to be locked, and that another transaction has locked; null where there is none. Of messages with keys there are no more than internal_next_slice takes.
 -- locks     the message rows, if asked for, as internal_try_lock_messages
 -- differs   PostgreSQL reads them as it deletes the messages
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
@@ -56,7 +56,7 @@ begin
         set session group_concat_max_len = v_cut_at;
         resignal;
     end;
-    set p_ties = null, p_held = null;
+    set p_links = null, p_held = null;
 
     -- MariaDB cuts what json_arrayagg returns to this length, which 300 messages stay below
     -- whatever their keys, and to that of a packet, below which a slice stays.
@@ -70,14 +70,14 @@ begin
         set v_free = p_messages;
         locking: while v_free is not null do
             select json_arrayagg(if(h.is_tied, json_array(
-                       h.message_id, if(h.has_token, hex(h.group_key), null),
+                       h.message_id, if(h.has_slot, hex(h.group_key), null),
                        hex(h.dedup_key), h.has_successors
                    ), null)),
                    sum(h.is_tied), count(*)
-            into p_ties, v_tied, v_count
+            into p_links, v_tied, v_count
             from (
                 select l.message_id, l.group_key, l.dedup_key, l.has_successors,
-                       t.message_id is null as has_token,
+                       t.message_id is null as has_slot,
                        (l.group_key is not null and t.message_id is null)
                        or (p_with_keys and l.dedup_key is not null)
                        or coalesce(l.has_successors, false) as is_tied
@@ -91,7 +91,7 @@ begin
                 ) l
                 left join (
                     select distinct j.message_id
-                    from json_table(p_tokenless, '$[*]' columns (message_id bigint path '$')) j
+                    from json_table(p_without_slot, '$[*]' columns (message_id bigint path '$')) j
                 ) t on t.message_id = l.message_id
             ) h;
             if v_count = json_length(v_free) or v_is_second then
@@ -101,7 +101,7 @@ begin
             set v_is_second = true;
         end while;
         if coalesce(v_tied, 0) = 0 or v_free is null then
-            set p_ties = null;
+            set p_links = null;
         end if;
     end if;
     if not p_is_locking or p_held is not null then
@@ -116,13 +116,13 @@ begin
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         left join (
             select distinct j.message_id
-            from json_table(p_tokenless, '$[*]' columns (message_id bigint path '$')) j
+            from json_table(p_without_slot, '$[*]' columns (message_id bigint path '$')) j
         ) t on t.message_id = m.message_id
         where (m.group_key is not null and t.message_id is null)
            or (p_with_keys and m.dedup_key is not null)
            or m.has_successors;
-        set p_ties = if(
-            p_ties is null, v_more, json_merge_preserve(p_ties, coalesce(v_more, '[]'))
+        set p_links = if(
+            p_links is null, v_more, json_merge_preserve(p_links, coalesce(v_more, '[]'))
         );
     end if;
     if @@group_concat_max_len <> v_cut_at then
@@ -230,11 +230,11 @@ drop procedure if exists rowq.internal_finish;
 
 delimiter //
 create procedure rowq.internal_finish(
-    p_part_id int,
+    p_queue_id int,
     p_archive_days int,
     p_is_keyed boolean,
     p_messages longtext,
-    p_tokenless longtext,
+    p_without_slot longtext,
     p_keyless longtext,
     p_owns_transaction boolean,
     p_state varchar(20)
@@ -242,29 +242,29 @@ create procedure rowq.internal_finish(
 sql security definer
 modifies sql data
 begin
--- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_tokenless have no token of their group, and those in p_keyless no dedup key any more.
--- locks     as internal_end_tied and internal_end_awaited; result rows
+-- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, those in p_without_slot have no slot of their group, and those in p_keyless no dedup key any more.
+-- locks     as internal_end_linked and internal_end_awaited; result rows
     declare v_rest, v_slice longtext;
 
     if p_archive_days > 0 then
-        insert into rowq.finished (part_id, finished_at, state, messages)
-        values (p_part_id, utc_timestamp(6), p_state, p_messages);
+        insert into rowq.finished (queue_id, finished_at, state, messages)
+        values (p_queue_id, utc_timestamp(6), p_state, p_messages);
     end if;
     if p_archive_days > 0 or p_is_keyed then
         set v_rest = p_messages;
         while v_rest is not null do
             call rowq.internal_next_slice(v_rest, v_slice);
-            call rowq.internal_end_tied(
-                p_part_id, p_archive_days > 0, p_is_keyed, v_slice, p_tokenless, p_keyless,
+            call rowq.internal_end_linked(
+                p_queue_id, p_archive_days > 0, p_is_keyed, v_slice, p_without_slot, p_keyless,
                 p_owns_transaction
             );
         end while;
     else
-        call rowq.internal_end_awaited(p_part_id, p_messages, p_owns_transaction);
+        call rowq.internal_end_awaited(p_queue_id, p_messages, p_owns_transaction);
     end if;
     -- What was completed has results of its own, which complete keeps.
     if p_state <> 'completed' then
-        call rowq.internal_push_result(p_part_id, p_messages, p_state, null, null, null);
+        call rowq.internal_push_result(p_queue_id, p_messages, p_state, null, null, null);
     end if;
 end//
 delimiter ;
@@ -276,7 +276,7 @@ create procedure rowq.internal_next_slice(inout p_messages longtext, out p_slice
 sql security definer
 reads sql data
 begin
--- purpose   Take as many messages from the head of an array as internal_read_ties can return the ties of, however long their keys are; p_messages are the others, or null.
+-- purpose   Take as many messages from the head of an array as internal_read_links can return the ties of, however long their keys are; p_messages are the others, or null.
 -- differs   elsewhere no aggregate is cut off at the length of a packet
     -- Two keys of 800 bytes in hex, an id, and what stands between them.
     declare c_longest_tie int default 3300;
@@ -290,25 +290,25 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_end_tied;
+drop procedure if exists rowq.internal_end_linked;
 
 delimiter //
-create procedure rowq.internal_end_tied(
-    p_part_id int,
+create procedure rowq.internal_end_linked(
+    p_queue_id int,
     p_is_archived boolean,
     p_is_keyed boolean,
     p_messages longtext,
-    p_tokenless longtext,
+    p_without_slot longtext,
     p_keyless longtext,
     p_owns_transaction boolean
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Cut the ties of finished messages, and delete those that are not archived; p_is_keyed, p_tokenless and p_keyless are those of internal_finish.
--- locks     as internal_read_ties, internal_release_dedup_keys and internal_cut_ties
+-- purpose   Cut the ties of finished messages, and delete those that are not archived; p_is_keyed, p_without_slot and p_keyless are those of internal_finish.
+-- locks     as internal_read_links, internal_release_dedup_keys and internal_release_links
 -- differs   PostgreSQL learns of ties by the delete itself
-    declare v_ties, v_freed, v_held, v_more longtext;
+    declare v_links, v_freed, v_held, v_more longtext;
     declare v_keyed longtext default p_messages;
 
     if p_keyless is not null then
@@ -324,23 +324,24 @@ begin
     end if;
 
     -- What waits for a message of the archive and is not committed yet is left to internal_archive.
-    call rowq.internal_read_ties(
-        p_messages, p_tokenless, true, not (p_is_archived and p_owns_transaction), v_ties, v_held
+    call rowq.internal_read_links(
+        p_messages, p_without_slot, true, not (p_is_archived and p_owns_transaction), v_links,
+        v_held
     );
-    set v_freed = v_ties;
+    set v_freed = v_links;
     if p_keyless is not null then
-        call rowq.internal_read_ties(
+        call rowq.internal_read_links(
             v_keyed, null, true, not (p_is_archived and p_owns_transaction), v_freed, v_more
         );
     end if;
     if v_freed is not null and p_is_keyed then
-        call rowq.internal_release_dedup_keys(p_part_id, v_freed);
+        call rowq.internal_release_dedup_keys(p_queue_id, v_freed);
     end if;
     if not p_is_archived then
-        call rowq.internal_delete_messages(p_part_id, p_messages, v_held);
+        call rowq.internal_delete_messages(p_queue_id, p_messages, v_held);
     end if;
-    if v_ties is not null then
-        call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
+    if v_links is not null then
+        call rowq.internal_release_links(p_queue_id, v_links, p_owns_transaction);
     end if;
 end//
 delimiter ;
@@ -349,7 +350,7 @@ drop procedure if exists rowq.internal_delete_messages;
 
 delimiter //
 create procedure rowq.internal_delete_messages(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_held longtext
 )
@@ -357,7 +358,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Delete messages, whose rows the caller has locked but for those in p_held; leave these, which have ended all the same, to maintain.
--- locks     message rows; new recheck rows
+-- locks     message rows; new deferred rows
     if p_held is null then
         delete m
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -372,26 +373,26 @@ begin
         ) h on h.message_id = j.message_id
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where h.message_id is null;
-        call rowq.internal_recheck_later(
-            p_part_id, json_extract(p_held, '$[*][0]'), json_extract(p_held, '$[*][0]'), false
+        call rowq.internal_defer(
+            p_queue_id, json_extract(p_held, '$[*][0]'), json_extract(p_held, '$[*][0]'), false
         );
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_cut_ties;
+drop procedure if exists rowq.internal_release_links;
 
 delimiter //
-create procedure rowq.internal_cut_ties(
-    p_part_id int,
-    p_ties longtext,
+create procedure rowq.internal_release_links(
+    p_queue_id int,
+    p_links longtext,
     p_owns_transaction boolean
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Pass on the tokens of messages that have ended, and let those go on that have waited for them; internal_read_ties has returned what they are.
--- locks     as internal_leave_groups and internal_free_successors
+-- purpose   Pass on the slots of messages that have ended, and let those go on that have waited for them; internal_read_links has returned what they are.
+-- locks     as internal_release_group_slots and internal_resume_successors
     declare v_message_id bigint;
     declare v_is_end boolean default false;
     declare v_most int default 1000;
@@ -399,14 +400,14 @@ begin
     declare each_awaited cursor for
         select j.message_id
         from json_table(
-            p_ties,
+            p_links,
             '$[*]' columns (message_id bigint path '$[0]', is_awaited int path '$[3]')
         ) j
         where j.is_awaited
         order by j.message_id;
     declare continue handler for not found set v_is_end = true;
 
-    call rowq.internal_leave_groups(p_part_id, p_ties, p_owns_transaction);
+    call rowq.internal_release_group_slots(p_queue_id, p_links, p_owns_transaction);
     open each_awaited;
     set v_is_end = false;
     awaited: loop
@@ -414,8 +415,8 @@ begin
         if v_is_end then
             leave awaited;
         end if;
-        call rowq.internal_free_successors(
-            p_part_id, v_message_id, p_owns_transaction, v_most, v_looks
+        call rowq.internal_resume_successors(
+            p_queue_id, v_message_id, p_owns_transaction, v_most, v_looks
         );
         set v_is_end = false;
     end loop;
@@ -492,7 +493,7 @@ drop procedure if exists rowq.internal_pop_claimed;
 
 delimiter //
 create procedure rowq.internal_pop_claimed(
-    p_part_id int,
+    p_queue_id int,
     p_claim_id bigint,
     p_message_ids longtext,
     p_owns_transaction boolean,
@@ -518,7 +519,7 @@ begin
     set p_messages = null, p_cancel_ids = null;
 
     if not p_owns_transaction then
-        call rowq.internal_bound_gap(p_part_id, v_claim_id);
+        call rowq.internal_bound_gap(p_queue_id, v_claim_id);
     end if;
     -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
     select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages,
@@ -526,7 +527,7 @@ begin
     into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held, v_noted, p_worker_name,
          p_leased_at
     from rowq.claim c force index (primary)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id = v_claim_id
       and c.claim_id > 0
     for update;
@@ -603,12 +604,12 @@ begin
         update rowq.claim c force index (primary)
         set c.messages = v_kept,
             c.cancel_ids = v_kept_noted
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     elseif p_messages is not null then
         delete c
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     end if;
 end//
@@ -617,7 +618,7 @@ delimiter ;
 drop procedure if exists rowq.internal_bound_gap;
 
 delimiter //
-create procedure rowq.internal_bound_gap(p_part_id int, inout p_claim_id bigint)
+create procedure rowq.internal_bound_gap(p_queue_id int, inout p_claim_id bigint)
 sql security definer
 modifies sql data
 begin
@@ -630,7 +631,7 @@ begin
     -- lock on it covers no gap where new claims go.
     select c.claim_id into v_claim_id
     from rowq.claim c force index (primary)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id = p_claim_id;
 
     if v_claim_id is null then
@@ -638,11 +639,11 @@ begin
         -- gap up to the next row, which is where new claims go. A row that this transaction inserts
         -- and deletes ends the gap before them.
         set v_claim_id = uuid_short() & 9007199254740991;
-        insert into rowq.claim (part_id, claim_id, lease_until, messages)
-        values (p_part_id, v_claim_id, utc_timestamp(6) + interval 1 day, '[]');
+        insert into rowq.claim (queue_id, claim_id, lease_until, messages)
+        values (p_queue_id, v_claim_id, utc_timestamp(6) + interval 1 day, '[]');
         delete c
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id;
         -- Move the savepoint behind the row. If a refused call removed the row, the gap would reach
         -- up to the next one.
@@ -675,7 +676,7 @@ drop procedure if exists rowq.internal_back_off;
 
 delimiter //
 create procedure rowq.internal_back_off(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_delay_seconds double,
     out p_delayed longtext
@@ -690,7 +691,7 @@ begin
     select q.backoff_base_seconds, q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter
     into v_base, v_factor, v_cap, v_jitter
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
 
     select json_arrayagg(json_array(
                j.message_id, j.lane div 2 * 2 + 1, j.attempt,
@@ -716,7 +717,7 @@ drop procedure if exists rowq.internal_push_dead;
 
 delimiter //
 create procedure rowq.internal_push_dead(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_error longtext,
     p_owns_transaction boolean
@@ -725,15 +726,15 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
--- locks     new dead rows; in the caller's transaction as internal_read_ties; new result rows; as
---           internal_release_dedup_keys, internal_leave_groups and internal_follow_deaths
+-- locks     new dead rows; in the caller's transaction as internal_read_links; new result rows; as
+--           internal_release_dedup_keys, internal_release_group_slots and internal_propagate_deaths
     declare v_is_held boolean;
     declare v_rest longtext default p_messages;
-    declare v_slice, v_ties, v_held longtext;
+    declare v_slice, v_links, v_held longtext;
     declare v_looks int default 10000;
 
-    insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
-    select p_part_id, j.message_id, j.lane, j.attempt, utc_timestamp(6), left(p_error, 2000)
+    insert into rowq.dead (queue_id, message_id, lane, attempt, died_at, last_error)
+    select p_queue_id, j.message_id, j.lane, j.attempt, utc_timestamp(6), left(p_error, 2000)
     from json_table(
         p_messages,
         '$[*]' columns (
@@ -747,34 +748,34 @@ begin
         call rowq.internal_next_slice(v_rest, v_slice);
         -- In a transaction of its own the call sees every message without a lock, and keys never
         -- change. Who has come to wait is looked for below.
-        call rowq.internal_read_ties(
-            v_slice, null, true, not p_owns_transaction, v_ties, v_held
+        call rowq.internal_read_links(
+            v_slice, null, true, not p_owns_transaction, v_links, v_held
         );
-        if v_ties is not null then
-            call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+        if v_links is not null then
+            call rowq.internal_release_dedup_keys(p_queue_id, v_links);
             select q.group_after_dead = 'hold' into v_is_held
             from rowq.queue q
-            where q.part_id = p_part_id;
+            where q.queue_id = p_queue_id;
             if v_is_held then
                 update json_table(
-                    v_ties,
+                    v_links,
                     '$[*]' columns (
                         message_id bigint path '$[0]',
                         group_key varchar(1600) path '$[1]'
                     )
                 ) j
                 straight_join rowq.dead d force index (primary)
-                    on d.part_id = p_part_id
+                    on d.queue_id = p_queue_id
                    and d.message_id = j.message_id
-                set d.holds_group = true
+                set d.holds_slot = true
                 where j.group_key is not null;
             else
-                call rowq.internal_leave_groups(p_part_id, v_ties, p_owns_transaction);
+                call rowq.internal_release_group_slots(p_queue_id, v_links, p_owns_transaction);
             end if;
         end if;
     end while;
-    call rowq.internal_push_result(p_part_id, p_messages, 'dead', p_error, null, null);
-    call rowq.internal_follow_deaths(p_part_id, p_messages, null, p_owns_transaction, v_looks);
+    call rowq.internal_push_result(p_queue_id, p_messages, 'dead', p_error, null, null);
+    call rowq.internal_propagate_deaths(p_queue_id, p_messages, null, p_owns_transaction, v_looks);
 end//
 delimiter ;
 
@@ -886,7 +887,7 @@ drop procedure if exists rowq.internal_claims_of;
 
 delimiter //
 create procedure rowq.internal_claims_of(
-    p_part_id int,
+    p_queue_id int,
     p_message_ids longtext,
     out p_claim_ids longtext,
     out p_held_ids longtext
@@ -909,7 +910,7 @@ begin
             select distinct a.message_id
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
         ) w on w.message_id = if(c.messages is null, c.first_id + j.place - 1, j.message_id)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id > 0
     ) h;
 end//
@@ -924,14 +925,14 @@ create procedure rowq.internal_lock_dead(
     p_max_messages int,
     p_message_type longtext,
     p_died_before datetime(6),
-    out p_part_id int,
+    out p_queue_id int,
     out p_dead longtext
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean, as [message_id, lane, attempt, holds_group]; null where there is none.
--- locks     the part, shared; dead rows, passing over locked ones
+-- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean, as [message_id, lane, attempt, holds_slot]; null where there is none.
+-- locks     the queue, shared; dead rows, passing over locked ones
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
     declare v_seen longtext;
 
@@ -942,8 +943,8 @@ begin
         call rowq.internal_refuse('message_type and died_before go together with no message_ids');
     end if;
 
-    call rowq.internal_require_queue(p_queue_name, p_part_id);
-    call rowq.internal_lock_part_shared(p_part_id, p_queue_name);
+    call rowq.internal_require_queue(p_queue_name, p_queue_id);
+    call rowq.internal_lock_queue_shared(p_queue_id, p_queue_name);
 
     -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
     if p_message_ids is null then
@@ -951,14 +952,14 @@ begin
         from (
             select d.message_id
             from rowq.dead d force index (primary)
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and (p_died_before is null or d.died_at < p_died_before)
               and (p_message_type is null or cast(p_message_type as binary) = (
                   select cast(m.message_type as binary)
                   from rowq.message m force index (primary)
                   where m.message_id = d.message_id
               ))
-            order by d.part_id, d.message_id
+            order by d.queue_id, d.message_id
             limit 10000
         ) h;
     else
@@ -967,21 +968,21 @@ begin
             select distinct d.message_id
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
             straight_join rowq.dead d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.message_id = a.message_id
         ) h;
     end if;
-    select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.holds_group))
+    select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.holds_slot))
     into p_dead
     from (
-        select d.message_id, d.lane, d.attempt, d.holds_group
+        select d.message_id, d.lane, d.attempt, d.holds_slot
         from (
             select distinct a.message_id
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) a
             order by a.message_id
         ) j
         straight_join rowq.dead d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.message_id = j.message_id
         limit v_limit
         for update skip locked
@@ -993,7 +994,7 @@ drop procedure if exists rowq.internal_end_held;
 
 delimiter //
 create procedure rowq.internal_end_held(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     inout p_most int,
     inout p_most_looks int,
@@ -1002,8 +1003,8 @@ create procedure rowq.internal_end_held(
 sql security definer
 modifies sql data
 begin
--- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; p_is_done is false where the row is locked still. p_most and p_most_looks are as for internal_free_successors. The transaction must be the call's own.
--- locks     the message row, tried only; as internal_free_successors
+-- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; p_is_done is false where the row is locked still. p_most and p_most_looks are as for internal_resume_successors. The transaction must be the call's own.
+-- locks     the message row, tried only; as internal_resume_successors
     declare v_message_id bigint;
     declare v_is_awaited boolean;
     select m.message_id, coalesce(m.has_successors, false) into v_message_id, v_is_awaited
@@ -1018,8 +1019,8 @@ begin
         delete from rowq.message
         where message_id = p_message_id;
         if v_is_awaited then
-            call rowq.internal_free_successors(
-                p_part_id, p_message_id, true, p_most, p_most_looks
+            call rowq.internal_resume_successors(
+                p_queue_id, p_message_id, true, p_most, p_most_looks
             );
         end if;
         set p_is_done = true;
@@ -1031,7 +1032,7 @@ drop procedure if exists rowq.internal_reap;
 
 delimiter //
 create procedure rowq.internal_reap(
-    p_part_id int,
+    p_queue_id int,
     p_max_attempts int,
     p_history_days int,
     p_limit int,
@@ -1056,7 +1057,7 @@ begin
 
     select greatest(l.floor - 1, 0) into v_after
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -1 /* claim */;
 
     claims: while p_reaped + p_died + v_ended < p_limit do
@@ -1067,10 +1068,10 @@ begin
             from (
                 select c.claim_id
                 from rowq.claim c force index (primary)
-                where c.part_id = p_part_id
+                where c.queue_id = p_queue_id
                   and c.claim_id > v_after
                   and c.lease_until <= utc_timestamp(6)
-                order by c.part_id, c.claim_id
+                order by c.queue_id, c.claim_id
                 limit p_limit
             ) h;
             if v_expired is null then
@@ -1087,7 +1088,7 @@ begin
         into v_worker_name, v_leased_at, v_lane, v_attempt, v_first_id, v_last_id, v_messages,
              v_cancel_ids
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id
           and c.lease_until <= utc_timestamp(6)
         for update skip locked;
@@ -1101,7 +1102,7 @@ begin
         end if;
         delete c
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id;
 
         set v_held = v_messages, v_alive = null, v_dead = null,
@@ -1109,7 +1110,7 @@ begin
         if v_cancel_ids is not null then
             set v_ended = v_ended + json_length(v_cancel_ids);
             call rowq.internal_end_cancelled(
-                p_part_id, v_cancel_ids, p_owns_transaction, v_messages
+                p_queue_id, v_cancel_ids, p_owns_transaction, v_messages
             );
         end if;
         if v_messages is not null then
@@ -1119,19 +1120,19 @@ begin
         end if;
         if v_alive is not null then
             call rowq.internal_as_front(v_alive, 0, v_front);
-            call rowq.internal_push_ready(p_part_id, v_front);
-            call rowq.internal_note_error(v_alive, v_error);
+            call rowq.internal_push_ready(p_queue_id, v_front);
+            call rowq.internal_record_error(v_alive, v_error);
             set p_reaped = p_reaped + json_length(v_alive);
         end if;
         if v_dead is not null then
             call rowq.internal_push_dead(
-                p_part_id, v_dead, v_error, p_owns_transaction
+                p_queue_id, v_dead, v_error, p_owns_transaction
             );
             set p_died = p_died + json_length(v_dead);
         end if;
         if p_history_days > 0 then
             call rowq.internal_push_history(
-                p_part_id, v_claim_id, v_worker_name, v_leased_at, v_held, 'lease_expired',
+                p_queue_id, v_claim_id, v_worker_name, v_leased_at, v_held, 'lease_expired',
                 v_error, null, v_cancel_ids
             );
         end if;
@@ -1139,10 +1140,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_note_error;
+drop procedure if exists rowq.internal_record_error;
 
 delimiter //
-create procedure rowq.internal_note_error(p_messages longtext, p_error longtext)
+create procedure rowq.internal_record_error(p_messages longtext, p_error longtext)
 sql security definer
 modifies sql data
 begin

@@ -16,14 +16,14 @@
 --   push_ready, store -> open_lane
 --   maintain_delivery -> rescan_floors -> first_key, open_lane, next_number, move_floor
 --
--- Writes finished, lane. Only reads claim, delayed, expiry, history, ready, recheck, result,
+-- Writes finished, lane. Only reads claim, delayed, expiry, history, ready, deferred, result,
 -- started.
 
 drop procedure if exists rowq.internal_move_floor;
 
 delimiter //
 create procedure rowq.internal_move_floor(
-    p_part_id int,
+    p_queue_id int,
     p_lane smallint,
     p_from bigint,
     p_to bigint
@@ -33,18 +33,18 @@ modifies sql data
 begin
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
 -- locks     the row of the lane, passed over when locked
--- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
+-- differs   PostgreSQL keeps floors in an append-only table, as its readers walk dead versions
     declare v_floor bigint;
     -- Skip a locked row: its session is already moving the floor or opening the lane.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = p_lane
     for update skip locked;
     if v_floor = p_from or p_to < v_floor then
         update rowq.lane l
         set l.floor = p_to
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = p_lane;
     end if;
 end//
@@ -53,7 +53,7 @@ delimiter ;
 drop procedure if exists rowq.internal_close_fronts;
 
 delimiter //
-create procedure rowq.internal_close_fronts(p_part_id int)
+create procedure rowq.internal_close_fronts(p_queue_id int)
 sql security definer
 modifies sql data
 begin
@@ -85,12 +85,12 @@ begin
                 set v_next = null;
                 select l.lane, l.floor into v_next, v_floor
                 from rowq.lane l force index (primary)
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane > v_lane
                   and l.lane mod 2 = 0
                   and l.is_open
                   and l.sweep_at <= utc_timestamp(6)
-                order by l.part_id, l.lane
+                order by l.queue_id, l.lane
                 limit 1;
                 if v_next is null then
                     leave lanes;
@@ -99,10 +99,10 @@ begin
 
                 select l.lane into v_locked
                 from rowq.lane l force index (primary)
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane = v_lane
                 for update skip locked;
-                call rowq.internal_first_key(p_part_id, v_lane, v_floor, v_first);
+                call rowq.internal_first_key(p_queue_id, v_lane, v_floor, v_first);
                 if v_locked is not null and v_first is null then
                     -- The floor moves too, because nobody moves that of a closed lane.
                     update rowq.lane l
@@ -111,7 +111,7 @@ begin
                             l.floor,
                             timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
                         )
-                    where l.part_id = p_part_id
+                    where l.queue_id = p_queue_id
                       and l.lane = v_lane;
                 end if;
             end while;
@@ -127,7 +127,7 @@ drop procedure if exists rowq.internal_first_key;
 
 delimiter //
 create procedure rowq.internal_first_key(
-    p_part_id int,
+    p_queue_id int,
     p_lane smallint,
     p_from bigint,
     out p_first bigint
@@ -144,82 +144,82 @@ begin
         when -1 /* claim */ then
             select c.claim_id, c.messages is null into p_first, v_attempt
             from rowq.claim c force index (primary)
-            where c.part_id = p_part_id
+            where c.queue_id = p_queue_id
               and c.claim_id > 0
               and c.claim_id >= p_from
-            order by c.part_id, c.claim_id
+            order by c.queue_id, c.claim_id
             limit 1;
         when -2 /* delayed */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select d.due_at, d.attempt into v_due_at, v_attempt
             from rowq.delayed d force index (primary)
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.due_at >= v_since
-            order by d.part_id, d.due_at, d.message_id
+            order by d.queue_id, d.due_at, d.message_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -3 /* finished */ then
             select f.finish_id, f.messages is null into p_first, v_attempt
             from rowq.finished f force index (primary)
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id > 0
               and f.finish_id >= p_from
-            order by f.part_id, f.finish_id
+            order by f.queue_id, f.finish_id
             limit 1;
         when -4 /* deferred */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select r.due_at, r.is_hint into v_due_at, v_attempt
-            from rowq.recheck r force index (primary)
-            where r.part_id = p_part_id
+            from rowq.deferred r force index (primary)
+            where r.queue_id = p_queue_id
               and r.due_at >= v_since
-            order by r.part_id, r.due_at, r.recheck_id
+            order by r.queue_id, r.due_at, r.deferred_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -6 /* expiry */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select e.expires_at, e.lane into v_due_at, v_attempt
             from rowq.expiry e force index (primary)
-            where e.part_id = p_part_id
+            where e.queue_id = p_queue_id
               and e.expires_at >= v_since
-            order by e.part_id, e.expires_at, e.expiry_id
+            order by e.queue_id, e.expires_at, e.expiry_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -7 /* result */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select r.finished_at, r.state = 'dead' into v_due_at, v_attempt
             from rowq.result r force index (result_finished_ix)
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.finished_at >= v_since
-            order by r.part_id, r.finished_at
+            order by r.queue_id, r.finished_at
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -8 /* history */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select h.ended_at, h.outcome is null into v_due_at, v_attempt
             from rowq.history h force index (primary)
-            where h.part_id = p_part_id
+            where h.queue_id = p_queue_id
               and h.ended_at >= v_since
-            order by h.part_id, h.ended_at, h.message_id, h.claim_id
+            order by h.queue_id, h.ended_at, h.message_id, h.claim_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         when -5 /* started */ then
             set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
             select s.started_at, s.messages into v_due_at, v_attempt
             from rowq.started s force index (primary)
-            where s.part_id = p_part_id
+            where s.queue_id = p_queue_id
               and s.claim_id > 0
               and s.started_at >= v_since
-            order by s.part_id, s.started_at, s.claim_id
+            order by s.queue_id, s.started_at, s.claim_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         else
             select r.seq, r.attempt into p_first, v_attempt
             from rowq.ready r force index (primary)
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.lane = p_lane
               and r.seq >= p_from
               and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
+            order by r.queue_id, r.lane, r.seq, r.message_id
             limit 1;
     end case;
 end//
@@ -228,7 +228,7 @@ delimiter ;
 drop procedure if exists rowq.internal_open_lane;
 
 delimiter //
-create procedure rowq.internal_open_lane(p_part_id int, p_lane smallint)
+create procedure rowq.internal_open_lane(p_queue_id int, p_lane smallint)
 sql security definer
 modifies sql data
 begin
@@ -238,14 +238,14 @@ begin
     -- Skip a locked row, so that no producer waits: its session is usually opening the lane too.
     select l.lane into v_lane
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = p_lane
     for update skip locked;
     if v_lane is not null then
         update rowq.lane l
         set l.is_open = true,
             l.sweep_at = utc_timestamp(6) + interval 1 minute
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = p_lane
           and not l.is_open;
     else
@@ -254,14 +254,14 @@ begin
         -- maintain finds the messages, opens the lane and deletes the mark.
         select l.lane into v_mark
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane < 0
           and l.is_open
         limit 1;
         if v_mark is null then
             -- Another session may have drawn the same number, and then there is a mark.
-            insert ignore into rowq.lane (part_id, lane, is_open)
-            values (p_part_id, -1001 - floor(31000 * rand()), true);
+            insert ignore into rowq.lane (queue_id, lane, is_open)
+            values (p_queue_id, -1001 - floor(31000 * rand()), true);
         end if;
     end if;
 end//
@@ -271,7 +271,7 @@ drop procedure if exists rowq.internal_rescan_floors;
 
 delimiter //
 create procedure rowq.internal_rescan_floors(
-    p_part_id int,
+    p_queue_id int,
     p_has_started boolean,
     p_has_results boolean,
     p_has_history boolean
@@ -283,11 +283,11 @@ begin
 -- locks     rows of lanes, passing over locked ones
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
-    -- Times are in microseconds. A look that takes longer than c_short_walk has walked over dead
-    -- rows. After one longer than c_long_walk the lane rests c_duty times as long, but never longer
+    -- Times are in microseconds. A look that takes longer than c_fast_scan has walked over dead
+    -- rows. After one longer than c_slow_scan the lane rests c_duty times as long, but never longer
     -- than c_longest_pause.
-    declare c_short_walk bigint default 300;
-    declare c_long_walk bigint default 20000;
+    declare c_fast_scan bigint default 300;
+    declare c_slow_scan bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
     declare v_lane smallint default -9;
     declare v_next smallint;
@@ -301,21 +301,21 @@ begin
     -- lanes are not needed after them.
     select json_arrayagg(l.lane) into v_marks
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane < -1000;
 
     lanes: loop
         set v_next = null;
         select l.lane, l.floor, l.is_open into v_next, v_floor, v_is_open
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane > v_lane
           and l.lane <> -6 /* expiry */
           and (p_has_started or l.lane <> -5 /* started */)
           and (p_has_results or l.lane <> -7 /* result */)
           and (p_has_history or l.lane <> -8 /* history */)
           and l.check_after <= utc_timestamp(6)
-        order by l.part_id, l.lane
+        order by l.queue_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
@@ -323,16 +323,16 @@ begin
         set v_lane = v_next;
 
         set v_started = utc_timestamp(6);
-        call rowq.internal_first_key(p_part_id, v_lane, 0, v_first);
+        call rowq.internal_first_key(p_queue_id, v_lane, 0, v_first);
         set v_took = timestampdiff(microsecond, v_started, utc_timestamp(6));
 
         if v_lane >= 0 and v_first is not null and not v_is_open then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
             -- back, or is still open.
-            call rowq.internal_open_lane(p_part_id, v_lane);
+            call rowq.internal_open_lane(p_queue_id, v_lane);
             select l.is_open into v_is_open
             from rowq.lane l force index (primary)
-            where l.part_id = p_part_id
+            where l.queue_id = p_queue_id
               and l.lane = v_lane;
             if not v_is_open then
                 -- An open transaction holds the row of the lane, so leave the row alone, and let
@@ -342,10 +342,10 @@ begin
             end if;
         end if;
         if v_lane in (-1 /* claim */, -3 /* finished */) then
-            if v_first is null and v_took > c_short_walk then
+            if v_first is null and v_took > c_fast_scan then
                 -- Where there is no row, take the next number for the first, because all later rows
                 -- are above it.
-                call rowq.internal_next_number(p_part_id, v_lane, v_first);
+                call rowq.internal_next_number(p_queue_id, v_lane, v_first);
             end if;
             set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
         else
@@ -355,28 +355,28 @@ begin
                 v_first = least(coalesce(v_first, v_latest), v_latest),
                 v_worth_it = 60000000;
         end if;
-        if v_took > c_short_walk then
+        if v_took > c_fast_scan then
             set v_worth_it = 0;
         end if;
         if v_first < v_floor
            or (v_first > v_floor + v_worth_it and (v_is_open or v_lane < 0)) then
-            call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_first);
+            call rowq.internal_move_floor(p_queue_id, v_lane, v_floor, v_first);
         end if;
 
         -- After a long walk over dead rows, rest for fifty times as long as it took.
-        if v_took > c_long_walk then
+        if v_took > c_slow_scan then
             set v_pause = least(v_took * c_duty, c_longest_pause);
             -- Skip a row that an open purge_archive holds.
             set v_next = null;
             select l.lane into v_next
             from rowq.lane l force index (primary)
-            where l.part_id = p_part_id
+            where l.queue_id = p_queue_id
               and l.lane = v_lane
             for update /*!80000 of l */ skip locked;
             if v_next is not null then
                 update rowq.lane l
                 set l.check_after = utc_timestamp(6) + interval v_pause microsecond
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane = v_lane;
             end if;
         end if;
@@ -387,7 +387,7 @@ begin
     if v_marks is not null then
         select l.lane into v_next
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane >= 0
           and not l.is_open
           and l.check_after > utc_timestamp(6)
@@ -397,7 +397,7 @@ begin
         delete l
         from json_table(v_marks, '$[*]' columns (lane smallint path '$')) j
         straight_join rowq.lane l force index (primary)
-            on l.part_id = p_part_id
+            on l.queue_id = p_queue_id
            and l.lane = j.lane;
     end if;
 
@@ -407,7 +407,7 @@ begin
     set v_next = null;
     select l.lane into v_next
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane >= -8 /* history */
       and l.check_after > utc_timestamp(6)
     limit 1;
@@ -419,7 +419,7 @@ begin
     update rowq.lane l
     set l.is_open = v_is_hidden,
         l.sweep_at = v_sweep_at
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -1 /* claim */
       and (
           l.is_open <> v_is_hidden
@@ -432,7 +432,7 @@ drop procedure if exists rowq.internal_next_number;
 
 delimiter //
 create procedure rowq.internal_next_number(
-    p_part_id int,
+    p_queue_id int,
     p_lane smallint,
     out p_number bigint
 )
@@ -445,12 +445,12 @@ begin
     if p_lane = -1 /* claim */ then
         set p_number = uuid_short() & 9007199254740991;
     else
-        insert into rowq.finished (part_id, finished_at, state, messages)
-        values (p_part_id, utc_timestamp(6), 'completed', '[]');
+        insert into rowq.finished (queue_id, finished_at, state, messages)
+        values (p_queue_id, utc_timestamp(6), 'completed', '[]');
         set p_number = last_insert_id();
         delete f
         from rowq.finished f force index (primary)
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id = p_number;
     end if;
 end//

@@ -10,14 +10,14 @@
 --   health -> next_numbers, health_server, newest_numbers
 --   health -> health_queue -> oldest_ready
 --
--- Reads blocked, claim, dead, delayed, expiry, grouped, history, lane, message, meta, queue, ready,
--- recheck, result, schedule.
+-- Reads blocked, claim, dead, delayed, expiry, group_waiting, history, lane, message, meta, queue,
+-- ready, deferred, result, schedule.
 
 drop procedure if exists rowq.internal_count_messages;
 
 delimiter //
 create procedure rowq.internal_count_messages(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     out p_ready bigint,
     out p_delayed bigint,
@@ -36,7 +36,7 @@ begin
     from (
         select r.attempt
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id > 0
         limit p_limit
     ) h;
@@ -44,7 +44,7 @@ begin
     from (
         select d.attempt
         from rowq.delayed d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id > 0
         limit p_limit
     ) h;
@@ -56,7 +56,7 @@ begin
     from (
         select c.messages, c.first_id, c.last_id
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id > 0
         limit p_limit
     ) h;
@@ -64,15 +64,15 @@ begin
     from (
         select d.attempt
         from rowq.dead d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         limit p_limit
     ) h;
     select count(*) into p_blocked
     from (
         (
             select g.lane
-            from rowq.grouped g force index (primary)
-            where g.part_id = p_part_id
+            from rowq.group_waiting g force index (primary)
+            where g.queue_id = p_queue_id
               and g.message_id > 0
             limit p_limit
         )
@@ -80,7 +80,7 @@ begin
         (
             select b.lane
             from rowq.blocked b force index (primary)
-            where b.part_id = p_part_id
+            where b.queue_id = p_queue_id
             limit p_limit
         )
         limit p_limit
@@ -91,7 +91,7 @@ delimiter ;
 drop procedure if exists rowq.internal_oldest_ready;
 
 delimiter //
-create procedure rowq.internal_oldest_ready(p_part_id int, out p_enqueued_at datetime(6))
+create procedure rowq.internal_oldest_ready(p_queue_id int, out p_enqueued_at datetime(6))
 sql security definer
 reads sql data
 begin
@@ -107,10 +107,10 @@ begin
         set v_next = null;
         select l.lane, l.floor into v_next, v_floor
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane > v_lane
           and (l.is_open or v_is_hidden)
-        order by l.part_id, l.lane
+        order by l.queue_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
@@ -125,11 +125,11 @@ begin
         set v_lane = v_next, v_message_id = null, v_head = null;
         select r.message_id, r.attempt into v_message_id, v_attempt
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = v_lane
           and r.seq >= v_floor
           and r.seq < 9223372036854775806
-        order by r.part_id, r.lane, r.seq, r.message_id
+        order by r.queue_id, r.lane, r.seq, r.message_id
         limit 1;
         select m.enqueued_at into v_head
         from rowq.message m force index (primary)
@@ -204,7 +204,7 @@ delimiter ;
 drop procedure if exists rowq.internal_health_queue;
 
 delimiter //
-create procedure rowq.internal_health_queue(p_part_id int, out p_checks longtext)
+create procedure rowq.internal_health_queue(p_queue_id int, out p_checks longtext)
 sql security definer
 reads sql data
 begin
@@ -226,7 +226,7 @@ begin
     select q.paused_at, q.result_seconds, q.history_days
     into v_paused_at, v_result_seconds, v_history_days
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     -- Begin each look where the first live row may be, beyond the dead ones.
     select max(if(l.lane = -1 /* claim */, l.floor, 0)),
            v_epoch + interval max(if(l.lane = -2 /* delayed */, l.floor, 0)) microsecond,
@@ -237,12 +237,12 @@ begin
     into v_claim_from, v_delayed_from, v_recheck_from, v_expiry_from, v_result_from,
          v_history_from
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane between -8 /* history */ and -1 /* claim */;
 
-    call rowq.internal_oldest_ready(p_part_id, v_oldest);
+    call rowq.internal_oldest_ready(p_queue_id, v_oldest);
     set p_checks = concat_ws(',', p_checks, json_array(
-        'oldest_ready', p_part_id,
+        'oldest_ready', p_queue_id,
         coalesce(timestampdiff(microsecond, v_oldest, v_now) / 1e6, 0), 300, 3600,
         concat(
             'seconds that the oldest ready message has waited',
@@ -254,35 +254,35 @@ begin
     from (
         select d.attempt
         from rowq.dead d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         limit 1000
     ) h;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'dead_messages', p_part_id, v_dead, 1, 1000,
+        'dead_messages', p_queue_id, v_dead, 1, 1000,
         'dead messages, counted up to 1000; see list_dead and reset'
     ));
 
     select d.due_at, d.attempt into v_due_at, v_attempt
     from rowq.delayed d force index (primary)
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.due_at >= v_delayed_from
       and d.due_at <= v_now
-    order by d.part_id, d.due_at, d.message_id
+    order by d.queue_id, d.due_at, d.message_id
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_delayed', p_part_id,
+        'overdue_delayed', p_queue_id,
         coalesce(timestampdiff(microsecond, v_due_at, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest due message has not been promoted; call maintain every second'
     ));
 
     select min(c.lease_until) into v_lease_until
     from rowq.claim c force index (primary)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id > 0
       and c.claim_id >= v_claim_from
       and c.lease_until <= v_now;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'expired_leases', p_part_id,
+        'expired_leases', p_queue_id,
         coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'
     ));
@@ -293,59 +293,59 @@ begin
         from (
             select d.message_id, d.attempt
             from rowq.dead d force index (primary)
-            where d.part_id = p_part_id
-            order by d.part_id desc, d.message_id desc
+            where d.queue_id = p_queue_id
+            order by d.queue_id desc, d.message_id desc
             limit 10000
         ) n
         straight_join rowq.successor s force index (primary)
-            on s.part_id = p_part_id
+            on s.queue_id = p_queue_id
            and s.predecessor_id = n.message_id
         straight_join rowq.blocked b force index (primary)
-            on b.part_id = s.part_id
+            on b.queue_id = s.queue_id
            and b.message_id = s.message_id
         limit 1000
     ) h;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'waits_for_dead', p_part_id, v_waiting, 1, 1000,
+        'waits_for_dead', p_queue_id, v_waiting, 1, 1000,
         'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
         'cancel these'
     ));
 
     select r.due_at, r.is_hint into v_recheck_at, v_is_hint
-    from rowq.recheck r force index (primary)
-    where r.part_id = p_part_id
+    from rowq.deferred r force index (primary)
+    where r.queue_id = p_queue_id
       and r.due_at >= v_recheck_from
       and r.due_at <= v_now
-    order by r.part_id, r.due_at, r.recheck_id
+    order by r.queue_id, r.due_at, r.deferred_id
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_groups', p_part_id,
+        'overdue_groups', p_queue_id,
         coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
     ));
 
     select e.expires_at, e.message_id into v_expires_at, v_message_id
     from rowq.expiry e force index (primary)
-    where e.part_id = p_part_id
+    where e.queue_id = p_queue_id
       and e.expires_at >= v_expiry_from
       and e.expires_at <= v_now
-    order by e.part_id, e.expires_at, e.expiry_id
+    order by e.queue_id, e.expires_at, e.expiry_id
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_expiries', p_part_id,
+        'overdue_expiries', p_queue_id,
         coalesce(timestampdiff(microsecond, v_expires_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a message whose time has come has waited for maintain, or for who holds it'
     ));
 
     select r.finished_at, r.state = 'dead' into v_finished_at, v_is_hint
     from rowq.result r force index (result_finished_ix)
-    where r.part_id = p_part_id
+    where r.queue_id = p_queue_id
       and r.finished_at >= v_result_from
       and r.finished_at <= v_now
-    order by r.part_id, r.finished_at
+    order by r.queue_id, r.finished_at
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_results', p_part_id,
+        'overdue_results', p_queue_id,
         greatest(
             coalesce(timestampdiff(microsecond, v_finished_at, v_now) / 1e6, 0) - v_result_seconds,
             0
@@ -357,13 +357,13 @@ begin
 
     select h.ended_at, h.attempt into v_ended_at, v_attempt
     from rowq.history h force index (primary)
-    where h.part_id = p_part_id
+    where h.queue_id = p_queue_id
       and h.ended_at >= v_history_from
       and h.ended_at <= v_now
-    order by h.part_id, h.ended_at, h.message_id, h.claim_id
+    order by h.queue_id, h.ended_at, h.message_id, h.claim_id
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_history', p_part_id,
+        'overdue_history', p_queue_id,
         greatest(
             coalesce(timestampdiff(microsecond, v_ended_at, v_now) / 1e6, 0)
             - v_history_days * 86400,
@@ -377,15 +377,15 @@ begin
     select min(if(s.next_run_at <= v_now, s.next_run_at, null)), count(s.last_error)
     into v_run_at, v_failed
     from rowq.schedule s force index (primary)
-    where s.part_id = p_part_id;
+    where s.queue_id = p_queue_id;
     set p_checks = concat_ws(',', p_checks, json_array(
-        'overdue_schedules', p_part_id,
+        'overdue_schedules', p_queue_id,
         coalesce(timestampdiff(microsecond, v_run_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a tick of a schedule has not been run; call maintain every second, or end '
         'the transaction that has locked the schedule'
     ));
     set p_checks = concat_ws(',', p_checks, json_array(
-        'failed_schedules', p_part_id, v_failed, 1, 1000,
+        'failed_schedules', p_queue_id, v_failed, 1, 1000,
         'schedules whose last tick made no message; list_schedules says why'
     ));
 end//
@@ -406,7 +406,7 @@ begin
     declare v_thread, v_prepared bigint;
     declare v_may_look boolean default true;
     declare v_failed int;
-    declare v_fault varchar(500);
+    declare v_error varchar(500);
     -- In some clouds no account may look at other sessions, because that needs the PROCESS
     -- privilege (1227).
     declare continue handler for 1227, 1142, 1044 set v_may_look = false;
@@ -488,12 +488,12 @@ begin
            min(concat(
                'maintain has failed for queue ', convert(q.queue_name using utf8mb4), ': ', m.value
            ))
-    into v_failed, v_fault
+    into v_failed, v_error
     from rowq.meta m
-    straight_join rowq.queue q on m.name = concat('maintain_fault.', q.part_id);
+    straight_join rowq.queue q on m.name = concat('maintain_fault.', q.queue_id);
     set p_checks = concat_ws(',', p_checks, json_array(
         'maintain_fault', null, v_failed, 1, 1,
-        left(coalesce(v_fault, 'maintain has failed for no queue'), 500)
+        left(coalesce(v_error, 'maintain has failed for no queue'), 500)
     ));
 end//
 delimiter ;
@@ -502,7 +502,7 @@ drop procedure if exists rowq.internal_newest_numbers;
 
 delimiter //
 create procedure rowq.internal_newest_numbers(
-    p_part_id int,
+    p_queue_id int,
     p_next_id bigint,
     p_next_claim bigint,
     inout p_message_id bigint,
@@ -524,45 +524,45 @@ begin
     -- Begin each look where the next number would be, beyond all rows of the queue, dead ones too.
     select r.message_id, r.state into v_message_id, v_state
     from rowq.result r force index (primary)
-    where r.part_id = p_part_id
+    where r.queue_id = p_queue_id
       and r.message_id >= p_next_id
-    order by r.part_id, r.message_id
+    order by r.queue_id, r.message_id
     limit 1;
     if v_message_id is not null then
         select greatest(p_message_id, r.message_id), r.state into p_message_id, v_state
         from rowq.result r force index (primary)
-        where r.part_id = p_part_id
-        order by r.part_id desc, r.message_id desc
+        where r.queue_id = p_queue_id
+        order by r.queue_id desc, r.message_id desc
         limit 1;
     end if;
 
     set v_message_id = null;
     select h.message_id into v_message_id
     from rowq.history h force index (history_message_ix)
-    where h.part_id = p_part_id
+    where h.queue_id = p_queue_id
       and h.message_id >= p_next_id
-    order by h.part_id, h.message_id
+    order by h.queue_id, h.message_id
     limit 1;
     if v_message_id is not null then
         select greatest(p_message_id, h.message_id) into p_message_id
         from rowq.history h force index (history_message_ix)
-        where h.part_id = p_part_id
-        order by h.part_id desc, h.message_id desc
+        where h.queue_id = p_queue_id
+        order by h.queue_id desc, h.message_id desc
         limit 1;
     end if;
 
     select c.claim_id, c.lease_until into v_claim_id, v_lease_until
     from rowq.claim c force index (primary)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id >= p_next_claim
-    order by c.part_id, c.claim_id
+    order by c.queue_id, c.claim_id
     limit 1;
     if v_claim_id < p_next_claim + c_second then
         select greatest(p_claim_id, c.claim_id), c.lease_until into p_claim_id, v_lease_until
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id < p_next_claim + c_second
-        order by c.part_id desc, c.claim_id desc
+        order by c.queue_id desc, c.claim_id desc
         limit 1;
     end if;
 end//

@@ -6,7 +6,7 @@
 -- table that every finishing call inserts into.
 --
 --   complete, retry_later, fail_now, ... -> push_history
---   purge_archive, maintain_kept -> purge_history
+--   purge_archive, maintain_retention -> purge_history
 --
 -- Writes history. Only reads lane.
 
@@ -14,7 +14,7 @@ drop procedure if exists rowq.internal_push_history;
 
 delimiter //
 create procedure rowq.internal_push_history(
-    p_part_id int,
+    p_queue_id int,
     p_claim_id bigint,
     p_worker_name varchar(200),
     p_leased_at datetime(6),
@@ -30,9 +30,9 @@ begin
 -- purpose   Keep how an attempt of each of these messages has ended: as p_outcome, or dead or cancelled if it is in one of these lists.
 -- locks     new history rows
     insert into rowq.history (
-        part_id, ended_at, message_id, attempt, claim_id, worker_name, leased_at, outcome, error
+        queue_id, ended_at, message_id, attempt, claim_id, worker_name, leased_at, outcome, error
     )
-    select p_part_id, utc_timestamp(6), j.message_id, j.attempt, p_claim_id, p_worker_name,
+    select p_queue_id, utc_timestamp(6), j.message_id, j.attempt, p_claim_id, p_worker_name,
            p_leased_at,
            case
                when c.message_id is not null then 'cancelled'
@@ -58,7 +58,7 @@ drop procedure if exists rowq.internal_purge_history;
 
 delimiter //
 create procedure rowq.internal_purge_history(
-    p_part_id int,
+    p_queue_id int,
     p_days int,
     p_limit int,
     out p_purged int
@@ -84,7 +84,7 @@ begin
     -- other sessions have purged, and a lock on one of these would cover the gap around it.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -8 /* history */
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
@@ -102,10 +102,10 @@ begin
         from (
             select k.message_id, k.ended_at, k.claim_id, k.outcome
             from rowq.history k force index (primary)
-            where k.part_id = p_part_id
+            where k.queue_id = p_queue_id
               and k.ended_at >= v_since
               and k.ended_at < v_before
-            order by k.part_id, k.ended_at, k.message_id, k.claim_id
+            order by k.queue_id, k.ended_at, k.message_id, k.claim_id
             limit p_limit
         ) h;
     end if;
@@ -122,7 +122,7 @@ begin
                 )
             ) j
             straight_join rowq.history k force index (primary)
-                on k.part_id = p_part_id
+                on k.queue_id = p_queue_id
                and k.ended_at = v_epoch + interval j.ended_at microsecond
                and k.message_id = j.message_id
                and k.claim_id = j.claim_id
@@ -142,15 +142,15 @@ begin
             )
         ) j
         straight_join rowq.history h force index (primary)
-            on h.part_id = p_part_id
+            on h.queue_id = p_queue_id
            and h.ended_at = v_epoch + interval j.ended_at microsecond
            and h.message_id = j.message_id
            and h.claim_id = j.claim_id;
         set p_purged = row_count();
-        call rowq.internal_first_key(p_part_id, -8 /* history */, v_floor, v_first);
+        call rowq.internal_first_key(p_queue_id, -8 /* history */, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then
-            call rowq.internal_move_floor(p_part_id, -8 /* history */, v_floor, v_first);
+            call rowq.internal_move_floor(p_queue_id, -8 /* history */, v_floor, v_first);
         end if;
     end if;
 end//

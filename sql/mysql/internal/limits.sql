@@ -5,33 +5,33 @@
 -- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
 -- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
 -- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in gate.
+-- queue's row in limit_lock.
 --
---   dequeue -> admit -> room, lock_gate
+--   dequeue -> admit -> available_capacity, lock_limit
 --   maintain_delivery -> move_safe_floor -> has_late_claim
---   dequeue -> note_start
+--   dequeue -> record_start
 --   maintain_delivery -> purge_started
 --
--- Writes gate, started. Only reads claim, lane, queue.
+-- Writes limit_lock, started. Only reads claim, lane, queue.
 
 drop procedure if exists rowq.internal_admit;
 
 delimiter //
 create procedure rowq.internal_admit(
-    p_part_id int,
+    p_queue_id int,
     p_wanted int,
     p_max_leased int,
     inout p_rate_limit int,
     p_rate_seconds double,
     p_owns_transaction boolean,
-    out p_room int,
+    out p_capacity int,
     out p_last_claim_id bigint
 )
 sql security definer
 modifies sql data
 begin
 -- purpose   Return how many messages a dequeue may lease under its queue's limits, the rate_limit by then, and the last claim before it; from then on it is alone until its transaction ends.
--- locks     the gate of the queue
+-- locks     the limit lock of the queue
 -- errors    RQ713
 -- differs   elsewhere the level of the transaction can be read, and not only that of the session
     declare v_is_old boolean default
@@ -39,27 +39,27 @@ begin
         and /*!80000 @@session.transaction_isolation */ /*M!100600 @@session.tx_isolation */
             <> 'READ-COMMITTED';
     declare v_is_paused boolean;
-    set p_room = 0, p_last_claim_id = null;
+    set p_capacity = 0, p_last_claim_id = null;
 
     -- An older snapshot does not show what others have leased since, and READ UNCOMMITTED takes
     -- for gone what may be rolled back. The level of one transaction stands in no variable, so the
     -- session's counts.
     if not v_is_old then
         -- Look first, because a poll of a queue without room shall neither wait nor write.
-        call rowq.internal_room(
-            p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
+        call rowq.internal_available_capacity(
+            p_queue_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_capacity
         );
-        if p_room > 0 then
-            call rowq.internal_lock_gate(p_part_id, p_last_claim_id);
+        if p_capacity > 0 then
+            call rowq.internal_lock_limit(p_queue_id, p_last_claim_id);
         end if;
     end if;
 
     if p_last_claim_id is not null and not p_owns_transaction then
         -- REPEATABLE READ may have been chosen for this transaction only. A snapshot that shows the
-        -- last one to have held the gate shows all before it, too.
+        -- last one to have held the limit lock shows all before it, too.
         select not g.last_claim_id <=> p_last_claim_id into v_is_old
-        from rowq.gate g
-        where g.part_id = p_part_id;
+        from rowq.limit_lock g
+        where g.queue_id = p_queue_id;
     end if;
     if v_is_old then
         signal sqlstate '45713'
@@ -68,36 +68,36 @@ begin
     end if;
 
     if p_last_claim_id is null then
-        set p_room = 0;
+        set p_capacity = 0;
     else
         -- Look again, in statements of their own: their snapshots are newer than the lock, so they
-        -- see what the session leased that held the gate before, and settings that were changed
-        -- meanwhile.
+        -- see what the session leased that held the limit lock before, and settings that were
+        -- changed meanwhile.
         select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
         into v_is_paused, p_max_leased, p_rate_limit, p_rate_seconds
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
         if v_is_paused then
-            set p_room = 0;
+            set p_capacity = 0;
         else
-            call rowq.internal_room(
-                p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_room
+            call rowq.internal_available_capacity(
+                p_queue_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds, p_capacity
             );
         end if;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_room;
+drop procedure if exists rowq.internal_available_capacity;
 
 delimiter //
-create procedure rowq.internal_room(
-    p_part_id int,
+create procedure rowq.internal_available_capacity(
+    p_queue_id int,
     p_wanted int,
     p_max_leased int,
     p_rate_limit int,
     p_rate_seconds double,
-    out p_room int
+    out p_capacity int
 )
 sql security definer
 reads sql data
@@ -105,51 +105,51 @@ begin
 -- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
     declare v_since datetime(6) default
         utc_timestamp(6) - interval round(p_rate_seconds * 1000000) microsecond;
-    set p_room = p_wanted;
+    set p_capacity = p_wanted;
 
     if p_max_leased > 0 then
         -- Begin at the safe floor of the claims, because one that was committed late counts, too.
         select least(
-                   p_room,
+                   p_capacity,
                    p_max_leased - coalesce(
                        sum(coalesce(json_length(c.messages), c.last_id - c.first_id + 1)), 0
                    )
                )
-        into p_room
+        into p_capacity
         from rowq.lane l force index (primary)
         straight_join rowq.claim c force index (primary)
-            on c.part_id = l.part_id
+            on c.queue_id = l.queue_id
            and c.claim_id >= l.floor
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = -9 /* counted claim */
           and c.claim_id > 0;
     end if;
-    if p_rate_limit > 0 and p_room > 0 then
-        select least(p_room, p_rate_limit - coalesce(sum(s.messages), 0)) into p_room
+    if p_rate_limit > 0 and p_capacity > 0 then
+        select least(p_capacity, p_rate_limit - coalesce(sum(s.messages), 0)) into p_capacity
         from rowq.started s force index (primary)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at > v_since;
     end if;
-    set p_room = greatest(p_room, 0);
+    set p_capacity = greatest(p_capacity, 0);
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_lock_gate;
+drop procedure if exists rowq.internal_lock_limit;
 
 delimiter //
-create procedure rowq.internal_lock_gate(p_part_id int, out p_last_claim_id bigint)
+create procedure rowq.internal_lock_limit(p_queue_id int, out p_last_claim_id bigint)
 sql security definer
 modifies sql data
 begin
--- purpose   Lock the gate of a limited queue and return its last claim; null where that could not be done in a tenth of a second.
--- locks     the gate of the queue, tried for a tenth of a second
+-- purpose   Take the limit lock of a limited queue and return its last claim; null where that could not be done in a tenth of a second.
+-- locks     the limit lock of the queue, tried for a tenth of a second
     declare v_naps_left int default 10;
     set p_last_claim_id = null;
 
     tries: loop
         select g.last_claim_id into p_last_claim_id
-        from rowq.gate g
-        where g.part_id = p_part_id
+        from rowq.limit_lock g
+        where g.queue_id = p_queue_id
         for update skip locked;
         if p_last_claim_id is not null or v_naps_left = 0 then
             leave tries;
@@ -167,12 +167,12 @@ delimiter ;
 drop procedure if exists rowq.internal_move_safe_floor;
 
 delimiter //
-create procedure rowq.internal_move_safe_floor(p_part_id int)
+create procedure rowq.internal_move_safe_floor(p_queue_id int)
 sql security definer
 modifies sql data
 begin
 -- purpose   Move the floor from which a limited queue's claims are counted up to the first one that is there or may yet be committed.
--- locks     the gate, passed over when locked; as internal_has_late_claim
+-- locks     the limit lock, passed over when locked; as internal_has_late_claim
 -- commits   its own transaction where the caller has none; never the caller's
 -- differs   PostgreSQL has such a floor for each lane
     declare c_worth_it int default 400;
@@ -195,30 +195,30 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
             set v_last = null;
 
-            -- In the caller's transaction the gate would be locked to its end. While this session
-            -- has it, no dequeue that counts can add a claim.
+            -- In the caller's transaction the limit lock would be locked to its end. While this
+            -- session has it, no dequeue that counts can add a claim.
             if v_owns_transaction then
                 select g.last_claim_id into v_last
-                from rowq.gate g
-                where g.part_id = p_part_id
+                from rowq.limit_lock g
+                where g.queue_id = p_queue_id
                 for update skip locked;
             end if;
             if v_last is not null then
                 select l.floor into v_floor
                 from rowq.lane l force index (primary)
-                where l.part_id = p_part_id
+                where l.queue_id = p_queue_id
                   and l.lane = -9 /* counted claim */;
-                call rowq.internal_first_key(p_part_id, -1 /* claim */, v_floor, v_first);
-                -- Never pass the last claim that was counted: internal_note_start compares new ones
-                -- with that.
+                call rowq.internal_first_key(p_queue_id, -1 /* claim */, v_floor, v_first);
+                -- Never pass the last claim that was counted: internal_record_start compares new
+                -- ones with that.
                 set v_first = least(coalesce(v_first, v_last + 1), v_last + 1);
                 if v_first > v_floor + c_worth_it then
                     call rowq.internal_has_late_claim(
-                        p_part_id, v_floor, v_first, v_has_late
+                        p_queue_id, v_floor, v_first, v_has_late
                     );
                     if not v_has_late then
                         call rowq.internal_move_floor(
-                            p_part_id, -9 /* counted claim */, v_floor, v_first
+                            p_queue_id, -9 /* counted claim */, v_floor, v_first
                         );
                     end if;
                 end if;
@@ -235,7 +235,7 @@ drop procedure if exists rowq.internal_has_late_claim;
 
 delimiter //
 create procedure rowq.internal_has_late_claim(
-    p_part_id int,
+    p_queue_id int,
     p_from bigint,
     p_before bigint,
     out p_has_late boolean
@@ -266,7 +266,7 @@ begin
     /*M!100600 set session innodb_lock_wait_timeout = 0; */
     select c.claim_id, c.messages is null into v_claim_id, v_is_range
     from rowq.claim c force index (primary)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id > 0
       and c.claim_id >= p_from
       and c.claim_id < p_before
@@ -277,11 +277,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_note_start;
+drop procedure if exists rowq.internal_record_start;
 
 delimiter //
-create procedure rowq.internal_note_start(
-    p_part_id int,
+create procedure rowq.internal_record_start(
+    p_queue_id int,
     p_claim_id bigint,
     p_last_claim_id bigint,
     p_started_at datetime(6),
@@ -292,20 +292,20 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Note a claim that was made under the queue's limits, and where there is a rate_limit the deliveries that it has begun.
--- locks     the gate, locked by the caller; the new started row
-    update rowq.gate g
+-- locks     the limit lock, locked by the caller; the new started row
+    update rowq.limit_lock g
     set g.last_claim_id = p_claim_id
-    where g.part_id = p_part_id;
+    where g.queue_id = p_queue_id;
 
     if p_claim_id < p_last_claim_id then
         -- The numbers of claims begin again lower, as they may on another server. Count from the
         -- first one on until maintain has found where the claims begin now.
-        call rowq.internal_move_floor(p_part_id, -9 /* counted claim */, 0, 0);
+        call rowq.internal_move_floor(p_queue_id, -9 /* counted claim */, 0, 0);
     end if;
 
     if p_rate_limit > 0 then
-        insert into rowq.started (part_id, started_at, claim_id, messages)
-        values (p_part_id, p_started_at, p_claim_id, p_messages);
+        insert into rowq.started (queue_id, started_at, claim_id, messages)
+        values (p_queue_id, p_started_at, p_claim_id, p_messages);
     end if;
 end//
 delimiter ;
@@ -313,7 +313,7 @@ delimiter ;
 drop procedure if exists rowq.internal_purge_started;
 
 delimiter //
-create procedure rowq.internal_purge_started(p_part_id int, p_seconds double, p_limit int)
+create procedure rowq.internal_purge_started(p_queue_id int, p_seconds double, p_limit int)
 sql security definer
 modifies sql data
 begin
@@ -329,7 +329,7 @@ begin
 
     select v_epoch + interval l.floor microsecond into v_since
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -5 /* started */;
     -- Find rows without locks, then delete them by their whole keys, so that no gap is locked.
     select json_arrayagg(
@@ -339,10 +339,10 @@ begin
     from (
         select s.started_at, s.claim_id, s.messages
         from rowq.started s force index (primary)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at >= v_since
           and s.started_at < v_before
-        order by s.part_id, s.started_at, s.claim_id
+        order by s.queue_id, s.started_at, s.claim_id
         limit v_limit
     ) h;
 
@@ -352,7 +352,7 @@ begin
             v_old, '$[*]' columns (claim_id bigint path '$[0]', started_at bigint path '$[1]')
         ) j
         straight_join rowq.started s force index (primary)
-            on s.part_id = p_part_id
+            on s.queue_id = p_queue_id
            and s.started_at = v_epoch + interval j.started_at microsecond
            and s.claim_id = j.claim_id;
     end if;

@@ -6,17 +6,17 @@
 -- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
 -- on, and a call for that queue alone raises it.
 --
---   maintain -> idle_parts -> look_for_idle
---   maintain -> maintain_queue -> maintain_delivery, maintain_kept
---   maintain -> note_fault
+--   maintain -> idle_queues -> find_idle
+--   maintain -> maintain_queue -> maintain_delivery, maintain_retention
+--   maintain -> record_maintenance_error
 --
--- Writes meta. Only reads claim, delayed, expiry, finished, history, lane, queue, ready, recheck,
+-- Writes meta. Only reads claim, delayed, expiry, finished, history, lane, queue, ready, deferred,
 -- result, schedule, started.
 
-drop procedure if exists rowq.internal_idle_parts;
+drop procedure if exists rowq.internal_idle_queues;
 
 delimiter //
-create procedure rowq.internal_idle_parts(
+create procedure rowq.internal_idle_queues(
     p_parts longtext,
     out p_idle longtext,
     out p_busy longtext
@@ -47,29 +47,29 @@ begin
 
             -- In the caller's transaction an election lasts to its end, so go into each part there.
             if v_owns_transaction then
-                call rowq.internal_look_for_idle(p_parts, v_parts);
-                select json_arrayagg(h.part_id) into v_free
+                call rowq.internal_find_idle(p_parts, v_parts);
+                select json_arrayagg(h.queue_id) into v_free
                 from (
-                    select l.part_id
-                    from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
+                    select l.queue_id
+                    from json_table(v_parts, '$[*]' columns (queue_id int path '$')) j
                     straight_join rowq.lane l force index (primary)
-                        on l.part_id = j.part_id
+                        on l.queue_id = j.queue_id
                        and l.lane = -1 /* claim */
                     for update /*!80000 of l */ skip locked
                 ) h;
-                select json_arrayagg(json_array(j.part_id, f.part_id is not null)) into p_idle
-                from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
+                select json_arrayagg(json_array(j.queue_id, f.queue_id is not null)) into p_idle
+                from json_table(v_parts, '$[*]' columns (queue_id int path '$')) j
                 left join (
-                    select distinct h.part_id
-                    from json_table(v_free, '$[*]' columns (part_id int path '$')) h
-                ) f on f.part_id = j.part_id;
-                select json_arrayagg(p.part_id) into p_busy
-                from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
+                    select distinct h.queue_id
+                    from json_table(v_free, '$[*]' columns (queue_id int path '$')) h
+                ) f on f.queue_id = j.queue_id;
+                select json_arrayagg(p.queue_id) into p_busy
+                from json_table(p_parts, '$[*]' columns (queue_id int path '$')) p
                 left join (
-                    select distinct h.part_id
-                    from json_table(v_parts, '$[*]' columns (part_id int path '$')) h
-                ) j on j.part_id = p.part_id
-                where j.part_id is null;
+                    select distinct h.queue_id
+                    from json_table(v_parts, '$[*]' columns (queue_id int path '$')) h
+                ) j on j.queue_id = p.queue_id
+                where j.queue_id is null;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -79,77 +79,77 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_look_for_idle;
+drop procedure if exists rowq.internal_find_idle;
 
 delimiter //
-create procedure rowq.internal_look_for_idle(p_parts longtext, out p_idle longtext)
+create procedure rowq.internal_find_idle(p_parts longtext, out p_idle longtext)
 sql security definer
 reads sql data
 begin
 -- purpose   Return those of the parts in which maintain would find nothing to do.
     -- Times are in microseconds. A look into a part that takes longer has walked over dead rows, so
     -- that a floor must move.
-    declare c_short_walk bigint default 300;
+    declare c_fast_scan bigint default 300;
     declare c_short_look bigint default 2000 + 100 * json_length(p_parts);
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_looks longtext;
 
     -- sysdate tells the time at which it is evaluated, unlike utc_timestamp. Each subquery
-    -- stops at the first row that is no fence row; there is none where it returns null.
+    -- stops at the first row that is no sentinel row; there is none where it returns null.
     select json_arrayagg(
                json_array(
-                   p.part_id,
+                   p.queue_id,
                    sysdate(6),
                    l.sweep_at between v_now and v_now + interval 5 minute
                    and (
                        select r.attempt
                        from rowq.ready r force index (primary)
-                       where r.part_id = l.part_id
+                       where r.queue_id = l.queue_id
                          and r.message_id > 0
                        limit 1
                    ) is null
                    and (
                        select c.messages is null
                        from rowq.claim c force index (primary)
-                       where c.part_id = l.part_id
+                       where c.queue_id = l.queue_id
                          and c.claim_id > 0
                        limit 1
                    ) is null
                    and (
                        select f.messages is null
                        from rowq.finished f force index (primary)
-                       where f.part_id = l.part_id
+                       where f.queue_id = l.queue_id
                          and f.finish_id > 0
                        limit 1
                    ) is null
                    and coalesce((
                        select d.due_at > v_now or d.attempt is null
                        from rowq.delayed d force index (primary)
-                       where d.part_id = l.part_id
+                       where d.queue_id = l.queue_id
                          and d.message_id > 0
-                       order by d.part_id, d.due_at, d.message_id
+                       order by d.queue_id, d.due_at, d.message_id
                        limit 1
                    ), true)
                    and coalesce((
                        select r.due_at > v_now or r.is_hint is null
-                       from rowq.recheck r force index (primary)
-                       where r.part_id = l.part_id
-                         and r.recheck_id > 0
-                       order by r.part_id, r.due_at, r.recheck_id
+                       from rowq.deferred r force index (primary)
+                       where r.queue_id = l.queue_id
+                         and r.deferred_id > 0
+                       order by r.queue_id, r.due_at, r.deferred_id
                        limit 1
                    ), true)
                    and coalesce((
                        select e.expires_at > v_now or e.message_id is null
                        from rowq.expiry e force index (primary)
-                       where e.part_id = l.part_id
+                       where e.queue_id = l.queue_id
                          and e.expiry_id > 0
-                       order by e.part_id, e.expires_at, e.expiry_id
+                       order by e.queue_id, e.expires_at, e.expiry_id
                        limit 1
                    ), true)
                    and (
                        select s.missed
                        from rowq.schedule s force index (primary)
-                       where s.part_id = l.part_id
+                       where s.queue_id = l.queue_id
                          and s.next_run_at <= v_now
                        limit 1
                    ) is null
@@ -160,9 +160,9 @@ begin
                                       if(q.rate_limit > 0, q.rate_seconds, 0) * 1000000
                                   ) microsecond
                            from rowq.started s force index (primary)
-                           where s.part_id = l.part_id
+                           where s.queue_id = l.queue_id
                              and s.claim_id > 0
-                           order by s.part_id, s.started_at, s.claim_id
+                           order by s.queue_id, s.started_at, s.claim_id
                            limit 1
                        ), true)
                    )
@@ -174,9 +174,9 @@ begin
                                   ) microsecond
                                   or k.state is null
                            from rowq.result k force index (result_finished_ix)
-                           where k.part_id = l.part_id
+                           where k.queue_id = l.queue_id
                              and k.message_id > 0
-                           order by k.part_id, k.finished_at
+                           order by k.queue_id, k.finished_at
                            limit 1
                        ), true)
                    )
@@ -186,9 +186,9 @@ begin
                            select h.ended_at >= v_now - interval q.history_days day
                                   or h.outcome is null
                            from rowq.history h force index (primary)
-                           where h.part_id = l.part_id
+                           where h.queue_id = l.queue_id
                              and h.message_id > 0
-                           order by h.part_id, h.ended_at, h.message_id, h.claim_id
+                           order by h.queue_id, h.ended_at, h.message_id, h.claim_id
                            limit 1
                        ), true)
                    ),
@@ -196,29 +196,29 @@ begin
                )
            )
     into v_looks
-    from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
+    from json_table(p_parts, '$[*]' columns (queue_id int path '$')) p
     left join rowq.lane l force index (primary)
-        on l.part_id = p.part_id
+        on l.queue_id = p.queue_id
        and l.lane = -1 /* claim */
-    left join rowq.queue q force index (primary) on q.part_id = p.part_id;
+    left join rowq.queue q force index (primary) on q.queue_id = p.queue_id;
 
     -- Where the server makes sysdate a constant, only the time of the whole look is known.
     if timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_short_look then
         set v_looks = null;
     end if;
 
-    select json_arrayagg(j.part_id) into p_idle
+    select json_arrayagg(j.queue_id) into p_idle
     from json_table(
         v_looks,
         '$[*]' columns (
-            part_id int path '$[0]',
+            queue_id int path '$[0]',
             began datetime(6) path '$[1]',
             is_idle boolean path '$[2]',
             ended datetime(6) path '$[3]'
         )
     ) j
     where j.is_idle is true
-      and timestampdiff(microsecond, j.began, j.ended) between 0 and c_short_walk;
+      and timestampdiff(microsecond, j.began, j.ended) between 0 and c_fast_scan;
 end//
 delimiter ;
 
@@ -226,7 +226,7 @@ drop procedure if exists rowq.internal_maintain_queue;
 
 delimiter //
 create procedure rowq.internal_maintain_queue(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     p_until datetime(6),
     out p_elected boolean,
@@ -252,30 +252,30 @@ begin
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(
-        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired,
+        p_queue_id, p_limit, p_elected, p_promoted, p_reaped, p_died, p_expired,
         v_has_results, v_has_history
     );
     if p_elected then
-        call rowq.internal_run_schedules(p_part_id);
-        call rowq.internal_close_fronts(p_part_id);
+        call rowq.internal_run_schedules(p_queue_id);
+        call rowq.internal_close_fronts(p_queue_id);
         call rowq.internal_maintain_archive(
-            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped, v_is_done
+            p_queue_id, p_limit, p_archived, p_purged, p_partitions_dropped, v_is_done
         );
         if not v_is_done then
-            call rowq.internal_sweep_again(p_part_id);
+            call rowq.internal_sweep_again(p_queue_id);
         end if;
         if v_has_results then
             -- Results leave history half of the time that is left.
             set v_now = utc_timestamp(6);
-            call rowq.internal_maintain_kept(
-                p_part_id, 'results', p_limit,
+            call rowq.internal_maintain_retention(
+                p_queue_id, 'results', p_limit,
                 v_now + interval timestampdiff(microsecond, v_now, p_until) div 2 microsecond,
                 v_more
             );
             set p_purged = p_purged + v_more;
         end if;
         if v_has_history then
-            call rowq.internal_maintain_kept(p_part_id, 'history', p_limit, p_until, v_more);
+            call rowq.internal_maintain_retention(p_queue_id, 'history', p_limit, p_until, v_more);
             set p_purged = p_purged + v_more;
         end if;
     end if;
@@ -286,7 +286,7 @@ drop procedure if exists rowq.internal_maintain_delivery;
 
 delimiter //
 create procedure rowq.internal_maintain_delivery(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     out p_elected boolean,
     out p_promoted int,
@@ -300,7 +300,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Run the part of maintain that deliveries wait for: floors, expiry, promote, reap, and what limits need.
--- locks     as promote and reap; the part, shared; the gate, passed over when locked
+-- locks     as promote and reap; the queue, shared; the limit lock, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
@@ -331,13 +331,13 @@ begin
             into v_max_attempts, v_queue_name, v_max_leased, v_has_started, v_started_seconds,
                  v_archive_days, p_has_results, p_has_history, v_history_days
             from rowq.queue q
-            where q.part_id = p_part_id;
-            call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
+            where q.queue_id = p_queue_id;
+            call rowq.internal_lock_queue_shared(p_queue_id, coalesce(v_queue_name, ''));
             -- The election lasts to the end of the transaction, which may be the caller's.
             set v_lane = null;
             select l.lane into v_lane
             from rowq.lane l force index (primary)
-            where l.part_id = p_part_id
+            where l.queue_id = p_queue_id
               and l.lane = -1 /* claim */
             for update skip locked;
             set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0,
@@ -346,25 +346,25 @@ begin
             if p_elected then
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(
-                    p_part_id, v_has_started, p_has_results, p_has_history
+                    p_queue_id, v_has_started, p_has_results, p_has_history
                 );
                 -- Not in the caller's transaction, whose snapshot may be old: a message that it
                 -- does not show where it is now would be taken for one that has ended.
                 if v_owns_transaction then
-                    call rowq.internal_expire(p_part_id, v_archive_days, p_limit, p_expired);
+                    call rowq.internal_expire(p_queue_id, v_archive_days, p_limit, p_expired);
                 end if;
-                call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
-                call rowq.internal_recheck(
-                    p_part_id, p_limit, v_owns_transaction, true, v_solved
+                call rowq.internal_promote(p_queue_id, p_limit, v_owns_transaction, p_promoted);
+                call rowq.internal_run_deferred(
+                    p_queue_id, p_limit, v_owns_transaction, true, v_solved
                 );
                 call rowq.internal_reap(
-                    p_part_id, v_max_attempts, v_history_days, p_limit, v_owns_transaction,
+                    p_queue_id, v_max_attempts, v_history_days, p_limit, v_owns_transaction,
                     p_reaped, p_died
                 );
                 -- Not in the caller's transaction, which may be repeatable read: rows that are gone
                 -- by now would be locked with the gaps where dequeues insert.
                 if v_has_started and v_owns_transaction then
-                    call rowq.internal_purge_started(p_part_id, v_started_seconds, 10 * p_limit);
+                    call rowq.internal_purge_started(p_queue_id, v_started_seconds, 10 * p_limit);
                 end if;
             end if;
 
@@ -374,16 +374,16 @@ begin
     end loop;
 
     if p_elected and v_max_leased > 0 then
-        call rowq.internal_move_safe_floor(p_part_id);
+        call rowq.internal_move_safe_floor(p_queue_id);
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_maintain_kept;
+drop procedure if exists rowq.internal_maintain_retention;
 
 delimiter //
-create procedure rowq.internal_maintain_kept(
-    p_part_id int,
+create procedure rowq.internal_maintain_retention(
+    p_queue_id int,
     p_what varchar(7),
     p_limit int,
     p_until datetime(6),
@@ -393,7 +393,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Purge 'results' or 'history' in maintain: p_limit old rows, and till p_until up to ten times as many; an error in it is a warning.
--- locks     the part, shared; as internal_purge_results or internal_purge_history
+-- locks     the queue, shared; as internal_purge_results or internal_purge_history
 -- commits   its own transactions where the caller has none, one a batch; never the caller's
 -- differs   PostgreSQL has it in maintain_queue, in a block of its own
     declare c_most_batches int default 10;
@@ -428,13 +428,13 @@ begin
             select q.result_seconds, q.history_days, convert(q.queue_name using utf8mb4)
             into v_result_seconds, v_history_days, v_queue_name
             from rowq.queue q
-            where q.part_id = p_part_id;
+            where q.queue_id = p_queue_id;
             -- drop_queue locks these rows in another order.
-            call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
+            call rowq.internal_lock_queue_shared(p_queue_id, coalesce(v_queue_name, ''));
             if p_what = 'results' then
-                call rowq.internal_purge_results(p_part_id, v_result_seconds, p_limit, v_batch);
+                call rowq.internal_purge_results(p_queue_id, v_result_seconds, p_limit, v_batch);
             else
-                call rowq.internal_purge_history(p_part_id, v_history_days, p_limit, v_batch);
+                call rowq.internal_purge_history(p_queue_id, v_history_days, p_limit, v_batch);
             end if;
             call rowq.internal_commit_work(v_owns_transaction);
             set p_purged = p_purged + v_batch, v_batches = v_batches + 1;
@@ -449,10 +449,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_note_fault;
+drop procedure if exists rowq.internal_record_maintenance_error;
 
 delimiter //
-create procedure rowq.internal_note_fault(p_part_id int, p_fault varchar(500))
+create procedure rowq.internal_record_maintenance_error(p_queue_id int, p_error varchar(500))
 sql security definer
 modifies sql data
 begin
@@ -461,19 +461,19 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
     declare v_owns_transaction boolean;
     declare v_tries_left int default 1;
-    declare v_name varchar(100) default concat('maintain_fault.', p_part_id);
+    declare v_name varchar(100) default concat('maintain_fault.', p_queue_id);
     declare exit handler for sqlexception
     begin
         call rowq.internal_roll_back(v_owns_transaction, null, v_tries_left);
     end;
 
     call rowq.internal_begin_work(v_owns_transaction);
-    if v_owns_transaction and p_fault is null then
+    if v_owns_transaction and p_error is null then
         delete from rowq.meta
         where name = v_name;
     elseif v_owns_transaction then
         insert into rowq.meta (name, value, changed_at)
-        values (v_name, p_fault, utc_timestamp(6))
+        values (v_name, p_error, utc_timestamp(6))
         on duplicate key update
             changed_at = if(value = values(value), changed_at, values(changed_at)),
             value = values(value);

@@ -3,34 +3,36 @@
 -- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
 -- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
 -- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
 -- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
 -- messages, rows of ended messages. maintain runs what is due of it.
 --
 --   complete, finish -> end_awaited
 --   cancel, cancel_many -> finished_of
 --   store_batch -> batch_predecessors
---   store -> block -> await_predecessor, recheck_later
---   await_predecessor -> recheck_later
---   delete_messages -> recheck_later
---   push_dead -> follow_deaths -> recheck_later, follow_death
---   follow_death -> unblock, recheck_later
+--   store -> block -> await_predecessor, defer
+--   await_predecessor -> defer
+--   delete_messages -> defer
+--   push_dead -> propagate_deaths -> defer, propagate_death
+--   propagate_death -> unblock, defer
 --   unblock -> try_unblock
 --   try_unblock -> await_predecessor
---   cut_ties, end_held -> free_successors -> recheck_later, let_go
---   let_go -> unblock, follow_deaths
+--   release_links, end_held -> resume_successors -> defer, resume_blocked
+--   resume_blocked -> unblock, propagate_deaths
 --   purge_blocked, pop_expired, pop_waiting -> pop_blocked
---   dequeue, maintain_delivery -> recheck -> recheck_death, free_successors, let_go
---   recheck_death -> follow_deaths
+--   dequeue, maintain_delivery -> run_deferred -> retry_propagation, resume_successors,
+--       resume_blocked
+--   retry_propagation -> propagate_deaths
 --
--- Writes blocked, dead, delayed, grouped, message, recheck, successor. Only reads finished, lane.
+-- Writes blocked, dead, delayed, group_waiting, message, deferred, successor. Only reads finished,
+-- lane.
 
 drop procedure if exists rowq.internal_end_awaited;
 
 delimiter //
 create procedure rowq.internal_end_awaited(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_owns_transaction boolean
 )
@@ -38,13 +40,13 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Delete those of these messages that are still there, none with a key, and let the messages go on that wait for them; leave to maintain those whose rows another transaction has locked.
--- locks     as internal_read_ties and internal_cut_ties; new recheck rows
+-- locks     as internal_read_links and internal_release_links; new deferred rows
 -- differs   PostgreSQL learns by the delete itself who waits
-    declare v_ties, v_held longtext;
-    call rowq.internal_read_ties(p_messages, null, false, true, v_ties, v_held);
-    call rowq.internal_delete_messages(p_part_id, p_messages, v_held);
-    if v_ties is not null then
-        call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
+    declare v_links, v_held longtext;
+    call rowq.internal_read_links(p_messages, null, false, true, v_links, v_held);
+    call rowq.internal_delete_messages(p_queue_id, p_messages, v_held);
+    if v_links is not null then
+        call rowq.internal_release_links(p_queue_id, v_links, p_owns_transaction);
     end if;
 end//
 delimiter ;
@@ -53,7 +55,7 @@ drop procedure if exists rowq.internal_finished_of;
 
 delimiter //
 create procedure rowq.internal_finished_of(
-    p_part_id int,
+    p_queue_id int,
     p_message_ids longtext,
     out p_finished_ids longtext
 )
@@ -71,7 +73,7 @@ begin
         select distinct j.message_id
         from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
     ) a on a.message_id = x.message_id
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.finish_id > 0;
 end//
 delimiter ;
@@ -85,7 +87,7 @@ create procedure rowq.internal_batch_predecessors(
     p_positions longtext,
     inout p_predecessor_ids longtext,
     out p_own_id bigint,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 modifies sql data
@@ -95,7 +97,7 @@ begin
     declare v_is_good boolean;
     declare v_low, v_high decimal(20);
     declare v_ids longtext;
-    set p_own_id = null, p_fault = null;
+    set p_own_id = null, p_error = null;
 
     call rowq.internal_is_id_list(p_positions, v_is_good);
     if v_is_good then
@@ -103,7 +105,7 @@ begin
         from json_table(p_positions, '$[*]' columns (place decimal(20) path '$')) j;
     end if;
     if not v_is_good or v_low < 1 or v_high >= p_place then
-        set p_fault =
+        set p_error =
             'predecessor_positions must be a flat list of places before the message''s own';
     elseif v_low is not null then
         select json_arrayagg(cast(substring(h.entry, 2) as signed)),
@@ -123,7 +125,7 @@ drop procedure if exists rowq.internal_block;
 
 delimiter //
 create procedure rowq.internal_block(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     p_place int,
     p_lane smallint,
@@ -141,7 +143,7 @@ begin
 -- purpose   Let a new message wait for its predecessors: waiting, unsure, failed with one, or free where all have ended. The caller frees the dedup key of one that has failed. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
 -- locks     as internal_await_predecessor; new blocked, dead and result rows
 -- errors    RQ711
-    declare v_ids, v_rest_ids longtext;
+    declare v_ids, v_remaining_ids longtext;
     declare v_newest_id, v_predecessor_id bigint;
     declare v_looks int;
 
@@ -169,38 +171,38 @@ begin
         update rowq.message m force index (primary)
         set m.has_successors = true
         where m.message_id = p_own_id;
-        insert into rowq.successor (part_id, predecessor_id, message_id)
-        values (p_part_id, p_own_id, p_message_id);
+        insert into rowq.successor (queue_id, predecessor_id, message_id)
+        values (p_queue_id, p_own_id, p_message_id);
         set p_state = 'waiting', v_predecessor_id = p_own_id,
-            v_rest_ids = json_remove(v_ids, '$[0]');
-        set v_rest_ids = nullif(v_rest_ids, '[]');
+            v_remaining_ids = json_remove(v_ids, '$[0]');
+        set v_remaining_ids = nullif(v_remaining_ids, '[]');
     elseif v_ids is not null then
         call rowq.internal_await_predecessor(
-            p_part_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
-            null, p_state, v_predecessor_id, v_rest_ids, v_looks
+            p_queue_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
+            null, p_state, v_predecessor_id, v_remaining_ids, v_looks
         );
     end if;
 
     if p_state = 'failed' then
-        insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
+        insert into rowq.dead (queue_id, message_id, lane, attempt, died_at, last_error)
         values (
-            p_part_id, p_message_id, p_lane, 0, utc_timestamp(6),
+            p_queue_id, p_message_id, p_lane, 0, utc_timestamp(6),
             concat('predecessor ', v_predecessor_id, ' is dead')
         );
         call rowq.internal_push_result(
-            p_part_id, json_array(json_array(p_message_id + 0)), 'dead', null, null, null
+            p_queue_id, json_array(json_array(p_message_id + 0)), 'dead', null, null, null
         );
     elseif p_state <> 'free' then
         insert into rowq.blocked (
-            part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+            queue_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, remaining_ids
         )
         values (
-            p_part_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
-            v_rest_ids
+            p_queue_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
+            v_remaining_ids
         );
         if p_state = 'unsure' then
-            call rowq.internal_recheck_later(
-                p_part_id, json_array(p_message_id + 0), null, false
+            call rowq.internal_defer(
+                p_queue_id, json_array(p_message_id + 0), null, false
             );
         end if;
     end if;
@@ -211,7 +213,7 @@ drop procedure if exists rowq.internal_await_predecessor;
 
 delimiter //
 create procedure rowq.internal_await_predecessor(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     p_predecessor_ids longtext,
     p_on_dead varchar(20),
@@ -220,21 +222,21 @@ create procedure rowq.internal_await_predecessor(
     p_most_looks int,
     out p_state varchar(20),
     out p_predecessor_id bigint,
-    out p_rest_ids longtext,
+    out p_remaining_ids longtext,
     out p_looks int
 )
 sql security definer
 modifies sql data
 begin
 -- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, unsure where another transaction has locked it, or cut after p_most_looks of them, if that is not null. p_is_fresh says that a message that is not seen has ended.
--- locks     the predecessor's message row, tried only; a new successor row; new recheck rows
+-- locks     the predecessor's message row, tried only; a new successor row; new deferred rows
     declare v_count int default json_length(p_predecessor_ids);
     declare v_place int default 0;
     declare v_next int;
     declare v_shown_id, v_locked_id, v_after, v_ended_id bigint;
     declare v_has_successors boolean;
     declare v_last_place int;
-    set p_state = null, p_rest_ids = null, p_looks = 0;
+    set p_state = null, p_remaining_ids = null, p_looks = 0;
 
     looks: while p_state is null do
         set v_last_place = coalesce(
@@ -248,7 +250,7 @@ begin
         ) j
         left join rowq.message m force index (primary)
             on m.message_id = j.message_id
-           and m.part_id = p_part_id
+           and m.queue_id = p_queue_id
         where j.place > v_place
           and j.place <= v_last_place
           and (m.message_id is not null or not p_is_fresh)
@@ -272,13 +274,13 @@ begin
             select m.message_id, m.has_successors into v_locked_id, v_has_successors
             from rowq.message m force index (primary)
             where m.message_id = p_predecessor_id
-              and m.part_id = p_part_id
+              and m.queue_id = p_queue_id
             /*!80000 for share skip locked */ /*M!100600 lock in share mode skip locked */;
         else
             select m.message_id, m.has_successors into v_locked_id, v_has_successors
             from rowq.message m force index (primary)
             where m.message_id = p_predecessor_id
-              and m.part_id = p_part_id
+              and m.queue_id = p_queue_id
             for update skip locked;
         end if;
         if v_locked_id is null and p_is_fresh then
@@ -286,7 +288,7 @@ begin
             select m.message_id, 'unsure' into v_locked_id, p_state
             from rowq.message m force index (primary)
             where m.message_id = p_predecessor_id
-              and m.part_id = p_part_id;
+              and m.queue_id = p_queue_id;
             iterate looks;
         elseif v_locked_id is null then
             set p_state = 'unsure';
@@ -296,19 +298,19 @@ begin
         -- The archive keeps the message row for a while.
         select greatest(l.floor - 1, 0) into v_after
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = -3 /* finished */;
         select f.finish_id into v_ended_id
         from rowq.finished f force index (primary)
         straight_join json_table(f.messages, '$[*]' columns (message_id bigint path '$[0]')) x
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id > v_after
           and x.message_id = p_predecessor_id
         limit 1;
         if v_ended_id is null and p_owns_transaction and p_on_dead in ('continue', 'fail') then
             select d.message_id into v_ended_id
             from rowq.dead d force index (primary)
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.message_id = p_predecessor_id;
             if v_ended_id is not null and p_on_dead = 'fail' then
                 set p_state = 'failed';
@@ -330,7 +332,7 @@ begin
                     straight_join json_table(
                         f.messages, '$[*]' columns (message_id bigint path '$[0]')
                     ) x
-                    where f.part_id = p_part_id
+                    where f.queue_id = p_queue_id
                       and f.finish_id > v_after
                 ) e on e.message_id = j.message_id
                 where j.place > v_place
@@ -347,12 +349,12 @@ begin
             set m.has_successors = true
             where m.message_id = p_predecessor_id;
         end if;
-        insert ignore into rowq.successor (part_id, predecessor_id, message_id)
-        values (p_part_id, p_predecessor_id, p_message_id);
+        insert ignore into rowq.successor (queue_id, predecessor_id, message_id)
+        values (p_queue_id, p_predecessor_id, p_message_id);
         if not p_owns_transaction and p_on_dead in ('continue', 'fail') then
             -- An old snapshot does not show whether the predecessor is dead.
-            call rowq.internal_recheck_later(
-                p_part_id, null, json_array(p_predecessor_id + 0), true
+            call rowq.internal_defer(
+                p_queue_id, null, json_array(p_predecessor_id + 0), true
             );
         end if;
         set p_state = 'waiting';
@@ -365,7 +367,7 @@ begin
         set p_predecessor_id = null;
     end if;
     if p_state in ('waiting', 'unsure', 'cut') and v_place < v_count then
-        set p_rest_ids = if(
+        set p_remaining_ids = if(
             v_place = 0, p_predecessor_ids,
             concat('[', substring_index(p_predecessor_ids, ',', v_place - v_count))
         );
@@ -373,11 +375,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_recheck_later;
+drop procedure if exists rowq.internal_defer;
 
 delimiter //
-create procedure rowq.internal_recheck_later(
-    p_part_id int,
+create procedure rowq.internal_defer(
+    p_queue_id int,
     p_message_ids longtext,
     p_predecessor_ids longtext,
     p_are_dead boolean
@@ -386,9 +388,9 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
--- locks     new recheck rows
-    insert into rowq.recheck (part_id, due_at, recheck_id, message_id, predecessor_id, is_hint)
-    select p_part_id, utc_timestamp(6), uuid_short() & 9007199254740991,
+-- locks     new deferred rows
+    insert into rowq.deferred (queue_id, due_at, deferred_id, message_id, predecessor_id, is_hint)
+    select p_queue_id, utc_timestamp(6), uuid_short() & 9007199254740991,
            if(p_message_ids is null, null, j.message_id),
            if(p_predecessor_ids is null, null, j.message_id),
            p_message_ids is null and p_are_dead
@@ -398,11 +400,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_follow_deaths;
+drop procedure if exists rowq.internal_propagate_deaths;
 
 delimiter //
-create procedure rowq.internal_follow_deaths(
-    p_part_id int,
+create procedure rowq.internal_propagate_deaths(
+    p_queue_id int,
     p_dead longtext,
     p_failed longtext,
     p_owns_transaction boolean,
@@ -412,21 +414,21 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Let what waits for dead messages do as it asked: arrays that begin with message_id. p_failed are messages that fail, as internal_unblock returns them, and are made dead first. p_most_looks is as for internal_unblock.
--- locks     message rows, tried only; in the caller's transaction as internal_read_ties; new dead
---           and result rows; as internal_release_dedup_keys and internal_follow_death; new recheck
---           rows
+-- locks     message rows, tried only; in the caller's transaction as internal_read_links; new dead
+--           and result rows; as internal_release_dedup_keys and internal_propagate_death; new
+--           deferred rows
     declare c_most int default 1000;
     declare v_count int default 0;
     declare v_dead longtext default p_dead;
     declare v_failed longtext default p_failed;
-    declare v_rest, v_slice, v_ties, v_free, v_held, v_awaited longtext;
+    declare v_rest, v_slice, v_links, v_free, v_held, v_awaited longtext;
     declare v_at int;
     declare v_most int default c_most;
 
     levels: loop
         if v_failed is not null then
-            insert into rowq.dead (part_id, message_id, lane, attempt, died_at, last_error)
-            select p_part_id, j.message_id, j.lane, 0, utc_timestamp(6),
+            insert into rowq.dead (queue_id, message_id, lane, attempt, died_at, last_error)
+            select p_queue_id, j.message_id, j.lane, 0, utc_timestamp(6),
                    concat('predecessor ', j.dead_id, ' is dead')
             from json_table(
                 v_failed,
@@ -436,15 +438,15 @@ begin
                     dead_id bigint path '$[3]'
                 )
             ) j;
-            call rowq.internal_push_result(p_part_id, v_failed, 'dead', null, null, null);
+            call rowq.internal_push_result(p_queue_id, v_failed, 'dead', null, null, null);
             set v_rest = v_failed;
             while v_rest is not null do
                 call rowq.internal_next_slice(v_rest, v_slice);
-                call rowq.internal_read_ties(
-                    v_slice, null, true, not p_owns_transaction, v_ties, v_held
+                call rowq.internal_read_links(
+                    v_slice, null, true, not p_owns_transaction, v_links, v_held
                 );
-                if v_ties is not null then
-                    call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+                if v_links is not null then
+                    call rowq.internal_release_dedup_keys(p_queue_id, v_links);
                 end if;
             end while;
             set v_dead = v_failed, v_count = v_count + json_length(v_failed);
@@ -473,7 +475,7 @@ begin
                 from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) x
             ) f on f.message_id = j.message_id
             where f.message_id is null;
-            call rowq.internal_recheck_later(p_part_id, null, v_held, true);
+            call rowq.internal_defer(p_queue_id, null, v_held, true);
         end if;
 
         -- An old snapshot does not show every message that waits, and a long tree dies in steps, so
@@ -481,14 +483,14 @@ begin
         if v_awaited is null then
             leave levels;
         elseif not p_owns_transaction or v_count > c_most then
-            call rowq.internal_recheck_later(p_part_id, null, v_awaited, true);
+            call rowq.internal_defer(p_queue_id, null, v_awaited, true);
             leave levels;
         end if;
 
         set v_at = 0, v_failed = null;
         while v_at < json_length(v_awaited) do
-            call rowq.internal_follow_death(
-                p_part_id, json_extract(v_awaited, concat('$[', v_at, ']')), p_owns_transaction,
+            call rowq.internal_propagate_death(
+                p_queue_id, json_extract(v_awaited, concat('$[', v_at, ']')), p_owns_transaction,
                 v_most, p_most_looks, v_failed
             );
             set v_at = v_at + 1;
@@ -500,11 +502,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_follow_death;
+drop procedure if exists rowq.internal_propagate_death;
 
 delimiter //
-create procedure rowq.internal_follow_death(
-    p_part_id int,
+create procedure rowq.internal_propagate_death(
+    p_queue_id int,
     p_dead_id bigint,
     p_owns_transaction boolean,
     inout p_most int,
@@ -514,9 +516,9 @@ create procedure rowq.internal_follow_death(
 sql security definer
 modifies sql data
 begin
--- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to p_failed, as internal_unblock returns them. p_most and p_most_looks are as for internal_free_successors.
--- locks     successor rows; as internal_unblock; new recheck rows
--- differs   part of internal_follow_deaths on PostgreSQL
+-- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to p_failed, as internal_unblock returns them. p_most and p_most_looks are as for internal_resume_successors.
+-- locks     successor rows; as internal_unblock; new deferred rows
+-- differs   part of internal_propagate_deaths on PostgreSQL
     declare v_ids, v_again, v_some longtext;
 
     select json_arrayagg(h.message_id) into v_ids
@@ -524,12 +526,12 @@ begin
         select s.message_id
         from rowq.successor s force index (primary)
         straight_join rowq.blocked b force index (primary)
-            on b.part_id = s.part_id
+            on b.queue_id = s.queue_id
            and b.message_id = s.message_id
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_dead_id
           and b.on_dead in ('continue', 'fail')
-        order by s.part_id, s.predecessor_id, s.message_id
+        order by s.queue_id, s.predecessor_id, s.message_id
         limit p_most
     ) h;
     set p_most = p_most - coalesce(json_length(v_ids), 0);
@@ -537,14 +539,14 @@ begin
         delete s
         from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
         straight_join rowq.successor s force index (primary)
-            on s.part_id = p_part_id
+            on s.queue_id = p_queue_id
            and s.predecessor_id = p_dead_id
            and s.message_id = j.message_id;
         call rowq.internal_unblock(
-            p_part_id, v_ids, null, p_owns_transaction, p_most_looks, v_again, v_some
+            p_queue_id, v_ids, null, p_owns_transaction, p_most_looks, v_again, v_some
         );
         if v_again is not null then
-            call rowq.internal_recheck_later(p_part_id, v_again, null, false);
+            call rowq.internal_defer(p_queue_id, v_again, null, false);
         end if;
         if v_some is not null then
             set p_failed = if(
@@ -553,7 +555,7 @@ begin
         end if;
     end if;
     if p_most = 0 then
-        call rowq.internal_recheck_later(p_part_id, null, json_array(p_dead_id + 0), true);
+        call rowq.internal_defer(p_queue_id, null, json_array(p_dead_id + 0), true);
     end if;
 end//
 delimiter ;
@@ -562,7 +564,7 @@ drop procedure if exists rowq.internal_unblock;
 
 delimiter //
 create procedure rowq.internal_unblock(
-    p_part_id int,
+    p_queue_id int,
     p_message_ids longtext,
     p_ended_id bigint,
     p_owns_transaction boolean,
@@ -595,7 +597,7 @@ begin
     select json_arrayagg(b.message_id) into v_seen
     from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.blocked b force index (primary)
-        on b.part_id = p_part_id
+        on b.queue_id = p_queue_id
        and b.message_id = j.message_id;
     if v_seen is not null then
         -- What has been begun is finished first, so these go to the front of their priorities.
@@ -604,14 +606,14 @@ begin
             select b.message_id, b.lane,
                    if(
                        b.predecessor_id <=> p_ended_id
-                       and b.rest_ids is null
+                       and b.remaining_ids is null
                        and b.group_key is null
                        and coalesce(b.due_at <= v_now, true),
                        1, 0
                    ) as is_free
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
             straight_join rowq.blocked b force index (primary)
-                on b.part_id = p_part_id
+                on b.queue_id = p_queue_id
                and b.message_id = j.message_id
             limit 1000000
             for update /*!80000 of b */ skip locked
@@ -638,7 +640,7 @@ begin
             leave messages;
         end if;
         call rowq.internal_try_unblock(
-            p_part_id, v_message_id, p_ended_id, p_owns_transaction, p_most_looks div v_left,
+            p_queue_id, v_message_id, p_ended_id, p_owns_transaction, p_most_looks div v_left,
             p_most_looks, v_is_late, v_state, v_next
         );
         set v_is_end = false, v_left = v_left - 1;
@@ -667,7 +669,7 @@ begin
         delete b
         from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.blocked b force index (primary)
-            on b.part_id = p_part_id
+            on b.queue_id = p_queue_id
            and b.message_id = j.message_id;
     end if;
     if v_free is not null and v_ready is not null then
@@ -684,7 +686,7 @@ begin
         ) h;
     end if;
     if v_free is not null or v_ready is not null then
-        call rowq.internal_push_ready(p_part_id, coalesce(v_ready, v_free));
+        call rowq.internal_push_ready(p_queue_id, coalesce(v_ready, v_free));
     end if;
 end//
 delimiter ;
@@ -693,7 +695,7 @@ drop procedure if exists rowq.internal_try_unblock;
 
 delimiter //
 create procedure rowq.internal_try_unblock(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     p_ended_id bigint,
     p_owns_transaction boolean,
@@ -707,32 +709,33 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Look again what a blocked message waits for, whose row the caller has locked: again, waiting, moved, ready or failed; p_next is one that is ready, as [message_id, lane, attempt], or one that fails, with the predecessor that is dead behind that. p_share is for how many predecessors it may look, of the p_most_looks that the call has.
--- locks     as internal_await_predecessor and internal_try_enter_group; the message row, tried only
+-- locks     as internal_await_predecessor and internal_try_take_group_slot; the message row, tried
+--           only
 -- differs   PostgreSQL does it in internal_unblock
     declare v_lane smallint;
     declare v_predecessor_id, v_dead_id, v_shown_id, v_locked_id bigint;
     declare v_due_at datetime(6);
     declare v_on_dead varchar(20);
     declare v_group_key varbinary(800);
-    declare v_rest_ids, v_ids longtext;
+    declare v_remaining_ids, v_ids longtext;
     declare v_is_fresh, v_is_delayed boolean;
-    declare v_has_token boolean default true;
+    declare v_has_slot boolean default true;
     declare v_looks int default 0;
     set p_state = 'free', p_next = null;
 
-    select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.rest_ids
-    into v_lane, v_predecessor_id, v_due_at, v_on_dead, v_group_key, v_rest_ids
+    select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.remaining_ids
+    into v_lane, v_predecessor_id, v_due_at, v_on_dead, v_group_key, v_remaining_ids
     from rowq.blocked b force index (primary)
-    where b.part_id = p_part_id
+    where b.queue_id = p_queue_id
       and b.message_id = p_message_id
     for update;
 
-    set v_ids = v_rest_ids;
+    set v_ids = v_remaining_ids;
     if v_predecessor_id is not null and not v_predecessor_id <=> p_ended_id then
         set v_ids = if(
-            v_rest_ids is null,
+            v_remaining_ids is null,
             concat('[', v_predecessor_id, ']'),
-            concat('[', v_predecessor_id, ',', substring(v_rest_ids, 2))
+            concat('[', v_predecessor_id, ',', substring(v_remaining_ids, 2))
         );
     end if;
     if v_ids is not null then
@@ -744,8 +747,8 @@ begin
         end if;
         set v_is_fresh = p_owns_transaction or v_shown_id is not null;
         call rowq.internal_await_predecessor(
-            p_part_id, p_message_id, v_ids, v_on_dead, v_is_fresh, p_owns_transaction,
-            p_share, p_state, v_dead_id, v_rest_ids, v_looks
+            p_queue_id, p_message_id, v_ids, v_on_dead, v_is_fresh, p_owns_transaction,
+            p_share, p_state, v_dead_id, v_remaining_ids, v_looks
         );
         set p_most_looks = greatest(p_most_looks - v_looks, 0);
     end if;
@@ -754,8 +757,8 @@ begin
     if p_state in ('waiting', 'cut') then
         update rowq.blocked b force index (primary)
         set b.predecessor_id = v_dead_id,
-            b.rest_ids = v_rest_ids
-        where b.part_id = p_part_id
+            b.remaining_ids = v_remaining_ids
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
         set p_state = if(p_state = 'cut', 'again', p_state);
     elseif p_state = 'failed' then
@@ -770,25 +773,25 @@ begin
             set p_next = json_array(p_message_id + 0, v_lane + 0, 0, v_dead_id + 0);
         end if;
     elseif p_state = 'free' and v_is_delayed then
-        insert into rowq.delayed (part_id, due_at, message_id, lane, group_key)
-        values (p_part_id, v_due_at, p_message_id, v_lane, v_group_key);
+        insert into rowq.delayed (queue_id, due_at, message_id, lane, group_key)
+        values (p_queue_id, v_due_at, p_message_id, v_lane, v_group_key);
         set p_state = 'moved';
     elseif p_state = 'free' and v_group_key is not null then
         -- Wait for a producer once a call, and no longer than a moment.
-        set v_has_token = null;
+        set v_has_slot = null;
         if not p_is_late then
-            call rowq.internal_try_enter_group(
-                p_part_id, v_group_key, p_owns_transaction, v_has_token
+            call rowq.internal_try_take_group_slot(
+                p_queue_id, v_group_key, p_owns_transaction, v_has_slot
             );
         end if;
-        if v_has_token is null then
+        if v_has_slot is null then
             set p_is_late = true, p_state = 'again';
-        elseif v_has_token then
+        elseif v_has_slot then
             -- Groups take turns.
             set p_state = 'ready', p_next = json_array(p_message_id + 0, v_lane + 0, 0);
         else
-            insert into rowq.grouped (part_id, group_key, message_id, lane)
-            values (p_part_id, v_group_key, p_message_id, v_lane);
+            insert into rowq.group_waiting (queue_id, group_key, message_id, lane)
+            values (p_queue_id, v_group_key, p_message_id, v_lane);
             set p_state = 'moved';
         end if;
     elseif p_state = 'free' then
@@ -800,17 +803,17 @@ begin
 
     if p_state in ('moved', 'ready', 'failed') then
         delete from rowq.blocked
-        where part_id = p_part_id
+        where queue_id = p_queue_id
           and message_id = p_message_id;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_free_successors;
+drop procedure if exists rowq.internal_resume_successors;
 
 delimiter //
-create procedure rowq.internal_free_successors(
-    p_part_id int,
+create procedure rowq.internal_resume_successors(
+    p_queue_id int,
     p_predecessor_id bigint,
     p_owns_transaction boolean,
     inout p_most int,
@@ -820,47 +823,47 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
--- locks     successor rows; as internal_let_go; new recheck rows
+-- locks     successor rows; as internal_resume_blocked; new deferred rows
     declare v_ids, v_again longtext;
 
     select json_arrayagg(h.message_id) into v_ids
     from (
         select s.message_id
         from rowq.successor s force index (primary)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_predecessor_id
-        order by s.part_id, s.predecessor_id, s.message_id
+        order by s.queue_id, s.predecessor_id, s.message_id
         limit p_most
     ) h;
     set p_most = p_most - coalesce(json_length(v_ids), 0);
     -- An old snapshot does not show every message that waits.
     if not p_owns_transaction or p_most = 0 then
-        call rowq.internal_recheck_later(
-            p_part_id, null, json_array(p_predecessor_id + 0), false
+        call rowq.internal_defer(
+            p_queue_id, null, json_array(p_predecessor_id + 0), false
         );
     end if;
     if v_ids is not null then
         delete s
         from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
         straight_join rowq.successor s force index (primary)
-            on s.part_id = p_part_id
+            on s.queue_id = p_queue_id
            and s.predecessor_id = p_predecessor_id
            and s.message_id = j.message_id;
-        call rowq.internal_let_go(
-            p_part_id, v_ids, p_predecessor_id, p_owns_transaction, p_most_looks, v_again
+        call rowq.internal_resume_blocked(
+            p_queue_id, v_ids, p_predecessor_id, p_owns_transaction, p_most_looks, v_again
         );
         if v_again is not null then
-            call rowq.internal_recheck_later(p_part_id, v_again, null, false);
+            call rowq.internal_defer(p_queue_id, v_again, null, false);
         end if;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_let_go;
+drop procedure if exists rowq.internal_resume_blocked;
 
 delimiter //
-create procedure rowq.internal_let_go(
-    p_part_id int,
+create procedure rowq.internal_resume_blocked(
+    p_queue_id int,
     p_message_ids longtext,
     p_ended_id bigint,
     p_owns_transaction boolean,
@@ -871,14 +874,14 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. p_again are the ids of those that need another look; p_most_looks is as for internal_unblock.
--- locks     as internal_unblock and internal_follow_deaths
+-- locks     as internal_unblock and internal_propagate_deaths
     declare v_failed longtext;
     call rowq.internal_unblock(
-        p_part_id, p_message_ids, p_ended_id, p_owns_transaction, p_most_looks, p_again, v_failed
+        p_queue_id, p_message_ids, p_ended_id, p_owns_transaction, p_most_looks, p_again, v_failed
     );
     if v_failed is not null then
-        call rowq.internal_follow_deaths(
-            p_part_id, null, v_failed, p_owns_transaction, p_most_looks
+        call rowq.internal_propagate_deaths(
+            p_queue_id, null, v_failed, p_owns_transaction, p_most_looks
         );
     end if;
 end//
@@ -888,7 +891,7 @@ drop procedure if exists rowq.internal_pop_blocked;
 
 delimiter //
 create procedure rowq.internal_pop_blocked(
-    p_part_id int,
+    p_queue_id int,
     p_seen longtext,
     out p_messages longtext,
     out p_ids longtext
@@ -905,23 +908,23 @@ begin
         select b.message_id, b.lane
         from json_table(p_seen, '$[*]' columns (message_id bigint path '$')) j
         straight_join rowq.blocked b force index (primary)
-            on b.part_id = p_part_id
+            on b.queue_id = p_queue_id
            and b.message_id = j.message_id
         for update /*!80000 of b */ skip locked
     ) h;
     delete b
     from json_table(p_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.blocked b force index (primary)
-        on b.part_id = p_part_id
+        on b.queue_id = p_queue_id
        and b.message_id = j.message_id;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_recheck;
+drop procedure if exists rowq.internal_run_deferred;
 
 delimiter //
-create procedure rowq.internal_recheck(
-    p_part_id int,
+create procedure rowq.internal_run_deferred(
+    p_queue_id int,
     p_limit int,
     p_owns_transaction boolean,
     p_may_reorder boolean,
@@ -930,14 +933,14 @@ create procedure rowq.internal_recheck(
 sql security definer
 modifies sql data
 begin
--- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
--- locks     recheck rows, passing over locked ones; as internal_pass_group, internal_widen_group,
---           internal_let_go, internal_free_successors, internal_recheck_death,
---           internal_free_dedup_keys and internal_end_held
+-- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
+-- locks     deferred rows, passing over locked ones; as internal_pass_group_slot,
+--           internal_add_group_slots, internal_resume_blocked, internal_resume_successors,
+--           internal_retry_propagation, internal_free_dedup_keys and internal_end_held
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_since, v_due_at datetime(6);
-    declare v_recheck_id, v_last_id, v_message_id, v_predecessor_id bigint;
+    declare v_deferred_id, v_last_id, v_message_id, v_predecessor_id bigint;
     declare v_group_key varbinary(800);
     declare v_is_hint, v_is_left, v_is_done boolean;
     declare v_seen, v_locked, v_notes, v_awaited, v_again longtext;
@@ -946,12 +949,12 @@ begin
     declare v_most int default p_limit;
     declare v_looks int default 50 * p_limit;
     declare each_note cursor for
-        select j.recheck_id, v_epoch + interval j.due_at microsecond
+        select j.deferred_id, v_epoch + interval j.due_at microsecond
         from json_table(
             v_seen,
             '$[*]' columns (
                 place for ordinality,
-                recheck_id bigint path '$[0]',
+                deferred_id bigint path '$[0]',
                 due_at bigint path '$[1]'
             )
         ) j
@@ -961,43 +964,43 @@ begin
 
     select v_epoch + interval l.floor microsecond into v_since
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -4 /* deferred */;
     -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
     select json_arrayagg(
-               json_array(h.recheck_id, timestampdiff(microsecond, '1970-01-01', h.due_at))
+               json_array(h.deferred_id, timestampdiff(microsecond, '1970-01-01', h.due_at))
            )
     into v_seen
     from (
-        select r.due_at, r.recheck_id, r.is_hint
-        from rowq.recheck r force index (primary)
-        where r.part_id = p_part_id
+        select r.due_at, r.deferred_id, r.is_hint
+        from rowq.deferred r force index (primary)
+        where r.queue_id = p_queue_id
           and r.due_at >= v_since
           and r.due_at <= v_now
-        order by r.part_id, r.due_at, r.recheck_id
+        order by r.queue_id, r.due_at, r.deferred_id
         limit p_limit
     ) h;
 
     open each_note;
     notes: loop
         set v_is_end = false, v_is_hint = null;
-        fetch each_note into v_recheck_id, v_due_at;
+        fetch each_note into v_deferred_id, v_due_at;
         if v_is_end then
             leave notes;
         end if;
-        set v_last_id = v_recheck_id;
+        set v_last_id = v_deferred_id;
         select r.group_key, r.message_id, r.predecessor_id, r.is_hint
         into v_group_key, v_message_id, v_predecessor_id, v_is_hint
-        from rowq.recheck r force index (primary)
-        where r.part_id = p_part_id
+        from rowq.deferred r force index (primary)
+        where r.queue_id = p_queue_id
           and r.due_at = v_due_at
-          and r.recheck_id = v_recheck_id
+          and r.deferred_id = v_deferred_id
         for update skip locked;
         if v_is_hint is null then
             iterate notes;
         end if;
         set v_note = concat(
-                '[', coalesce(v_message_id, 'null'), ',', v_recheck_id, ',',
+                '[', coalesce(v_message_id, 'null'), ',', v_deferred_id, ',',
                 timestampdiff(microsecond, v_epoch, v_due_at), ']'
             ),
             v_locked = concat_ws(',', v_locked, v_note);
@@ -1013,37 +1016,37 @@ begin
             set v_is_done = false;
         elseif v_message_id = v_predecessor_id then
             call rowq.internal_end_held(
-                p_part_id, v_message_id, v_most, v_looks, v_is_done
+                p_queue_id, v_message_id, v_most, v_looks, v_is_done
             );
         elseif v_message_id is not null then
             set v_is_done = false, v_notes = concat_ws(',', v_notes, v_note);
         elseif v_predecessor_id is not null and v_is_hint then
-            call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_looks, v_is_done);
+            call rowq.internal_retry_propagation(p_queue_id, v_predecessor_id, v_looks, v_is_done);
         elseif v_predecessor_id is not null then
-            call rowq.internal_free_successors(
-                p_part_id, v_predecessor_id, p_owns_transaction, v_most, v_looks
+            call rowq.internal_resume_successors(
+                p_queue_id, v_predecessor_id, p_owns_transaction, v_most, v_looks
             );
             set v_is_done = true;
         elseif v_group_key is null then
-            call rowq.internal_free_dedup_keys(p_part_id, v_is_done);
+            call rowq.internal_free_dedup_keys(p_queue_id, v_is_done);
         elseif v_is_hint then
-            call rowq.internal_widen_group(
-                p_part_id, v_group_key, p_owns_transaction, v_is_done
+            call rowq.internal_add_group_slots(
+                p_queue_id, v_group_key, p_owns_transaction, v_is_done
             );
         else
-            call rowq.internal_pass_group(
-                p_part_id, v_group_key, true, p_owns_transaction, v_next, v_is_left
+            call rowq.internal_pass_group_slot(
+                p_queue_id, v_group_key, true, p_owns_transaction, v_next, v_is_left
             );
             set v_is_done = not v_is_left;
             if v_next is not null then
-                call rowq.internal_push_ready(p_part_id, concat('[', v_next, ']'));
+                call rowq.internal_push_ready(p_queue_id, concat('[', v_next, ']'));
             end if;
         end if;
         if v_is_done then
-            delete from rowq.recheck
-            where part_id = p_part_id
+            delete from rowq.deferred
+            where queue_id = p_queue_id
               and due_at = v_due_at
-              and recheck_id = v_recheck_id;
+              and deferred_id = v_deferred_id;
             set p_solved = p_solved + 1;
         end if;
     end loop;
@@ -1059,22 +1062,22 @@ begin
             order by j.message_id
             limit 1000000
         ) h;
-        call rowq.internal_let_go(
-            p_part_id, v_awaited, null, p_owns_transaction, v_looks, v_again
+        call rowq.internal_resume_blocked(
+            p_queue_id, v_awaited, null, p_owns_transaction, v_looks, v_again
         );
         delete r
         from json_table(
             v_notes,
             '$[*]' columns (
                 message_id bigint path '$[0]',
-                recheck_id bigint path '$[1]',
+                deferred_id bigint path '$[1]',
                 due_at bigint path '$[2]'
             )
         ) j
-        straight_join rowq.recheck r force index (primary)
-            on r.part_id = p_part_id
+        straight_join rowq.deferred r force index (primary)
+            on r.queue_id = p_queue_id
            and r.due_at = v_epoch + interval j.due_at microsecond
-           and r.recheck_id = j.recheck_id
+           and r.deferred_id = j.deferred_id
         left join json_table(
             coalesce(v_again, '[]'), '$[*]' columns (message_id bigint path '$')
         ) a on a.message_id = j.message_id
@@ -1083,36 +1086,36 @@ begin
     end if;
 
     -- But where there are so many of these that others were not looked at, put them behind those.
-    set v_recheck_id = null;
+    set v_deferred_id = null;
     if p_may_reorder and v_locked is not null and p_solved < p_limit
        and json_length(v_seen) >= p_limit then
-        select r.recheck_id, r.is_hint into v_recheck_id, v_is_hint
-        from rowq.recheck r force index (primary)
-        where r.part_id = p_part_id
-          and (r.due_at = v_due_at and r.recheck_id > v_last_id or r.due_at > v_due_at)
+        select r.deferred_id, r.is_hint into v_deferred_id, v_is_hint
+        from rowq.deferred r force index (primary)
+        where r.queue_id = p_queue_id
+          and (r.due_at = v_due_at and r.deferred_id > v_last_id or r.due_at > v_due_at)
           and r.due_at <= v_now
-        order by r.part_id, r.due_at, r.recheck_id
+        order by r.queue_id, r.due_at, r.deferred_id
         limit 1;
     end if;
-    if v_recheck_id is not null then
+    if v_deferred_id is not null then
         update json_table(
             concat('[', v_locked, ']'),
-            '$[*]' columns (recheck_id bigint path '$[1]', due_at bigint path '$[2]')
+            '$[*]' columns (deferred_id bigint path '$[1]', due_at bigint path '$[2]')
         ) j
-        straight_join rowq.recheck r force index (primary)
-            on r.part_id = p_part_id
+        straight_join rowq.deferred r force index (primary)
+            on r.queue_id = p_queue_id
            and r.due_at = v_epoch + interval j.due_at microsecond
-           and r.recheck_id = j.recheck_id
+           and r.deferred_id = j.deferred_id
         set r.due_at = v_now;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_recheck_death;
+drop procedure if exists rowq.internal_retry_propagation;
 
 delimiter //
-create procedure rowq.internal_recheck_death(
-    p_part_id int,
+create procedure rowq.internal_retry_propagation(
+    p_queue_id int,
     p_message_id bigint,
     inout p_most_looks int,
     out p_is_done boolean
@@ -1121,12 +1124,12 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Look again what waits for a dead message; p_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock. The transaction must be the call's own.
--- locks     the message row, tried only; as internal_follow_deaths
+-- locks     the message row, tried only; as internal_propagate_deaths
     declare v_message_id, v_dead_id bigint;
     select m.message_id into v_message_id
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
-      and m.part_id = p_part_id
+      and m.queue_id = p_queue_id
     for update skip locked;
     set p_is_done = true;
 
@@ -1134,16 +1137,16 @@ begin
         select m.message_id, false into v_message_id, p_is_done
         from rowq.message m force index (primary)
         where m.message_id = p_message_id
-          and m.part_id = p_part_id;
+          and m.queue_id = p_queue_id;
     else
         -- One that was reset meanwhile is waited for as before.
         select d.message_id into v_dead_id
         from rowq.dead d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = p_message_id;
         if v_dead_id is not null then
-            call rowq.internal_follow_deaths(
-                p_part_id, json_array(json_array(p_message_id + 0)), null, true, p_most_looks
+            call rowq.internal_propagate_deaths(
+                p_queue_id, json_array(json_array(p_message_id + 0)), null, true, p_most_looks
             );
         end if;
     end if;

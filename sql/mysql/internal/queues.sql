@@ -7,89 +7,91 @@
 --
 -- The lock is the queue's row in part, shared by producers and exclusive for drop_queue.
 --
---   create_queue -> add_part
+--   create_queue -> add_queue_rows
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
 --   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
 --   drop_queue -> remove_queue -> refuse_not_empty, delete_queue
---   bind_topic, unbind_topic, purge_queue, ... -> lock_part_shared -> refuse_queue
---   purge_queue -> purge_blocked, purge_grouped, purge_ready, purge_waiting
+--   bind_topic, unbind_topic, purge_queue, ... -> lock_queue_shared -> refuse_queue
+--   purge_queue -> purge_blocked, purge_group_waiting, purge_ready, purge_waiting
 --
--- Writes archive, claim, delayed, expiry, finished, gate, grouped, history, lane, part, queue,
--- ready, recheck, result, started. Only reads blocked, dead, dedup, message, message_group,
--- schedule, successor, topic_binding, worker.
+-- Writes archive, claim, delayed, expiry, finished, limit_lock, group_waiting, history, lane,
+-- queue_lock, queue, ready, deferred, result, started. Only reads blocked, dead, dedup, message,
+-- group_slot, schedule, successor, topic_binding, worker.
 
-drop procedure if exists rowq.internal_add_part;
+drop procedure if exists rowq.internal_add_queue_rows;
 
 delimiter //
-create procedure rowq.internal_add_part(p_part_id int)
+create procedure rowq.internal_add_queue_rows(p_queue_id int)
 sql security definer
 modifies sql data
 begin
--- purpose   Insert the part row, the gate, the lanes and the fence rows of a new queue.
+-- purpose   Insert the row of queue_lock, the limit lock, the lanes and the sentinel rows of a new queue.
 -- locks     new rows only
--- differs   PostgreSQL opens lanes when they are first used, and needs no fence rows
+-- differs   PostgreSQL opens lanes when they are first used, and needs no sentinel rows
     declare v_lane smallint default 0;
 
-    insert into rowq.part (part_id) values (p_part_id);
-    insert into rowq.gate (part_id) values (p_part_id);
+    insert into rowq.queue_lock (queue_id) values (p_queue_id);
+    insert into rowq.limit_lock (queue_id) values (p_queue_id);
     while v_lane < 20 do
         -- The tail of the default priority is open from the start, because most queues use no other
         -- lane.
-        insert into rowq.lane (part_id, lane, is_open)
-        values (p_part_id, v_lane, v_lane = 11);
-        insert into rowq.ready (part_id, lane, seq, message_id)
+        insert into rowq.lane (queue_id, lane, is_open)
+        values (p_queue_id, v_lane, v_lane = 11);
+        insert into rowq.ready (queue_id, lane, seq, message_id)
         values
-            (p_part_id, v_lane, 9223372036854775806, 0),
-            (p_part_id, v_lane, 9223372036854775807, 0);
+            (p_queue_id, v_lane, 9223372036854775806, 0),
+            (p_queue_id, v_lane, 9223372036854775807, 0);
         set v_lane = v_lane + 1;
     end while;
 
-    insert into rowq.lane (part_id, lane)
+    insert into rowq.lane (queue_id, lane)
     values
-        (p_part_id, -1 /* claim */), (p_part_id, -2 /* delayed */), (p_part_id, -3 /* finished */),
-        (p_part_id, -4 /* deferred */), (p_part_id, -5 /* started */), (p_part_id, -6 /* expiry */),
-        (p_part_id, -7 /* result */), (p_part_id, -8 /* history */),
-        (p_part_id, -9 /* counted claim */), (p_part_id, -20 /* waiters */);
-    insert into rowq.delayed (part_id, due_at, message_id, lane)
+        (p_queue_id, -1 /* claim */), (p_queue_id, -2 /* delayed */),
+        (p_queue_id, -3 /* finished */),
+        (p_queue_id, -4 /* deferred */), (p_queue_id, -5 /* started */),
+        (p_queue_id, -6 /* expiry */),
+        (p_queue_id, -7 /* result */), (p_queue_id, -8 /* history */),
+        (p_queue_id, -9 /* counted claim */), (p_queue_id, -20 /* waiters */);
+    insert into rowq.delayed (queue_id, due_at, message_id, lane)
     values
-        (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
-        (p_part_id, '9999-12-31 23:59:59.999999', 0, 11);
-    insert into rowq.grouped (part_id, group_key, message_id, lane)
-    values (p_part_id, x'FF', 0, 11), (p_part_id, x'FFFF', 0, 11);
-    insert into rowq.recheck (part_id, due_at, recheck_id, group_key)
+        (p_queue_id, '9999-12-31 23:59:59.999998', 0, 11),
+        (p_queue_id, '9999-12-31 23:59:59.999999', 0, 11);
+    insert into rowq.group_waiting (queue_id, group_key, message_id, lane)
+    values (p_queue_id, x'FF', 0, 11), (p_queue_id, x'FFFF', 0, 11);
+    insert into rowq.deferred (queue_id, due_at, deferred_id, group_key)
     values
-        (p_part_id, '9999-12-31 23:59:59.999998', 0, ''),
-        (p_part_id, '9999-12-31 23:59:59.999999', 0, '');
-    insert into rowq.expiry (part_id, expires_at, expiry_id, message_id)
+        (p_queue_id, '9999-12-31 23:59:59.999998', 0, ''),
+        (p_queue_id, '9999-12-31 23:59:59.999999', 0, '');
+    insert into rowq.expiry (queue_id, expires_at, expiry_id, message_id)
     values
-        (p_part_id, '9999-12-31 23:59:59.999998', 0, 0),
-        (p_part_id, '9999-12-31 23:59:59.999999', 0, 0);
-    insert into rowq.result (part_id, message_id, finished_at, state)
+        (p_queue_id, '9999-12-31 23:59:59.999998', 0, 0),
+        (p_queue_id, '9999-12-31 23:59:59.999999', 0, 0);
+    insert into rowq.result (queue_id, message_id, finished_at, state)
     values
-        (p_part_id, -1, '9999-12-31 23:59:59.999998', 'completed'),
-        (p_part_id, 0, '9999-12-31 23:59:59.999999', 'completed');
+        (p_queue_id, -1, '9999-12-31 23:59:59.999998', 'completed'),
+        (p_queue_id, 0, '9999-12-31 23:59:59.999999', 'completed');
     insert into rowq.history (
-        part_id, ended_at, message_id, attempt, claim_id, leased_at, outcome
+        queue_id, ended_at, message_id, attempt, claim_id, leased_at, outcome
     )
     values
         (
-            p_part_id, '9999-12-31 23:59:59.999998', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+            p_queue_id, '9999-12-31 23:59:59.999998', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
         ),
         (
-            p_part_id, '9999-12-31 23:59:59.999999', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
+            p_queue_id, '9999-12-31 23:59:59.999999', 0, 0, 0, '9999-12-31 00:00:00', 'completed'
         );
-    insert into rowq.claim (part_id, claim_id, lease_until, messages)
+    insert into rowq.claim (queue_id, claim_id, lease_until, messages)
     values
-        (p_part_id, -2, '9999-12-31 00:00:00', '[]'),
-        (p_part_id, -1, '9999-12-31 00:00:00', '[]');
-    insert into rowq.started (part_id, started_at, claim_id, messages)
+        (p_queue_id, -2, '9999-12-31 00:00:00', '[]'),
+        (p_queue_id, -1, '9999-12-31 00:00:00', '[]');
+    insert into rowq.started (queue_id, started_at, claim_id, messages)
     values
-        (p_part_id, '1970-01-01 00:00:00', -2, 0),
-        (p_part_id, '1970-01-01 00:00:00', -1, 0);
-    insert into rowq.finished (part_id, finish_id, finished_at, state, messages)
+        (p_queue_id, '1970-01-01 00:00:00', -2, 0),
+        (p_queue_id, '1970-01-01 00:00:00', -1, 0);
+    insert into rowq.finished (queue_id, finish_id, finished_at, state, messages)
     values
-        (p_part_id, -2, '9999-12-31 00:00:00', 'completed', '[]'),
-        (p_part_id, -1, '9999-12-31 00:00:00', 'completed', '[]');
+        (p_queue_id, -2, '9999-12-31 00:00:00', 'completed', '[]'),
+        (p_queue_id, -1, '9999-12-31 00:00:00', 'completed', '[]');
 end//
 delimiter ;
 
@@ -114,17 +116,17 @@ delimiter ;
 drop procedure if exists rowq.internal_require_queue;
 
 delimiter //
-create procedure rowq.internal_require_queue(p_queue_name longtext, out p_part_id int)
+create procedure rowq.internal_require_queue(p_queue_name longtext, out p_queue_id int)
 sql security definer
 reads sql data
 begin
 -- purpose   Return the part of a queue; raise an error if it does not exist.
 -- errors    RQ701 RQ711
-    set p_part_id = null;
-    select q.part_id into p_part_id
+    set p_queue_id = null;
+    select q.queue_id into p_queue_id
     from rowq.queue q
     where q.queue_name = cast(p_queue_name as binary);
-    if p_part_id is null then
+    if p_queue_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     end if;
 end//
@@ -134,7 +136,7 @@ drop procedure if exists rowq.internal_remove_queue;
 
 delimiter //
 create procedure rowq.internal_remove_queue(
-    p_part_id int,
+    p_queue_id int,
     p_queue_name longtext,
     p_force boolean
 )
@@ -142,11 +144,12 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
--- locks     the part for itself, the gate, then all rows of the queue, waiting for a second at most
+-- locks     the queue, exclusively, the limit lock, then all rows of the queue, waiting for a
+--           second at most
 -- errors    RQ704 RQ705
 -- differs   PostgreSQL locks tables
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare exit handler for 1205
     begin
         set session innodb_lock_wait_timeout = v_patience;
@@ -161,17 +164,17 @@ begin
 
     set session innodb_lock_wait_timeout = 1;
     -- Wait for open enqueues, because their messages are not visible yet.
-    select p.part_id into v_part_id
-    from rowq.part p
-    where p.part_id = p_part_id
+    select p.queue_id into v_queue_id
+    from rowq.queue_lock p
+    where p.queue_id = p_queue_id
     for update;
     -- Wait for whoever takes messages under the queue's limits, and let nobody else do so.
-    delete from rowq.gate
-    where part_id = p_part_id;
+    delete from rowq.limit_lock
+    where queue_id = p_queue_id;
     if not p_force then
-        call rowq.internal_refuse_not_empty(p_part_id, p_queue_name);
+        call rowq.internal_refuse_not_empty(p_queue_id, p_queue_name);
     end if;
-    call rowq.internal_delete_queue(p_part_id);
+    call rowq.internal_delete_queue(p_queue_id);
     set session innodb_lock_wait_timeout = v_patience;
 end//
 delimiter ;
@@ -179,7 +182,7 @@ delimiter ;
 drop procedure if exists rowq.internal_refuse_not_empty;
 
 delimiter //
-create procedure rowq.internal_refuse_not_empty(p_part_id int, p_queue_name longtext)
+create procedure rowq.internal_refuse_not_empty(p_queue_id int, p_queue_name longtext)
 sql security definer
 modifies sql data
 begin
@@ -194,55 +197,55 @@ begin
     -- of internal_delete_queue, for the same reason.
     select b.message_id into v_probe
     from rowq.blocked b force index (primary)
-    where b.part_id = p_part_id
+    where b.queue_id = p_queue_id
     limit 1
     lock in share mode;
     if v_probe is null then
         select d.message_id into v_probe
         from rowq.delayed d force index (primary)
-        where d.part_id = p_part_id and d.message_id > 0
+        where d.queue_id = p_queue_id and d.message_id > 0
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select g.message_id into v_probe
-        from rowq.grouped g force index (primary)
-        where g.part_id = p_part_id and g.message_id > 0
+        from rowq.group_waiting g force index (primary)
+        where g.queue_id = p_queue_id and g.message_id > 0
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select r.message_id into v_probe
         from rowq.ready r force index (primary)
-        where r.part_id = p_part_id and r.message_id > 0
+        where r.queue_id = p_queue_id and r.message_id > 0
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select c.claim_id into v_probe
         from rowq.claim c force index (primary)
-        where c.part_id = p_part_id and c.claim_id > 0
+        where c.queue_id = p_queue_id and c.claim_id > 0
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select d.message_id into v_probe
         from rowq.dead d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select f.finish_id into v_probe
         from rowq.finished f force index (primary)
-        where f.part_id = p_part_id and f.finish_id > 0
+        where f.queue_id = p_queue_id and f.finish_id > 0
         limit 1
         lock in share mode;
     end if;
     if v_probe is null then
         select a.message_id into v_probe
         from rowq.archive a
-        where a.part_id = p_part_id
+        where a.queue_id = p_queue_id
         limit 1
         lock in share mode;
     end if;
@@ -259,7 +262,7 @@ delimiter ;
 drop procedure if exists rowq.internal_delete_queue;
 
 delimiter //
-create procedure rowq.internal_delete_queue(p_part_id int)
+create procedure rowq.internal_delete_queue(p_queue_id int)
 sql security definer
 modifies sql data
 begin
@@ -273,23 +276,23 @@ begin
     delete m
     from rowq.blocked b force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = b.message_id
-    where b.part_id = p_part_id;
+    where b.queue_id = p_queue_id;
     delete m
     from rowq.delayed d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
-    where d.part_id = p_part_id;
+    where d.queue_id = p_queue_id;
     delete m
-    from rowq.grouped g force index (primary)
+    from rowq.group_waiting g force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = g.message_id
-    where g.part_id = p_part_id;
+    where g.queue_id = p_queue_id;
     delete m
     from rowq.ready r force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = r.message_id
-    where r.part_id = p_part_id;
+    where r.queue_id = p_queue_id;
     delete m
     from rowq.dead d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
-    where d.part_id = p_part_id;
+    where d.queue_id = p_queue_id;
     -- An array of as many empty ones stands for the messages of a range.
     delete m
     from rowq.claim c force index (primary)
@@ -299,59 +302,59 @@ begin
     ) j
     straight_join rowq.message m force index (primary)
         on m.message_id = coalesce(j.message_id, c.first_id + j.place - 1)
-    where c.part_id = p_part_id;
+    where c.queue_id = p_queue_id;
     delete m
     from rowq.finished f force index (primary)
     straight_join json_table(f.messages, '$[*]' columns (message_id bigint path '$[0]')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-    where f.part_id = p_part_id;
+    where f.queue_id = p_queue_id;
 
     -- Name the index, because MariaDB 11 would read the whole of a table of which the queue has the
     -- most rows, and wait for those of other queues.
-    delete r from rowq.ready r force index (primary) where r.part_id = p_part_id;
-    delete d from rowq.delayed d force index (primary) where d.part_id = p_part_id;
-    delete c from rowq.claim c force index (primary) where c.part_id = p_part_id;
-    delete d from rowq.dead d force index (primary) where d.part_id = p_part_id;
-    delete k from rowq.dedup k force index (primary) where k.part_id = p_part_id;
-    delete b from rowq.blocked b force index (primary) where b.part_id = p_part_id;
-    delete s from rowq.successor s force index (primary) where s.part_id = p_part_id;
-    delete r from rowq.recheck r force index (primary) where r.part_id = p_part_id;
-    delete g from rowq.grouped g force index (primary) where g.part_id = p_part_id;
-    delete t from rowq.message_group t force index (primary) where t.part_id = p_part_id;
-    delete s from rowq.started s force index (primary) where s.part_id = p_part_id;
-    delete e from rowq.expiry e force index (primary) where e.part_id = p_part_id;
-    delete f from rowq.finished f force index (primary) where f.part_id = p_part_id;
-    delete s from rowq.schedule s force index (primary) where s.part_id = p_part_id;
-    delete b from rowq.topic_binding b force index (primary) where b.part_id = p_part_id;
-    delete w from rowq.worker w force index (primary) where w.part_id = p_part_id;
-    delete r from rowq.result r force index (primary) where r.part_id = p_part_id;
-    delete h from rowq.history h force index (primary) where h.part_id = p_part_id;
-    delete from rowq.archive where part_id = p_part_id;
-    delete l from rowq.lane l force index (primary) where l.part_id = p_part_id;
-    delete from rowq.part where part_id = p_part_id;
-    delete from rowq.queue where part_id = p_part_id;
+    delete r from rowq.ready r force index (primary) where r.queue_id = p_queue_id;
+    delete d from rowq.delayed d force index (primary) where d.queue_id = p_queue_id;
+    delete c from rowq.claim c force index (primary) where c.queue_id = p_queue_id;
+    delete d from rowq.dead d force index (primary) where d.queue_id = p_queue_id;
+    delete k from rowq.dedup k force index (primary) where k.queue_id = p_queue_id;
+    delete b from rowq.blocked b force index (primary) where b.queue_id = p_queue_id;
+    delete s from rowq.successor s force index (primary) where s.queue_id = p_queue_id;
+    delete r from rowq.deferred r force index (primary) where r.queue_id = p_queue_id;
+    delete g from rowq.group_waiting g force index (primary) where g.queue_id = p_queue_id;
+    delete t from rowq.group_slot t force index (primary) where t.queue_id = p_queue_id;
+    delete s from rowq.started s force index (primary) where s.queue_id = p_queue_id;
+    delete e from rowq.expiry e force index (primary) where e.queue_id = p_queue_id;
+    delete f from rowq.finished f force index (primary) where f.queue_id = p_queue_id;
+    delete s from rowq.schedule s force index (primary) where s.queue_id = p_queue_id;
+    delete b from rowq.topic_binding b force index (primary) where b.queue_id = p_queue_id;
+    delete w from rowq.worker w force index (primary) where w.queue_id = p_queue_id;
+    delete r from rowq.result r force index (primary) where r.queue_id = p_queue_id;
+    delete h from rowq.history h force index (primary) where h.queue_id = p_queue_id;
+    delete from rowq.archive where queue_id = p_queue_id;
+    delete l from rowq.lane l force index (primary) where l.queue_id = p_queue_id;
+    delete from rowq.queue_lock where queue_id = p_queue_id;
+    delete from rowq.queue where queue_id = p_queue_id;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_lock_part_shared;
+drop procedure if exists rowq.internal_lock_queue_shared;
 
 delimiter //
-create procedure rowq.internal_lock_part_shared(p_part_id int, p_queue_name longtext)
+create procedure rowq.internal_lock_queue_shared(p_queue_id int, p_queue_name longtext)
 sql security definer
 modifies sql data
 begin
 -- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the row of the part, shared; waits for a drop that is under way
+-- locks     the row of the queue, shared; waits for a drop that is under way
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
-    declare v_part_id int;
+    declare v_queue_id int;
     -- Lock the one row by its whole key, which covers no gap and finds the row as it is now, even
     -- under an old snapshot.
-    select p.part_id into v_part_id
-    from rowq.part p
-    where p.part_id = p_part_id
+    select p.queue_id into v_queue_id
+    from rowq.queue_lock p
+    where p.queue_id = p_queue_id
     lock in share mode;
-    if v_part_id is null then
+    if v_queue_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     end if;
 end//
@@ -361,7 +364,7 @@ drop procedure if exists rowq.internal_purge_blocked;
 
 delimiter //
 create procedure rowq.internal_purge_blocked(
-    p_part_id int,
+    p_queue_id int,
     p_limit bigint,
     p_owns_transaction boolean,
     out p_removed bigint
@@ -388,19 +391,19 @@ begin
         from (
             select b.message_id, b.lane
             from rowq.blocked b force index (primary)
-            where b.part_id = p_part_id
+            where b.queue_id = p_queue_id
               and b.message_id > v_after
-            order by b.part_id, b.message_id
+            order by b.queue_id, b.message_id
             limit v_step
         ) h;
         if v_seen is null then
             leave steps;
         end if;
 
-        call rowq.internal_pop_blocked(p_part_id, v_seen, v_some, v_ids);
+        call rowq.internal_pop_blocked(p_queue_id, v_seen, v_some, v_ids);
         if v_some is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+                p_queue_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
             );
             set p_removed = p_removed + json_length(v_some);
         end if;
@@ -408,11 +411,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_purge_grouped;
+drop procedure if exists rowq.internal_purge_group_waiting;
 
 delimiter //
-create procedure rowq.internal_purge_grouped(
-    p_part_id int,
+create procedure rowq.internal_purge_group_waiting(
+    p_queue_id int,
     p_limit bigint,
     p_owns_transaction boolean,
     out p_removed bigint
@@ -421,7 +424,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
--- locks     grouped rows, passing over locked ones; message and dedup rows
+-- locks     group_waiting rows, passing over locked ones; message and dedup rows
     declare c_step int default 5000;
     declare v_after varbinary(800) default '';
     declare v_after_id bigint default 0;
@@ -438,12 +441,12 @@ begin
         select json_arrayagg(h.message_id) into v_seen
         from (
             select g.group_key, g.message_id, g.lane
-            from rowq.grouped g force index (primary)
-            where g.part_id = p_part_id
+            from rowq.group_waiting g force index (primary)
+            where g.queue_id = p_queue_id
               and g.group_key >= v_after
               and g.group_key < x'FF'
               and (g.group_key > v_after or g.message_id > v_after_id)
-            order by g.part_id, g.group_key, g.message_id
+            order by g.queue_id, g.group_key, g.message_id
             limit v_step
         ) h;
         if v_seen is null then
@@ -454,10 +457,10 @@ begin
         from rowq.message m force index (primary)
         where m.message_id = v_after_id;
 
-        call rowq.internal_pop_grouped(p_part_id, v_seen, v_some, v_ids);
+        call rowq.internal_pop_group_waiting(p_queue_id, v_seen, v_some, v_ids);
         if v_some is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
+                p_queue_id, 0, true, v_some, v_ids, null, p_owns_transaction, 'cancelled'
             );
             set p_removed = p_removed + json_length(v_some);
         end if;
@@ -469,7 +472,7 @@ drop procedure if exists rowq.internal_purge_ready;
 
 delimiter //
 create procedure rowq.internal_purge_ready(
-    p_part_id int,
+    p_queue_id int,
     p_limit bigint,
     p_owns_transaction boolean,
     out p_removed bigint
@@ -492,7 +495,7 @@ begin
             leave lanes;
         end if;
         call rowq.internal_lock_ready(
-            p_part_id, v_lane, v_from, v_step, p_owns_transaction, v_messages
+            p_queue_id, v_lane, v_from, v_step, p_owns_transaction, v_messages
         );
         if v_messages is null then
             set v_lane = v_lane + 1, v_from = 0;
@@ -503,9 +506,9 @@ begin
         set v_from = json_extract(
             v_messages, concat('$[', json_length(v_messages) - 1, '][3]')
         );
-        call rowq.internal_delete_ready(p_part_id, v_messages);
+        call rowq.internal_delete_ready(p_queue_id, v_messages);
         call rowq.internal_finish(
-            p_part_id, 0, true, v_messages, null, null, p_owns_transaction, 'cancelled'
+            p_queue_id, 0, true, v_messages, null, null, p_owns_transaction, 'cancelled'
         );
         set p_removed = p_removed + json_length(v_messages);
     end while;
@@ -516,7 +519,7 @@ drop procedure if exists rowq.internal_purge_waiting;
 
 delimiter //
 create procedure rowq.internal_purge_waiting(
-    p_part_id int,
+    p_queue_id int,
     p_of_dead boolean,
     p_limit bigint,
     p_owns_transaction boolean,
@@ -532,7 +535,7 @@ begin
     declare v_before datetime(6);
     declare v_after_id bigint default 0;
     declare v_step int;
-    declare v_ids, v_messages, v_tokenless, v_keyless longtext;
+    declare v_ids, v_messages, v_without_slot, v_keyless longtext;
     set p_removed = 0;
 
     steps: loop
@@ -545,9 +548,9 @@ begin
             from (
                 select d.message_id
                 from rowq.dead d force index (primary)
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id > v_after_id
-                order by d.part_id, d.message_id
+                order by d.queue_id, d.message_id
                 limit v_step
             ) h;
         else
@@ -555,10 +558,10 @@ begin
             from (
                 select d.message_id, d.due_at
                 from rowq.delayed d force index (primary)
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.due_at >= v_after
                   and d.message_id > 0
-                order by d.part_id, d.due_at, d.message_id
+                order by d.queue_id, d.due_at, d.message_id
                 limit v_step
             ) h;
         end if;
@@ -566,10 +569,10 @@ begin
             leave steps;
         end if;
 
-        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages, v_tokenless, v_keyless);
+        call rowq.internal_pop_waiting(p_queue_id, v_ids, v_messages, v_without_slot, v_keyless);
         if v_messages is not null then
             call rowq.internal_finish(
-                p_part_id, 0, true, v_messages, v_tokenless, v_keyless, p_owns_transaction,
+                p_queue_id, 0, true, v_messages, v_without_slot, v_keyless, p_owns_transaction,
                 'cancelled'
             );
             set p_removed = p_removed + json_length(v_messages);

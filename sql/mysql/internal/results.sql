@@ -7,10 +7,10 @@
 -- on. Without result_seconds complete runs no statement for any of this.
 --
 --   complete -> check_results
---   complete, block, follow_deaths, ... -> push_result
+--   complete, block, propagate_deaths, ... -> push_result
 --   get_result -> read_result
 --   wait_for_result -> poll_result -> read_result
---   maintain_kept -> purge_results
+--   maintain_retention -> purge_results
 --
 -- Writes result. Only reads archive, dead, lane, message, queue.
 
@@ -28,7 +28,7 @@ begin
 -- purpose   Refuse results that are not p_count good ones, or that the queue does not keep.
 -- errors    RQ711
     declare c_longest int default 1048576;
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_place int default 0;
     declare v_result longtext;
     declare v_length bigint;
@@ -39,13 +39,13 @@ begin
     if locate(x'ED', cast(p_results as binary)) > 0 then
         call rowq.internal_check_text('results', p_results);
     end if;
-    call rowq.internal_json_fault('results', p_results, 'ARRAY', 21, null, v_fault);
-    if v_fault is null and json_length(p_results) <> p_count then
-        set v_fault = concat(
+    call rowq.internal_json_error('results', p_results, 'ARRAY', 21, null, v_error);
+    if v_error is null and json_length(p_results) <> p_count then
+        set v_error = concat(
             'results are ', json_length(p_results), ', and message_ids are ', p_count
         );
     end if;
-    while v_fault is null and v_place is not null and char_length(p_results) > c_longest do
+    while v_error is null and v_place is not null and char_length(p_results) > c_longest do
         set v_result = null;
         select j.place, j.result into v_place, v_result
         from json_table(
@@ -59,12 +59,12 @@ begin
         else
             call rowq.internal_json_length(v_result, v_length);
             if v_length > c_longest then
-                set v_fault = concat('a result is longer than ', c_longest, ' characters');
+                set v_error = concat('a result is longer than ', c_longest, ' characters');
             end if;
         end if;
     end while;
-    if v_fault is not null then
-        call rowq.internal_refuse(v_fault);
+    if v_error is not null then
+        call rowq.internal_refuse(v_error);
     end if;
 end//
 delimiter ;
@@ -73,7 +73,7 @@ drop procedure if exists rowq.internal_push_result;
 
 delimiter //
 create procedure rowq.internal_push_result(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_state varchar(20),
     p_error longtext,
@@ -90,12 +90,12 @@ begin
 
     select q.result_seconds into v_result_seconds
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
 
     if v_result_seconds > 0 and p_results is null then
         -- A dead message that is cancelled or purged has its row already.
-        insert into rowq.result (part_id, message_id, finished_at, state, last_error)
-        select p_part_id, j.message_id, v_now, p_state, left(p_error, 2000)
+        insert into rowq.result (queue_id, message_id, finished_at, state, last_error)
+        select p_queue_id, j.message_id, v_now, p_state, left(p_error, 2000)
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         on duplicate key update
             finished_at = v_now,
@@ -103,18 +103,18 @@ begin
         if p_state = 'dead' and p_error is null then
             update json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
             straight_join rowq.dead d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.message_id = j.message_id
             straight_join rowq.result r force index (primary)
-                on r.part_id = p_part_id
+                on r.queue_id = p_queue_id
                and r.message_id = j.message_id
             set r.last_error = d.last_error;
         end if;
     elseif v_result_seconds > 0 then
         -- The limit has the engine keep the results in a table, and not read the text again for
         -- each message.
-        insert into rowq.result (part_id, message_id, finished_at, state, result)
-        select p_part_id, j.message_id, v_now, p_state,
+        insert into rowq.result (queue_id, message_id, finished_at, state, result)
+        select p_queue_id, j.message_id, v_now, p_state,
                if(json_type(r.result) = 'NULL', null, r.result)
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join (
@@ -139,7 +139,7 @@ drop procedure if exists rowq.internal_read_result;
 
 delimiter //
 create procedure rowq.internal_read_result(
-    p_part_id int,
+    p_queue_id int,
     p_message_id bigint,
     out p_state varchar(20),
     out p_finished_at datetime(6),
@@ -163,10 +163,10 @@ begin
     select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
-      and m.part_id = p_part_id;
+      and m.queue_id = p_queue_id;
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
-            p_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_place, v_lane,
+            p_queue_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_place, v_lane,
             v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
             v_waits_for, v_progress
         );
@@ -179,19 +179,19 @@ begin
         select r.state, r.finished_at, r.result, r.last_error
         into p_state, p_finished_at, p_result, p_last_error
         from rowq.result r force index (primary)
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = p_message_id
           and r.message_id > 0;
         if p_state is null and v_place is not null then
             set p_state = v_place, p_finished_at = v_finished_at;
             select d.last_error into p_last_error
             from rowq.dead d force index (primary)
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.message_id = p_message_id;
         elseif p_state is null then
             select a.state, a.finished_at into p_state, p_finished_at
             from rowq.archive a force index (archive_message_ix)
-            where a.part_id = p_part_id
+            where a.queue_id = p_queue_id
               and a.message_id = p_message_id;
         end if;
     end if;
@@ -213,7 +213,7 @@ modifies sql data
 begin
 -- purpose   Look once for wait_for_result: return the row of get_result as JSON object, else the pause before the next look; p_pause is passed in as the one before this look.
 -- errors    RQ701 RQ711
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_result_seconds, v_left double;
     declare v_is_last boolean default utc_timestamp(6) >= p_until;
     declare v_state varchar(20);
@@ -223,15 +223,15 @@ begin
     set p_answer = null;
 
     -- Most looks need no more than the result, which is found by its key.
-    select q.part_id, q.result_seconds, r.state, r.finished_at, r.result, r.last_error
-    into v_part_id, v_result_seconds, v_state, v_finished_at, v_result, v_last_error
+    select q.queue_id, q.result_seconds, r.state, r.finished_at, r.result, r.last_error
+    into v_queue_id, v_result_seconds, v_state, v_finished_at, v_result, v_last_error
     from rowq.queue q
     left join rowq.result r force index (primary)
-        on r.part_id = q.part_id
+        on r.queue_id = q.queue_id
        and r.message_id = p_message_id
        and r.message_id > 0
     where q.queue_name = cast(p_queue_name as binary);
-    if v_part_id is null then
+    if v_queue_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     elseif p_message_id is null then
         call rowq.internal_refuse('message_id is missing');
@@ -240,7 +240,7 @@ begin
     -- The first look and the last one ask where the message is, too.
     if v_state is null and (p_pause is null or v_is_last) then
         call rowq.internal_read_result(
-            v_part_id, p_message_id, v_state, v_finished_at, v_result, v_last_error
+            v_queue_id, p_message_id, v_state, v_finished_at, v_result, v_last_error
         );
         set v_is_last = v_is_last or v_state is null;
     end if;
@@ -267,7 +267,7 @@ drop procedure if exists rowq.internal_purge_results;
 
 delimiter //
 create procedure rowq.internal_purge_results(
-    p_part_id int,
+    p_queue_id int,
     p_seconds double,
     p_limit int,
     out p_purged int
@@ -293,7 +293,7 @@ begin
     -- other sessions have purged, and a lock on one of these would cover the gap around it.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -7 /* result */
     for update skip locked;
     set v_since = v_epoch + interval v_floor microsecond;
@@ -305,10 +305,10 @@ begin
         from (
             select r.message_id, r.state
             from rowq.result r force index (result_finished_ix)
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.finished_at >= v_since
               and r.finished_at < v_before
-            order by r.part_id, r.finished_at
+            order by r.queue_id, r.finished_at
             limit p_limit
         ) h;
     end if;
@@ -318,7 +318,7 @@ begin
             select r.message_id, r.state
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
             straight_join rowq.result r force index (primary)
-                on r.part_id = p_part_id
+                on r.queue_id = p_queue_id
                and r.message_id = j.message_id
             where r.finished_at < v_before
             for update /*!80000 of r */ skip locked
@@ -329,13 +329,13 @@ begin
         delete r
         from json_table(v_old, '$[*]' columns (message_id bigint path '$')) j
         straight_join rowq.result r force index (primary)
-            on r.part_id = p_part_id
+            on r.queue_id = p_queue_id
            and r.message_id = j.message_id;
         set p_purged = row_count();
-        call rowq.internal_first_key(p_part_id, -7 /* result */, v_floor, v_first);
+        call rowq.internal_first_key(p_queue_id, -7 /* result */, v_floor, v_first);
         set v_first = least(v_first, v_latest);
         if v_first > v_floor then
-            call rowq.internal_move_floor(p_part_id, -7 /* result */, v_floor, v_first);
+            call rowq.internal_move_floor(p_queue_id, -7 /* result */, v_floor, v_first);
         end if;
     end if;
 end//

@@ -14,13 +14,13 @@
 --   next_ticks -> parse_cron -> parse_cron_field
 --   parse_cron_field -> parse_cron_value
 --   next_ticks -> next_tick -> next_cron
---   next_cron -> check_time_zone, next_cron_local, moment_of_local, offset_change
---   moment_of_local -> offset_change
+--   next_cron -> check_time_zone, next_cron_local, local_to_utc, offset_change
+--   local_to_utc -> offset_change
 --   alter_schedule, drop_schedule, run_schedule -> require_schedule
---   run_schedule -> send_tick -> tick_headers
+--   run_schedule -> enqueue_tick -> tick_headers
 --   maintain_queue -> run_schedules -> run_due
 --   run_due -> run_ticks
---   run_ticks -> parse_cron, next_tick, send_tick
+--   run_ticks -> parse_cron, next_tick, enqueue_tick
 --
 -- Writes schedule. Only reads queue.
 
@@ -28,7 +28,7 @@ drop procedure if exists rowq.internal_check_schedule;
 
 delimiter //
 create procedure rowq.internal_check_schedule(
-    p_part_id int,
+    p_queue_id int,
     p_schedule_name longtext,
     p_cron longtext,
     p_interval_seconds double,
@@ -53,13 +53,13 @@ begin
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_first datetime(6) default '2000-01-01';
     declare v_last datetime(6) default '2100-01-01';
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_bits varchar(136);
     declare v_merged longtext;
     declare v_max_body_length int;
 
     call rowq.internal_check_name('schedule_name', p_schedule_name);
-    set v_fault = case
+    set v_error = case
         when (p_cron is null) = (p_interval_seconds is null)
             then 'a schedule has either cron or interval_seconds'
         when cast(p_missed as binary) not in ('skip', 'once', 'all')
@@ -68,21 +68,21 @@ begin
              or p_ends_at not between v_first and v_last
             then 'starts_at and ends_at must be moments between the years 2000 and 2100'
     end;
-    if v_fault is null then
+    if v_error is null then
         select q.max_body_length into v_max_body_length
         from rowq.queue q
-        where q.part_id = p_part_id;
-        call rowq.internal_message_fault(
+        where q.queue_id = p_queue_id;
+        call rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, null, null, null,
-            p_max_attempts, p_group_key, null, null, null, v_max_body_length, v_fault
+            p_max_attempts, p_group_key, null, null, null, v_max_body_length, v_error
         );
     end if;
-    if v_fault is null then
+    if v_error is null then
         call rowq.internal_tick_headers(p_schedule_name, p_headers, v_now, v_merged);
-        call rowq.internal_json_fault('headers', v_merged, 'OBJECT', 20, 65536, v_fault);
+        call rowq.internal_json_error('headers', v_merged, 'OBJECT', 20, 65536, v_error);
     end if;
-    if v_fault is not null then
-        call rowq.internal_refuse(v_fault);
+    if v_error is not null then
+        call rowq.internal_refuse(v_error);
     end if;
 
     call rowq.internal_check_range('interval_seconds', p_interval_seconds, 1, 315360000);
@@ -385,7 +385,7 @@ begin
             if v_next is null or v_next >= v_end + interval 1 day then
                 leave times;
             end if;
-            call rowq.internal_moment_of_local(v_next, p_time_zone, v_moment);
+            call rowq.internal_local_to_utc(v_next, p_time_zone, v_moment);
             if v_moment > p_after then
                 set p_moment = v_moment;
                 leave times;
@@ -477,10 +477,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_moment_of_local;
+drop procedure if exists rowq.internal_local_to_utc;
 
 delimiter //
-create procedure rowq.internal_moment_of_local(
+create procedure rowq.internal_local_to_utc(
     p_local datetime(6),
     p_time_zone varchar(64),
     out p_moment datetime(6)
@@ -554,44 +554,44 @@ delimiter ;
 drop procedure if exists rowq.internal_require_schedule;
 
 delimiter //
-create procedure rowq.internal_require_schedule(p_part_id int, p_schedule_name longtext)
+create procedure rowq.internal_require_schedule(p_queue_id int, p_schedule_name longtext)
 sql security definer
 modifies sql data
 begin
 -- purpose   Hold a schedule to the end of the transaction; raise an error if there is none.
 -- locks     the schedule row
 -- errors    RQ702 RQ711
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_text varchar(128);
     if p_schedule_name is null then
         call rowq.internal_refuse('schedule_name is missing');
     end if;
-    select s.part_id into v_part_id
+    select s.queue_id into v_queue_id
     from rowq.schedule s force index (primary)
-    where s.part_id = p_part_id
+    where s.queue_id = p_queue_id
       and s.schedule_name = cast(p_schedule_name as binary);
     -- Lock only what is there, because under the caller's repeatable read a row that is not there
     -- would be locked as a gap. Look again, because it may have been dropped meanwhile.
-    if v_part_id is not null then
-        set v_part_id = null;
-        select s.part_id into v_part_id
+    if v_queue_id is not null then
+        set v_queue_id = null;
+        select s.queue_id into v_queue_id
         from rowq.schedule s force index (primary)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.schedule_name = cast(p_schedule_name as binary)
         for update;
     end if;
-    if v_part_id is null then
+    if v_queue_id is null then
         set v_text = concat('RQ702 schedule_not_found: ', left(p_schedule_name, 100));
         signal sqlstate '45702' set message_text = v_text;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_send_tick;
+drop procedure if exists rowq.internal_enqueue_tick;
 
 delimiter //
-create procedure rowq.internal_send_tick(
-    p_part_id int,
+create procedure rowq.internal_enqueue_tick(
+    p_queue_id int,
     p_schedule_name varbinary(400),
     p_tick datetime(6),
     p_is_late boolean,
@@ -603,7 +603,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Add the message of a schedule, whose row the caller holds, to its queue; the outcome is enqueue's. p_is_late lets it join its group when it is promoted.
--- locks     as internal_store and internal_store_grouped
+-- locks     as internal_store and internal_store_group_waiting
 -- errors    RQ711
 -- differs   elsewhere it calls enqueue, which returns a result here
     declare v_body, v_headers, v_merged, v_dedup_key, v_group_key, v_name longtext;
@@ -611,12 +611,12 @@ begin
     declare v_message_type, v_joining varchar(2000);
     declare v_priority, v_max_attempts, v_max_body_length int;
     declare v_is_failed boolean;
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_now datetime(6) default utc_timestamp(6);
 
     select q.max_body_length into v_max_body_length
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     -- Read with a lock, because an old snapshot shows the schedule as it was.
     select convert(s.schedule_name using utf8mb4), s.body, s.body_binary, s.message_type,
            s.headers, s.priority, s.max_attempts, convert(s.group_key using utf8mb4),
@@ -624,27 +624,27 @@ begin
     into v_name, v_body, v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts,
          v_group_key, v_dedup_key
     from rowq.schedule s force index (primary)
-    where s.part_id = p_part_id
+    where s.queue_id = p_queue_id
       and s.schedule_name = p_schedule_name
     for update;
 
     call rowq.internal_tick_headers(v_name, v_headers, p_tick, v_merged);
     -- Enqueue refuses keys of schedules, so that no producer can stop one by its key.
-    call rowq.internal_message_fault(
+    call rowq.internal_message_error(
         v_body, v_body_binary, v_message_type, v_merged, v_priority, null, null, null,
-        v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_fault
+        v_max_attempts, v_group_key, null, null, null, v_max_body_length, v_error
     );
-    if v_fault is not null then
-        call rowq.internal_refuse(v_fault);
+    if v_error is not null then
+        call rowq.internal_refuse(v_error);
     end if;
     call rowq.internal_store(
-        p_part_id, 0, v_now, v_body, v_body_binary, v_message_type, v_merged, v_priority,
+        p_queue_id, 0, v_now, v_body, v_body_binary, v_message_type, v_merged, v_priority,
         if(p_is_late and v_group_key is not null, v_now + interval 1000 microsecond, null),
         v_dedup_key, v_max_attempts, v_group_key, null, null, null, null, p_owns_transaction,
         p_message_id, p_outcome, v_joining, v_is_failed
     );
     if v_joining is not null then
-        call rowq.internal_store_grouped(p_part_id, concat('[', v_joining, ']'));
+        call rowq.internal_store_group_waiting(p_queue_id, concat('[', v_joining, ']'));
     end if;
 end//
 delimiter ;
@@ -652,7 +652,7 @@ delimiter ;
 drop procedure if exists rowq.internal_run_schedules;
 
 delimiter //
-create procedure rowq.internal_run_schedules(p_part_id int)
+create procedure rowq.internal_run_schedules(p_queue_id int)
 sql security definer
 modifies sql data
 begin
@@ -670,7 +670,7 @@ begin
     from (
         select s.schedule_name, s.overlap
         from rowq.schedule s force index (primary)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.next_run_at <= v_now
         limit 1000
     ) h;
@@ -678,7 +678,7 @@ begin
         -- Wait for a producer that opens a group once a call: after that messages join their groups
         -- when they are promoted, so that no tick is missed.
         call rowq.internal_run_due(
-            p_part_id, unhex(json_unquote(json_extract(v_names, concat('$[', v_at, ']')))),
+            p_queue_id, unhex(json_unquote(json_extract(v_names, concat('$[', v_at, ']')))),
             v_is_late
         );
         set v_at = v_at + 1;
@@ -690,15 +690,15 @@ drop procedure if exists rowq.internal_run_due;
 
 delimiter //
 create procedure rowq.internal_run_due(
-    p_part_id int,
+    p_queue_id int,
     p_schedule_name varbinary(400),
     inout p_is_late boolean
 )
 sql security definer
 modifies sql data
 begin
--- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late is as for internal_send_tick, and becomes true where a producer holds what it needs.
--- locks     the part, shared; as internal_run_ticks: not waited for on MariaDB, for a second at
+-- purpose   Run a schedule that is due in a transaction or under a savepoint of its own; an error in it is noted, or the next call tries again. p_is_late is as for internal_enqueue_tick, and becomes true where a producer holds what it needs.
+-- locks     the queue, shared; as internal_run_ticks: not waited for on MariaDB, for a second at
 --           most on MySQL
 -- commits   its own transaction where the caller has none; never the caller's
 -- differs   the shortest wait that MySQL has is a second
@@ -720,7 +720,7 @@ begin
                 set session innodb_lock_wait_timeout = v_patience;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_is_pinned and @rowq_pinned is null then
-                    call rowq.internal_pin_session(@@timestamp);
+                    call rowq.internal_set_session(@@timestamp);
                 end if;
                 if v_errno = 1205 and not p_is_late then
                     set p_is_late = true, v_tries_left = 1;
@@ -745,9 +745,9 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
             set session innodb_lock_wait_timeout = /*!80000 1 */ /*M!100600 0 */;
-            call rowq.internal_lock_part_shared(p_part_id, '');
+            call rowq.internal_lock_queue_shared(p_queue_id, '');
             call rowq.internal_run_ticks(
-                p_part_id, p_schedule_name, v_refusal, p_is_late, v_owns_transaction
+                p_queue_id, p_schedule_name, v_refusal, p_is_late, v_owns_transaction
             );
             set session innodb_lock_wait_timeout = v_patience;
             call rowq.internal_commit_work(v_owns_transaction);
@@ -764,7 +764,7 @@ drop procedure if exists rowq.internal_run_ticks;
 
 delimiter //
 create procedure rowq.internal_run_ticks(
-    p_part_id int,
+    p_queue_id int,
     p_schedule_name varbinary(400),
     p_refusal longtext,
     p_is_late boolean,
@@ -773,8 +773,8 @@ create procedure rowq.internal_run_ticks(
 sql security definer
 modifies sql data
 begin
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; with p_refusal, why they cannot be added, add none and note it. p_is_late is as for internal_send_tick.
--- locks     the schedule row, passed over when locked; as internal_send_tick
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; with p_refusal, why they cannot be added, add none and note it. p_is_late is as for internal_enqueue_tick.
+-- locks     the schedule row, passed over when locked; as internal_enqueue_tick
 -- errors    RQ711
 -- differs   elsewhere internal_run_due does this
     declare v_now datetime(6) default utc_timestamp(6);
@@ -799,7 +799,7 @@ begin
     select s.next_run_at, s.cron, s.interval_seconds, s.time_zone, s.missed, s.starts_at, s.ends_at
     into v_tick, v_cron, v_interval_seconds, v_time_zone, v_missed, v_starts_at, v_ends_at
     from rowq.schedule s force index (primary)
-    where s.part_id = p_part_id
+    where s.queue_id = p_queue_id
       and s.schedule_name = p_schedule_name
       and s.next_run_at <= v_now
     for update skip locked;
@@ -820,8 +820,8 @@ begin
                     v_bits, v_interval_seconds, v_time_zone, v_starts_at, v_ends_at, v_late, v_tick
                 );
             else
-                call rowq.internal_send_tick(
-                    p_part_id, p_schedule_name, v_tick, p_is_late, p_owns_transaction,
+                call rowq.internal_enqueue_tick(
+                    p_queue_id, p_schedule_name, v_tick, p_is_late, p_owns_transaction,
                     v_message_id, v_outcome
                 );
                 set v_error = null, v_count = v_count + 1;
@@ -844,7 +844,7 @@ begin
             s.last_run_at     = if(v_last_id is null, s.last_run_at, v_now),
             s.last_message_id = coalesce(v_last_id, s.last_message_id),
             s.last_error      = left(v_error, 2000)
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.schedule_name = p_schedule_name;
     end if;
 end//

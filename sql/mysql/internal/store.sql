@@ -8,47 +8,47 @@
 --
 -- A dedup key whose row is locked stays, with the byte FF before it, and goes later.
 --
---   enqueue, follow_deaths, end_tied, ... -> release_dedup_keys
---   enqueue, publish, send_tick -> store -> dedup_owner
---   enqueue, publish, send_tick -> store_grouped
---   enqueue_batch, publish_batch -> store_batch -> store, store_grouped, release_dedup_keys
+--   enqueue, propagate_deaths, end_linked, ... -> release_dedup_keys
+--   enqueue, publish, enqueue_tick -> store -> dedup_owner
+--   enqueue, publish, enqueue_tick -> store_group_waiting
+--   enqueue_batch, publish_batch -> store_batch -> store, store_group_waiting, release_dedup_keys
 --   enqueue_batch -> store_plain
 --   retry_later -> push_delayed -> push_ready
---   release, reset, leave_groups, ... -> push_ready
+--   release, reset, release_group_slots, ... -> push_ready
 --   reset -> retake_dedup_keys
---   recheck -> free_dedup_keys
---   dequeue, maintain_delivery -> promote -> lock_due, promote_grouped, push_ready
+--   run_deferred -> free_dedup_keys
+--   dequeue, maintain_delivery -> promote -> lock_due, promote_group_waiting, push_ready
 --
--- Writes dedup, delayed, expiry, grouped, message, ready, recheck. Only reads lane, queue.
+-- Writes dedup, delayed, expiry, group_waiting, message, ready, deferred. Only reads lane, queue.
 
 drop procedure if exists rowq.internal_release_dedup_keys;
 
 delimiter //
-create procedure rowq.internal_release_dedup_keys(p_part_id int, p_ties longtext)
+create procedure rowq.internal_release_dedup_keys(p_queue_id int, p_links longtext)
 sql security definer
 modifies sql data
 begin
--- purpose   Free the dedup keys of messages that are finished or dead, as internal_read_ties returns them; leave to maintain those that another transaction has locked.
--- locks     dedup rows, tried only; new dedup and recheck rows
+-- purpose   Free the dedup keys of messages that are finished or dead, as internal_read_links returns them; leave to maintain those that another transaction has locked.
+-- locks     dedup rows, tried only; new dedup and deferred rows
 -- differs   PostgreSQL waits for nobody here: a producer that is told of a duplicate locks no row
     declare v_free longtext;
     declare v_count, v_keys int;
 
     select sum(j.dedup_key is not null) into v_keys
-    from json_table(p_ties, '$[*]' columns (dedup_key varchar(1600) path '$[2]')) j;
+    from json_table(p_links, '$[*]' columns (dedup_key varchar(1600) path '$[2]')) j;
     if v_keys > 0 then
         select json_arrayagg(h.message_id), count(*) into v_free, v_count
         from (
             select k.message_id
             from json_table(
-                p_ties,
+                p_links,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
                     dedup_key varchar(1600) path '$[2]'
                 )
             ) j
             straight_join rowq.dedup k force index (primary)
-                on k.part_id = p_part_id
+                on k.queue_id = p_queue_id
                and k.dedup_key = unhex(j.dedup_key)
                and k.message_id = j.message_id
             limit 1000000
@@ -60,20 +60,20 @@ begin
             from json_table(v_free, '$[*]' columns (message_id bigint path '$')) x
         ) f
         straight_join json_table(
-            p_ties,
+            p_links,
             '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[2]')
         ) j on j.message_id = f.message_id
         straight_join rowq.dedup k force index (primary)
-            on k.part_id = p_part_id
+            on k.queue_id = p_queue_id
            and k.dedup_key = unhex(j.dedup_key)
            and k.message_id = j.message_id;
         if v_count < v_keys then
             -- A producer that was told of a duplicate has locked the row, perhaps, and may never
             -- end its transaction.
-            insert into rowq.dedup (part_id, dedup_key, message_id)
-            select p_part_id, concat(x'FF', unhex(j.dedup_key)), j.message_id
+            insert into rowq.dedup (queue_id, dedup_key, message_id)
+            select p_queue_id, concat(x'FF', unhex(j.dedup_key)), j.message_id
             from json_table(
-                p_ties,
+                p_links,
                 '$[*]' columns (
                     message_id bigint path '$[0]',
                     dedup_key varchar(1600) path '$[2]'
@@ -86,8 +86,8 @@ begin
             where j.dedup_key is not null
               and f.message_id is null
             on duplicate key update message_id = values(message_id);
-            insert into rowq.recheck (part_id, due_at, recheck_id)
-            values (p_part_id, utc_timestamp(6), uuid_short() & 9007199254740991);
+            insert into rowq.deferred (queue_id, due_at, deferred_id)
+            values (p_queue_id, utc_timestamp(6), uuid_short() & 9007199254740991);
         end if;
     end if;
 end//
@@ -97,7 +97,7 @@ drop procedure if exists rowq.internal_store;
 
 delimiter //
 create procedure rowq.internal_store(
-    p_part_id int,
+    p_queue_id int,
     p_place int,
     p_now datetime(6),
     p_body longtext,
@@ -122,7 +122,7 @@ create procedure rowq.internal_store(
 sql security definer
 modifies sql data
 begin
--- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
+-- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_group_waiting. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key; as
 --           internal_block
 -- errors    RQ711
@@ -136,7 +136,7 @@ begin
 
     hold: loop
         if p_dedup_key is not null then
-            call rowq.internal_dedup_owner(p_part_id, p_dedup_key, v_is_taken, p_message_id);
+            call rowq.internal_dedup_owner(p_queue_id, p_dedup_key, v_is_taken, p_message_id);
             if p_message_id is not null then
                 set p_outcome = 'duplicate';
                 leave hold;
@@ -144,11 +144,11 @@ begin
         end if;
 
         insert into rowq.message (
-            part_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
+            queue_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
             body_binary, group_key, expires_at
         )
         values (
-            p_part_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
+            p_queue_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
             p_message_type, p_dedup_key, p_headers, p_body, p_body_binary, p_group_key,
             v_enqueued_at + interval round(p_expire_seconds * 1000000) microsecond
         );
@@ -162,8 +162,8 @@ begin
             -- Handle a duplicate key of this insert only: a message_id that is used already must
             -- stay an error.
             declare continue handler for 1062 set v_is_taken = true;
-            insert into rowq.dedup (part_id, dedup_key, message_id)
-            values (p_part_id, p_dedup_key, p_message_id);
+            insert into rowq.dedup (queue_id, dedup_key, message_id)
+            values (p_queue_id, p_dedup_key, p_message_id);
         end;
         if not v_is_taken then
             leave hold;
@@ -178,7 +178,7 @@ begin
         set p_outcome = 'enqueued';
         if p_predecessor_ids is not null then
             call rowq.internal_block(
-                p_part_id, p_message_id, p_place, v_lane, if(p_due_at > p_now, p_due_at, null),
+                p_queue_id, p_message_id, p_place, v_lane, if(p_due_at > p_now, p_due_at, null),
                 p_group_key, p_predecessor_ids, p_own_id, p_on_predecessor_dead,
                 p_owns_transaction, v_state
             );
@@ -186,9 +186,9 @@ begin
     end if;
     set p_is_failed = v_state = 'failed';
     if p_expire_seconds is not null and p_outcome = 'enqueued' then
-        insert into rowq.expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
+        insert into rowq.expiry (queue_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            p_part_id,
+            p_queue_id,
             v_enqueued_at + interval round(least(p_expire_seconds, 86400) * 1000000) microsecond,
             uuid_short() & 9007199254740991, p_message_id, v_lane,
             timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
@@ -197,26 +197,26 @@ begin
     if p_outcome = 'enqueued' and v_state = 'free' then
         select l.is_open into v_is_open
         from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = v_lane;
         if not v_is_open then
-            call rowq.internal_open_lane(p_part_id, v_lane);
+            call rowq.internal_open_lane(p_queue_id, v_lane);
         end if;
 
         -- Insert values and not a select, which would lock other rows under the caller's repeatable
         -- read.
         if p_due_at > p_now then
-            insert into rowq.delayed (part_id, due_at, message_id, lane, group_key)
-            values (p_part_id, p_due_at, p_message_id, v_lane, p_group_key);
+            insert into rowq.delayed (queue_id, due_at, message_id, lane, group_key)
+            values (p_queue_id, p_due_at, p_message_id, v_lane, p_group_key);
         elseif p_group_key is not null then
             set p_joining = json_array(
                 p_message_id + 0, v_lane + 0, 0, hex(p_group_key),
                 timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
             );
         else
-            insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+            insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
             values (
-                p_part_id, v_lane, timestampdiff(microsecond, '1970-01-01', v_enqueued_at),
+                p_queue_id, v_lane, timestampdiff(microsecond, '1970-01-01', v_enqueued_at),
                 p_message_id, p_dedup_key is not null
             );
         end if;
@@ -228,7 +228,7 @@ drop procedure if exists rowq.internal_dedup_owner;
 
 delimiter //
 create procedure rowq.internal_dedup_owner(
-    p_part_id int,
+    p_queue_id int,
     p_dedup_key varbinary(800),
     p_is_there boolean,
     out p_message_id bigint
@@ -244,17 +244,17 @@ begin
     if not p_is_there then
         select d.message_id into p_message_id
         from rowq.dedup d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = p_dedup_key;
     end if;
     if p_is_there or p_message_id is not null then
         select d.message_id into v_ended_id
         from rowq.dedup d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = concat(x'FF', p_dedup_key);
         if v_ended_id is not null then
             delete from rowq.dedup
-            where part_id = p_part_id
+            where queue_id = p_queue_id
               and dedup_key in (p_dedup_key, concat(x'FF', p_dedup_key))
               and message_id = v_ended_id;
         end if;
@@ -264,17 +264,17 @@ begin
         set p_message_id = null;
         select d.message_id into p_message_id
         from rowq.dedup d force index (primary)
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = p_dedup_key
         lock in share mode;
     end if;
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_store_grouped;
+drop procedure if exists rowq.internal_store_group_waiting;
 
 delimiter //
-create procedure rowq.internal_store_grouped(p_part_id int, p_messages longtext)
+create procedure rowq.internal_store_group_waiting(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
@@ -282,10 +282,10 @@ begin
 -- locks     as internal_join_groups; new ready rows
 -- differs   no such helper elsewhere: part of enqueue and enqueue_batch
     declare v_waiting longtext;
-    call rowq.internal_join_groups(p_part_id, p_messages, v_waiting);
+    call rowq.internal_join_groups(p_queue_id, p_messages, v_waiting);
 
-    insert into rowq.ready (part_id, lane, seq, message_id)
-    select p_part_id, j.lane, j.seq, j.message_id
+    insert into rowq.ready (queue_id, lane, seq, message_id)
+    select p_queue_id, j.lane, j.seq, j.message_id
     from json_table(
         p_messages,
         '$[*]' columns (
@@ -306,7 +306,7 @@ drop procedure if exists rowq.internal_store_batch;
 
 delimiter //
 create procedure rowq.internal_store_batch(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_places longblob,
     p_owns_transaction boolean,
@@ -325,13 +325,13 @@ begin
     declare v_group_key, v_joining, v_all_joining longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_stored longtext default '';
-    declare v_failed, v_slice, v_ties, v_held longtext;
+    declare v_failed, v_slice, v_links, v_held longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds, v_expire_seconds double;
     declare v_delay bigint;
     declare v_run_at datetime(6);
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_message_id, v_own_id bigint;
     declare v_outcome varchar(20);
     declare v_is_end boolean default false;
@@ -383,7 +383,7 @@ begin
            )
     into v_max_body_length, v_usual_length
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
 
     open each_message;
     messages: loop
@@ -394,30 +394,30 @@ begin
         set v_is_failed = false;
         if v_is_plain and length(v_body) <= v_usual_length then
             -- This does what internal_store does for most messages, and is five times as fast. The
-            -- lane of the default priority is always open, and internal_message_fault would refuse
+            -- lane of the default priority is always open, and internal_message_error would refuse
             -- no such body.
-            insert into rowq.message (part_id, enqueued_at, body)
-            values (p_part_id, v_now + interval v_place microsecond, v_body);
+            insert into rowq.message (queue_id, enqueued_at, body)
+            values (p_queue_id, v_now + interval v_place microsecond, v_body);
             set v_message_id = last_insert_id(), v_outcome = 'enqueued';
-            insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
-            values (p_part_id, 11, v_seq + v_place, v_message_id, false);
+            insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
+            values (p_queue_id, 11, v_seq + v_place, v_message_id, false);
         else
             call rowq.internal_parse_message(
                 v_message, p_places is not null, v_max_body_length, v_body, v_body_binary,
                 v_message_type, v_headers, v_priority, v_delay_seconds, v_run_at, v_dedup_key,
                 v_max_attempts, v_group_key, v_predecessor_ids, v_positions,
-                v_on_predecessor_dead, v_expire_seconds, v_fault
+                v_on_predecessor_dead, v_expire_seconds, v_error
             );
             set v_own_id = null;
-            if v_positions is not null and v_fault is null then
+            if v_positions is not null and v_error is null then
                 call rowq.internal_batch_predecessors(
-                    v_place, v_stored, v_positions, v_predecessor_ids, v_own_id, v_fault
+                    v_place, v_stored, v_positions, v_predecessor_ids, v_own_id, v_error
                 );
             end if;
-            if v_fault is not null then
+            if v_error is not null then
                 call rowq.internal_refuse(
                     concat(
-                        left(v_fault, 80), ' (message ',
+                        left(v_error, 80), ' (message ',
                         coalesce(nullif(substring(p_places, v_place * 5 - 4, 5), '') + 0, v_place),
                         ')'
                     )
@@ -430,7 +430,7 @@ begin
                 set v_delay = v_delay + v_place;
             end if;
             call rowq.internal_store(
-                p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
+                p_queue_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
@@ -440,8 +440,8 @@ begin
             if v_joining is not null then
                 if length(v_all_joining) + length(v_joining) + 10 > @@max_allowed_packet then
                     -- No text is longer than a packet.
-                    call rowq.internal_store_grouped(
-                        p_part_id, concat('[', v_all_joining, ']')
+                    call rowq.internal_store_group_waiting(
+                        p_queue_id, concat('[', v_all_joining, ']')
                     );
                     set v_all_joining = null;
                 end if;
@@ -473,14 +473,14 @@ begin
     end loop;
     close each_message;
     if v_all_joining is not null then
-        call rowq.internal_store_grouped(p_part_id, concat('[', v_all_joining, ']'));
+        call rowq.internal_store_group_waiting(p_queue_id, concat('[', v_all_joining, ']'));
     end if;
     -- The keys of what has failed count for the messages of this batch.
     set v_failed = concat('[', v_failed, ']');
     while v_failed is not null do
         call rowq.internal_next_slice(v_failed, v_slice);
-        call rowq.internal_read_ties(v_slice, null, true, false, v_ties, v_held);
-        call rowq.internal_release_dedup_keys(p_part_id, v_ties);
+        call rowq.internal_read_links(v_slice, null, true, false, v_links, v_held);
+        call rowq.internal_release_dedup_keys(p_queue_id, v_links);
     end while;
     set p_results = concat(p_results, v_chunk, ']');
 end//
@@ -490,7 +490,7 @@ drop procedure if exists rowq.internal_store_plain;
 
 delimiter //
 create procedure rowq.internal_store_plain(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     out p_first_id bigint
 )
@@ -508,7 +508,7 @@ begin
     -- The ids of one insert follow each other in modes 0 and 1 only. Until it ends, other producers
     -- wait for their ids, so it does not store very much.
     if @@global.innodb_autoinc_lock_mode < 2 and length(p_messages) < 1000000 then
-        -- A plain message has a text body and nothing else, and internal_message_fault would refuse
+        -- A plain message has a text body and nothing else, and internal_message_error would refuse
         -- no such body.
         select count(*),
                sum(json_length(j.message) = 1
@@ -522,21 +522,21 @@ begin
         straight_join json_table(
             p_messages, '$[*]' columns (message json path '$', body json path '$.body')
         ) j
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
     end if;
 
     -- The lane of the default priority is always open.
     if v_count = v_plain_count then
-        insert into rowq.message (part_id, enqueued_at, body)
-        select p_part_id, v_now + interval j.place microsecond, json_unquote(j.body)
+        insert into rowq.message (queue_id, enqueued_at, body)
+        select p_queue_id, v_now + interval j.place microsecond, json_unquote(j.body)
         from json_table(
             p_messages, '$[*]' columns (place for ordinality, body json path '$.body')
         ) j;
         set p_first_id = last_insert_id();
         -- An array of as many zeros counts them, and is read faster than the messages.
         set v_places = concat('[0', repeat(',0', v_count - 1), ']');
-        insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
-        select p_part_id, 11,
+        insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
+        select p_queue_id, 11,
                timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
                p_first_id + (j.place - 1) * @@auto_increment_increment,
                false
@@ -548,7 +548,7 @@ delimiter ;
 drop procedure if exists rowq.internal_push_delayed;
 
 delimiter //
-create procedure rowq.internal_push_delayed(p_part_id int, p_delayed longtext, p_error longtext)
+create procedure rowq.internal_push_delayed(p_queue_id int, p_delayed longtext, p_error longtext)
 sql security definer
 modifies sql data
 begin
@@ -574,8 +574,8 @@ begin
     set m.last_error = left(p_error, 2000),
         m.due_at = v_epoch + interval h.due_at microsecond;
 
-    insert into rowq.delayed (part_id, due_at, message_id, lane, attempt)
-    select p_part_id, v_epoch + interval j.due_at microsecond, j.message_id, j.lane, j.attempt
+    insert into rowq.delayed (queue_id, due_at, message_id, lane, attempt)
+    select p_queue_id, v_epoch + interval j.due_at microsecond, j.message_id, j.lane, j.attempt
     from json_table(
         p_delayed,
         '$[*]' columns (
@@ -593,7 +593,7 @@ begin
     where m.expires_at is not null
        or m.message_id is null;
     if v_expiring > 0 then
-        call rowq.internal_note_expiry(p_part_id, p_delayed, null);
+        call rowq.internal_record_expiry(p_queue_id, p_delayed, null);
     end if;
 
     select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_due
@@ -608,7 +608,7 @@ begin
     ) j
     where v_epoch + interval j.due_at microsecond <= v_now;
     if v_due is not null then
-        call rowq.internal_push_ready(p_part_id, v_due);
+        call rowq.internal_push_ready(p_queue_id, v_due);
     end if;
 end//
 delimiter ;
@@ -616,7 +616,7 @@ delimiter ;
 drop procedure if exists rowq.internal_push_ready;
 
 delimiter //
-create procedure rowq.internal_push_ready(p_part_id int, p_messages longtext)
+create procedure rowq.internal_push_ready(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
@@ -637,7 +637,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
         ) j
         straight_join rowq.lane l force index (primary)
-            on l.part_id = p_part_id
+            on l.queue_id = p_queue_id
            and l.lane = j.lane
         left join rowq.message m force index (primary)
             on m.message_id = j.message_id
@@ -645,13 +645,13 @@ begin
         if v_lane is null then
             leave lanes;
         end if;
-        call rowq.internal_open_lane(p_part_id, v_lane);
+        call rowq.internal_open_lane(p_queue_id, v_lane);
     end loop;
 
     set v_seq = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 
-    insert into rowq.ready (part_id, lane, seq, message_id, attempt)
-    select p_part_id, j.lane, v_seq + j.place, j.message_id, j.attempt
+    insert into rowq.ready (queue_id, lane, seq, message_id, attempt)
+    select p_queue_id, j.lane, v_seq + j.place, j.message_id, j.attempt
     from json_table(
         p_messages,
         '$[*]' columns (
@@ -662,7 +662,7 @@ begin
         )
     ) j;
     if v_expiring > 0 then
-        call rowq.internal_note_expiry(p_part_id, p_messages, v_seq);
+        call rowq.internal_record_expiry(p_queue_id, p_messages, v_seq);
     end if;
 end//
 delimiter ;
@@ -670,7 +670,7 @@ delimiter ;
 drop procedure if exists rowq.internal_retake_dedup_keys;
 
 delimiter //
-create procedure rowq.internal_retake_dedup_keys(p_part_id int, p_messages longtext)
+create procedure rowq.internal_retake_dedup_keys(p_queue_id int, p_messages longtext)
 sql security definer
 modifies sql data
 begin
@@ -703,7 +703,7 @@ begin
         select count(*) into v_count
         from json_table(v_keys, '$[*]' columns (dedup_key varchar(1600) path '$[1]')) j
         straight_join rowq.dedup k force index (primary)
-            on k.part_id = p_part_id
+            on k.queue_id = p_queue_id
            and k.dedup_key = concat(x'FF', unhex(j.dedup_key));
         if v_count > 0 then
             delete k
@@ -712,12 +712,12 @@ begin
                 '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
             ) j
             straight_join rowq.dedup k force index (primary)
-                on k.part_id = p_part_id
+                on k.queue_id = p_queue_id
                and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
                and k.message_id = j.message_id;
         end if;
-        insert ignore into rowq.dedup (part_id, dedup_key, message_id)
-        select p_part_id, unhex(j.dedup_key), j.message_id
+        insert ignore into rowq.dedup (queue_id, dedup_key, message_id)
+        select p_queue_id, unhex(j.dedup_key), j.message_id
         from json_table(
             v_keys,
             '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
@@ -730,7 +730,7 @@ delimiter ;
 drop procedure if exists rowq.internal_free_dedup_keys;
 
 delimiter //
-create procedure rowq.internal_free_dedup_keys(p_part_id int, out p_is_done boolean)
+create procedure rowq.internal_free_dedup_keys(p_queue_id int, out p_is_done boolean)
 sql security definer
 modifies sql data
 begin
@@ -744,9 +744,9 @@ begin
     from (
         select k.message_id, substring(k.dedup_key, 2) as dedup_key
         from rowq.dedup k force index (primary)
-        where k.part_id = p_part_id
+        where k.queue_id = p_queue_id
           and k.dedup_key >= x'FF'
-        order by k.part_id, k.dedup_key
+        order by k.queue_id, k.dedup_key
         limit 300
     ) h;
     select json_arrayagg(hex(h.dedup_key)) into v_free
@@ -757,7 +757,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
         ) j
         straight_join rowq.dedup k force index (primary)
-            on k.part_id = p_part_id
+            on k.queue_id = p_queue_id
            and k.dedup_key = unhex(j.dedup_key)
            and k.message_id = j.message_id
         limit 1000000
@@ -766,7 +766,7 @@ begin
     delete k
     from json_table(v_free, '$[*]' columns (dedup_key varchar(1600) path '$')) j
     straight_join rowq.dedup k force index (primary)
-        on k.part_id = p_part_id
+        on k.queue_id = p_queue_id
        and k.dedup_key = unhex(j.dedup_key);
     -- What is left of those that were seen is locked, unless a new message has taken the key. A
     -- delete with a join would lock what it joins, and wait for it.
@@ -776,7 +776,7 @@ begin
         '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
     ) j
     left join rowq.dedup o force index (primary)
-        on o.part_id = p_part_id
+        on o.queue_id = p_queue_id
        and o.dedup_key = unhex(j.dedup_key)
        and o.message_id = j.message_id
     where o.message_id is null;
@@ -788,7 +788,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', dedup_key varchar(1600) path '$[1]')
         ) j
         straight_join rowq.dedup k force index (primary)
-            on k.part_id = p_part_id
+            on k.queue_id = p_queue_id
            and k.dedup_key = concat(x'FF', unhex(j.dedup_key))
            and k.message_id = j.message_id
         limit 1000000
@@ -797,13 +797,13 @@ begin
     delete k
     from json_table(v_free, '$[*]' columns (dedup_key varchar(1602) path '$')) j
     straight_join rowq.dedup k force index (primary)
-        on k.part_id = p_part_id
+        on k.queue_id = p_queue_id
        and k.dedup_key = unhex(j.dedup_key);
     select count(*) = 0 into p_is_done
     from (
         select k.message_id
         from rowq.dedup k force index (primary)
-        where k.part_id = p_part_id
+        where k.queue_id = p_queue_id
           and k.dedup_key >= x'FF'
         limit 1
     ) h;
@@ -814,7 +814,7 @@ drop procedure if exists rowq.internal_promote;
 
 delimiter //
 create procedure rowq.internal_promote(
-    p_part_id int,
+    p_queue_id int,
     p_limit int,
     p_owns_transaction boolean,
     out p_promoted int
@@ -823,7 +823,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; as internal_try_enter_group
+-- locks     delayed rows, passing over locked ones; new ready rows; as internal_try_take_group_slot
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_floor, v_first, v_seen, v_to bigint;
     declare v_since, v_now datetime(6);
@@ -834,19 +834,19 @@ begin
 
     select l.floor into v_floor
     from rowq.lane l force index (primary)
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = -2 /* delayed */;
     set v_since = v_epoch + interval v_floor microsecond, v_now = utc_timestamp(6);
 
     select d.attempt into v_probe
     from rowq.delayed d force index (primary)
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.due_at >= v_since
       and d.due_at <= v_now
-    order by d.part_id, d.due_at, d.message_id
+    order by d.queue_id, d.due_at, d.message_id
     limit 1;
     if v_probe is not null then
-        call rowq.internal_lock_due(p_part_id, v_since, p_limit, v_messages);
+        call rowq.internal_lock_due(p_queue_id, v_since, p_limit, v_messages);
     end if;
 
     if v_messages is not null then
@@ -854,8 +854,8 @@ begin
         select count(j.group_key) into v_joined
         from json_table(v_messages, '$[*]' columns (group_key varchar(1600) path '$[4]')) j;
         if v_joined > 0 then
-            call rowq.internal_promote_grouped(
-                p_part_id, p_owns_transaction, v_messages, v_joined
+            call rowq.internal_promote_group_waiting(
+                p_queue_id, p_owns_transaction, v_messages, v_joined
             );
         end if;
         set p_promoted = v_joined;
@@ -867,20 +867,20 @@ begin
             v_messages, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
         ) j
         straight_join rowq.delayed d force index (primary)
-            on d.part_id = p_part_id
+            on d.queue_id = p_queue_id
            and d.due_at = v_epoch + interval j.due_at microsecond
            and d.message_id = j.message_id;
-        call rowq.internal_push_ready(p_part_id, v_messages);
+        call rowq.internal_push_ready(p_queue_id, v_messages);
         set p_promoted = p_promoted + json_length(v_messages);
 
         if p_owns_transaction and rand() < 0.08 * p_promoted then
-            call rowq.internal_first_key(p_part_id, -2 /* delayed */, v_floor, v_seen);
+            call rowq.internal_first_key(p_queue_id, -2 /* delayed */, v_floor, v_seen);
             set v_to = least(
                     v_first, coalesce(v_seen, v_first),
                     timestampdiff(microsecond, '1970-01-01', v_now) - 500000
                 );
             if v_to > v_floor then
-                call rowq.internal_move_floor(p_part_id, -2 /* delayed */, v_floor, v_to);
+                call rowq.internal_move_floor(p_queue_id, -2 /* delayed */, v_floor, v_to);
             end if;
         end if;
     end if;
@@ -891,7 +891,7 @@ drop procedure if exists rowq.internal_lock_due;
 
 delimiter //
 create procedure rowq.internal_lock_due(
-    p_part_id int,
+    p_queue_id int,
     p_since datetime(6),
     p_limit int,
     out p_messages longtext
@@ -927,11 +927,11 @@ begin
         from (
             select d.due_at, d.message_id, d.attempt
             from rowq.delayed d force index (primary)
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.due_at >= v_from
               and d.due_at <= v_now
               and (d.due_at > v_from or d.message_id > v_after)
-            order by d.part_id, d.due_at, d.message_id
+            order by d.queue_id, d.due_at, d.message_id
             limit v_look
         ) h;
         if v_seen is null then
@@ -949,7 +949,7 @@ begin
                 v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[2]')
             ) j
             straight_join rowq.delayed d force index (primary)
-                on d.part_id = p_part_id
+                on d.queue_id = p_queue_id
                and d.due_at = v_epoch + interval j.due_at microsecond
                and d.message_id = j.message_id
             limit v_left
@@ -972,11 +972,11 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_promote_grouped;
+drop procedure if exists rowq.internal_promote_group_waiting;
 
 delimiter //
-create procedure rowq.internal_promote_grouped(
-    p_part_id int,
+create procedure rowq.internal_promote_group_waiting(
+    p_queue_id int,
     p_owns_transaction boolean,
     inout p_messages longtext,
     out p_joined int
@@ -985,14 +985,15 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Let due messages join their groups, as internal_lock_due returns them: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now.
--- locks     delayed rows, locked by the caller; as internal_try_enter_group; new grouped rows
+-- locks     delayed rows, locked by the caller; as internal_try_take_group_slot; new group_waiting
+--           rows
 -- differs   no such helper elsewhere: part of internal_promote
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due_at, v_later datetime(6);
     declare v_message_id, v_free_id bigint;
     declare v_lane smallint;
     declare v_group_key varbinary(800);
-    declare v_has_token boolean;
+    declare v_has_slot boolean;
     declare v_is_late, v_is_end boolean default false;
     declare v_others longtext;
     declare each_message cursor for
@@ -1019,19 +1020,19 @@ begin
             leave messages;
         end if;
         -- Wait for a producer once a call, and no longer than a moment.
-        set v_has_token = null;
+        set v_has_slot = null;
         if not v_is_late then
-            call rowq.internal_try_enter_group(
-                p_part_id, v_group_key, p_owns_transaction, v_has_token
+            call rowq.internal_try_take_group_slot(
+                p_queue_id, v_group_key, p_owns_transaction, v_has_slot
             );
         end if;
         set v_is_end = false;
-        if v_has_token then
+        if v_has_slot then
             iterate messages;
         end if;
 
         set v_others = concat_ws(',', v_others, v_message_id);
-        if v_has_token is null then
+        if v_has_slot is null then
             set v_is_late = true;
             if p_owns_transaction then
                 -- A producer that has named the message as a predecessor holds its row, perhaps.
@@ -1045,7 +1046,7 @@ begin
                     set v_later = utc_timestamp(6) + interval 500000 microsecond;
                     update rowq.delayed d force index (primary)
                     set d.due_at = v_later
-                    where d.part_id = p_part_id
+                    where d.queue_id = p_queue_id
                       and d.due_at = v_due_at
                       and d.message_id = v_message_id;
                     update rowq.message m force index (primary)
@@ -1055,11 +1056,11 @@ begin
             end if;
         else
             delete from rowq.delayed
-            where part_id = p_part_id
+            where queue_id = p_queue_id
               and due_at = v_due_at
               and message_id = v_message_id;
-            insert into rowq.grouped (part_id, group_key, message_id, lane)
-            values (p_part_id, v_group_key, v_message_id, v_lane);
+            insert into rowq.group_waiting (queue_id, group_key, message_id, lane)
+            values (p_queue_id, v_group_key, v_message_id, v_lane);
             set p_joined = p_joined + 1;
         end if;
     end loop;

@@ -6,9 +6,9 @@
 --
 --   enqueue_batch, publish_batch, retry_later, ... -> check_text
 --   next_slice, archive -> cut_slice
---   message_fault, check_schedule, check_results -> json_fault -> find_outside_strings
+--   message_error, check_schedule, check_results -> json_error -> find_outside_strings
 --   check_results -> json_length
---   parse_message -> parse_moment
+--   parse_message -> parse_timestamp
 --
 -- No table.
 
@@ -73,16 +73,16 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_json_fault;
+drop procedure if exists rowq.internal_json_error;
 
 delimiter //
-create procedure rowq.internal_json_fault(
+create procedure rowq.internal_json_error(
     p_name varchar(20),
     p_value longtext,
     p_kind varchar(20),
     p_deepest int,
     p_max_length int,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 modifies sql data
@@ -95,13 +95,13 @@ begin
     declare v_found boolean;
     -- MySQL raises 3157 for JSON that is nested more than 100 deep, MariaDB 4040 for more than 31.
     declare exit handler for 3157, 4040
-        set p_fault = concat(
+        set p_error = concat(
             p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep'
         );
 
     -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
     -- depth too.
-    set p_fault = case
+    set p_error = case
         when not json_valid(p_value)
             then concat(p_name, ' must be a JSON ', lower(p_kind), ', nested at most 20 deep')
         when json_type(p_value) <> p_kind
@@ -119,12 +119,12 @@ begin
             )
             then concat(p_name, ' have a number of too many digits')
     end;
-    if p_fault is null and char_length(p_value) > c_short then
+    if p_error is null and char_length(p_value) > c_short then
         call rowq.internal_find_outside_strings(
             p_value, concat('(?<![0-9.])', c_hard), v_found
         );
         if v_found then
-            set p_fault = concat(p_name, ' have a number of too many digits');
+            set p_error = concat(p_name, ' have a number of too many digits');
         end if;
     end if;
 end//
@@ -194,10 +194,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_parse_moment;
+drop procedure if exists rowq.internal_parse_timestamp;
 
 delimiter //
-create procedure rowq.internal_parse_moment(p_text longtext, out p_moment datetime(6))
+create procedure rowq.internal_parse_timestamp(p_text longtext, out p_moment datetime(6))
 sql security definer
 no sql
 begin

@@ -6,20 +6,20 @@
 -- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
 -- each. Arguments are checked whether a queue is bound or not.
 --
---   bind_topic, unbind_topic, publish, ... -> topic_fault
+--   bind_topic, unbind_topic, publish, ... -> topic_error
 --   publish, publish_batch -> bound_queues
 --   publish_batch -> check_unbound, pick_messages, store_published
 --
--- Writes message, ready. Only reads part, queue.
+-- Writes message, ready. Only reads queue_lock, queue.
 
-drop procedure if exists rowq.internal_topic_fault;
+drop procedure if exists rowq.internal_topic_error;
 
 delimiter //
-create procedure rowq.internal_topic_fault(
+create procedure rowq.internal_topic_error(
     p_name longtext,
     p_topic longtext,
     p_is_pattern boolean,
-    out p_fault varchar(120)
+    out p_error varchar(120)
 )
 sql security definer
 no sql
@@ -27,7 +27,7 @@ begin
 -- purpose   Return what is wrong with a topic or a pattern; null means nothing.
     -- Without the count of bytes, letters of other alphabets would pass whose small letters are
     -- ours, where default_regex_flags asks to ignore case.
-    set p_fault = case
+    set p_error = case
         when p_topic is null
             then concat(p_name, ' is missing')
         when char_length(p_topic) > 200
@@ -57,9 +57,9 @@ create procedure rowq.internal_bound_queues(p_messages longtext, out p_queues lo
 sql security definer
 modifies sql data
 begin
--- purpose   Return the queues that are bound to the topics of messages, in the order of their names, and keep them from being dropped: [part_id, name in hex, max_body_length, places of the messages].
+-- purpose   Return the queues that are bound to the topics of messages, in the order of their names, and keep them from being dropped: [queue_id, name in hex, max_body_length, places of the messages].
 -- locks     the rows of their parts, shared; waits for a drop that is under way
-    declare v_part_id, v_last_part_id, v_there, v_max_body_length, v_place int;
+    declare v_queue_id, v_last_queue_id, v_there, v_max_body_length, v_place int;
     declare v_queue_name varbinary(400);
     declare v_chunk longtext default '';
     declare v_is_end boolean default false;
@@ -70,9 +70,9 @@ begin
     -- have the same number of them. An array of as many zeros as a topic has heads counts these.
     -- No column is JSON or a long text, which would put the temporary tables on disk.
     declare each_match_of_one cursor for
-        select q.part_id, q.queue_name, q.max_body_length, h.place
+        select q.queue_id, q.queue_name, q.max_body_length, h.place
         from (
-            select distinct b.part_id, t.place
+            select distinct b.queue_id, t.place
             from json_table(
                 p_messages,
                 '$[*]' columns (place for ordinality, topic varchar(200) path '$.topic')
@@ -85,10 +85,10 @@ begin
                 ),
                 '$[*]' columns (place for ordinality)
             ) n
-            straight_join rowq.topic_binding b force index (topic_binding_head_ix)
-                on b.literal_head = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+            straight_join rowq.topic_binding b force index (topic_binding_prefix_ix)
+                on b.literal_prefix = cast(substring_index(t.topic, '.', n.place - 1) as binary)
             where (
-                b.has_rest
+                b.matches_rest
                 or b.word_count
                     = char_length(t.topic) - char_length(replace(t.topic, '.', '')) + 1
             )
@@ -98,16 +98,16 @@ begin
                       like b.like_pattern escape '!'
               )
         ) h
-        straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
+        straight_join rowq.queue q force index (primary) on q.queue_id = h.queue_id
         order by q.queue_name, h.place;
     -- Many topics beside many patterns that begin alike would be too many pairs to compare. But a
     -- topic matches at most one pattern of each shape. So each pattern that begins as a topic does
     -- is read once for its shape, however many topics there are; the patterns that a topic would
     -- match are then put together from its words, and looked up.
     declare each_match cursor for
-        select q.part_id, q.queue_name, q.max_body_length, h.place
+        select q.queue_id, q.queue_name, q.max_body_length, h.place
         from (
-            select distinct b.part_id, m.place
+            select distinct b.queue_id, m.place
             from (
                 select t.place,
                        cast(cast(group_concat(
@@ -133,7 +133,7 @@ begin
                     '$[*]' columns (place for ordinality)
                 ) n
                 straight_join (
-                    select distinct b.literal_head, b.shape
+                    select distinct b.literal_prefix, b.shape
                     from (
                         select distinct
                                cast(substring_index(t.topic, '.', n.place - 1) as binary) as head
@@ -152,9 +152,9 @@ begin
                             '$[*]' columns (place for ordinality)
                         ) n
                     ) d
-                    straight_join rowq.topic_binding b force index (topic_binding_head_ix)
-                        on b.literal_head = d.head
-                ) s on s.literal_head = cast(substring_index(t.topic, '.', n.place - 1) as binary)
+                    straight_join rowq.topic_binding b force index (topic_binding_prefix_ix)
+                        on b.literal_prefix = d.head
+                ) s on s.literal_prefix = cast(substring_index(t.topic, '.', n.place - 1) as binary)
                 straight_join json_table(
                     concat('[0', repeat(',0', length(s.shape) - 1), ']'),
                     '$[*]' columns (place for ordinality)
@@ -171,7 +171,7 @@ begin
             straight_join rowq.topic_binding b force index (topic_binding_pattern_ix)
                 on b.topic_pattern = m.topic_pattern
         ) h
-        straight_join rowq.queue q force index (primary) on q.part_id = h.part_id
+        straight_join rowq.queue q force index (primary) on q.queue_id = h.queue_id
         order by q.queue_name, h.place;
     declare continue handler for not found set v_is_end = true;
     declare exit handler for sqlexception
@@ -195,25 +195,25 @@ begin
     end if;
     matches: loop
         if v_is_batch then
-            fetch each_match into v_part_id, v_queue_name, v_max_body_length, v_place;
+            fetch each_match into v_queue_id, v_queue_name, v_max_body_length, v_place;
         else
-            fetch each_match_of_one into v_part_id, v_queue_name, v_max_body_length, v_place;
+            fetch each_match_of_one into v_queue_id, v_queue_name, v_max_body_length, v_place;
         end if;
         if v_is_end then
             leave matches;
         end if;
-        if v_last_part_id is null or v_part_id <> v_last_part_id then
+        if v_last_queue_id is null or v_queue_id <> v_last_queue_id then
             -- Leave a queue out that was dropped since the look.
-            set v_last_part_id = v_part_id, v_there = null;
-            select p.part_id into v_there
-            from rowq.part p
-            where p.part_id = v_part_id
+            set v_last_queue_id = v_queue_id, v_there = null;
+            select p.queue_id into v_there
+            from rowq.queue_lock p
+            where p.queue_id = v_queue_id
             lock in share mode;
             set v_is_end = false;
             if v_there is not null then
                 set v_chunk = concat(
                     v_chunk, if(p_queues = '' and v_chunk = '', '[', ']],'),
-                    '[', v_part_id, ',"', hex(v_queue_name), '",', v_max_body_length, ',[', v_place
+                    '[', v_queue_id, ',"', hex(v_queue_name), '",', v_max_body_length, ',[', v_place
                 );
             end if;
         elseif v_there is not null then
@@ -250,7 +250,7 @@ begin
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds, v_expire_seconds double;
     declare v_run_at datetime(6);
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_is_end boolean default false;
     declare each_message cursor for
         select j.place, cast(j.message as char) as message
@@ -275,10 +275,10 @@ begin
         call rowq.internal_parse_message(
             v_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers,
             v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
-            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_expire_seconds, v_fault
+            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_expire_seconds, v_error
         );
-        if v_fault is not null then
-            call rowq.internal_refuse(concat(left(v_fault, 80), ' (message ', v_place, ')'));
+        if v_error is not null then
+            call rowq.internal_refuse(concat(left(v_error, 80), ' (message ', v_place, ')'));
         end if;
         set v_is_end = false;
     end loop;
@@ -347,7 +347,7 @@ drop procedure if exists rowq.internal_store_published;
 
 delimiter //
 create procedure rowq.internal_store_published(
-    p_part_id int,
+    p_queue_id int,
     p_messages longtext,
     p_places longblob,
     out p_results longtext
@@ -387,12 +387,12 @@ begin
                 topic json path '$.topic'
             )
         ) j
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
     end if;
 
     if v_count = v_plain_count then
-        insert into rowq.message (part_id, enqueued_at, message_type, body)
-        select p_part_id, v_now + interval j.place microsecond, json_unquote(j.topic),
+        insert into rowq.message (queue_id, enqueued_at, message_type, body)
+        select p_queue_id, v_now + interval j.place microsecond, json_unquote(j.topic),
                json_unquote(j.body)
         from json_table(
             p_messages,
@@ -404,8 +404,8 @@ begin
         ) j;
         set v_first_id = last_insert_id(),
             v_ordinals = concat('[0', repeat(',0', v_count - 1), ']');
-        insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
-        select p_part_id, 11,
+        insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
+        select p_queue_id, 11,
                timestampdiff(microsecond, '1970-01-01', v_now) + j.place,
                v_first_id + (j.place - 1) * @@auto_increment_increment,
                false

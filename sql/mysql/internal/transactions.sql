@@ -5,10 +5,10 @@
 -- retries after a deadlock. MariaDB and MySQL keep session variables that change what a statement
 -- does, so each call sets those it depends on and restores them.
 --
---   create_queue, alter_queue, drop_queue, ... -> begin_work -> pin_session
---   create_queue, purge_queue, peek, ... -> pin_session -> unpin_session
---   create_queue, alter_queue, drop_queue, ... -> unpin_session, commit_work
---   create_queue, alter_queue, drop_queue, ... -> roll_back -> pin_session, unpin_session
+--   create_queue, alter_queue, drop_queue, ... -> begin_work -> set_session
+--   create_queue, purge_queue, peek, ... -> set_session -> restore_session
+--   create_queue, alter_queue, drop_queue, ... -> restore_session, commit_work
+--   create_queue, alter_queue, drop_queue, ... -> roll_back -> set_session, restore_session
 --
 -- No table.
 
@@ -56,7 +56,7 @@ begin
        /*M!100600 or @@skip_replication */
        /*M!110602 or (@@innodb_snapshot_isolation and not p_owns_transaction) */
     then
-        call rowq.internal_pin_session(v_moment);
+        call rowq.internal_set_session(v_moment);
     end if;
 
     if p_owns_transaction then
@@ -67,19 +67,19 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_pin_session;
+drop procedure if exists rowq.internal_set_session;
 
 delimiter //
-create procedure rowq.internal_pin_session(p_moment double)
+create procedure rowq.internal_set_session(p_moment double)
 sql security definer
 modifies sql data
 begin
 -- purpose   Set the variables of the session that the routines depend on; p_moment was its time just before.
 -- differs   elsewhere no session can set the clock, or the numbers that rows get
-    -- The caller's values are kept in variables of the session until internal_unpin_session. A
+    -- The caller's values are kept in variables of the session until internal_restore_session. A
     -- killed call leaves them there, so give them back before the values are read again.
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         set p_moment = @@timestamp;
     end if;
     set @rowq_pinned = true,
@@ -147,14 +147,14 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_unpin_session;
+drop procedure if exists rowq.internal_restore_session;
 
 delimiter //
-create procedure rowq.internal_unpin_session()
+create procedure rowq.internal_restore_session()
 sql security definer
 modifies sql data
 begin
--- purpose   Give the session back the values that internal_pin_session has put aside.
+-- purpose   Give the session back the values that internal_set_session has put aside.
 -- differs   elsewhere nothing is pinned
     if @rowq_pinned then
         set @rowq_pinned = null;
@@ -239,13 +239,13 @@ begin
         set p_tries_left = p_tries_left - 1;
     elseif p_errno = 1175 and @rowq_pinned is null then
         -- sql_safe_updates has refused a statement (1175): switch it off and try again.
-        call rowq.internal_pin_session(@@timestamp);
+        call rowq.internal_set_session(@@timestamp);
         set p_tries_left = p_tries_left - 1;
     else
         set p_tries_left = 0;
     end if;
     if p_tries_left = 0 and @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

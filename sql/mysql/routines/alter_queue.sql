@@ -28,13 +28,13 @@ begin
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row; new recheck rows; where max_leased is new, a row of lane
+-- locks     the queue row; new deferred rows; where max_leased is new, a row of lane
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_group_limit, v_max_leased int;
+    declare v_queue_id, v_group_limit, v_max_leased int;
 
     attempt: loop
         begin
@@ -57,16 +57,16 @@ begin
                 p_history_days
             );
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             -- Read the row again with a lock, because the queue may be dropped while this call
             -- waits for it.
-            set v_part_id = null;
-            select q.part_id, q.group_limit, q.max_leased
-            into v_part_id, v_group_limit, v_max_leased
+            set v_queue_id = null;
+            select q.queue_id, q.group_limit, q.max_leased
+            into v_queue_id, v_group_limit, v_max_leased
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary)
             for update;
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
@@ -90,15 +90,15 @@ begin
                 q.has_results          = q.has_results or coalesce(p_result_seconds, 0) > 0,
                 q.history_days         = coalesce(p_history_days, q.history_days),
                 q.has_history          = q.has_history or coalesce(p_history_days, 0) > 0
-            where q.part_id = v_part_id;
+            where q.queue_id = v_queue_id;
             if p_group_limit > v_group_limit then
-                call rowq.internal_hint_groups(v_part_id);
+                call rowq.internal_defer_group_checks(v_queue_id);
             end if;
             if p_max_leased > 0 and v_max_leased = 0 then
                 -- While there was no limit nobody cared for this floor.
                 update rowq.lane l
                 set l.floor = 0
-                where l.part_id = v_part_id
+                where l.queue_id = v_queue_id
                   and l.lane = -9 /* counted claim */;
             end if;
 
@@ -110,7 +110,7 @@ begin
     select p_queue_name as queue_name, 'altered' as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

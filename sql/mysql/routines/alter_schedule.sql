@@ -28,13 +28,13 @@ begin
 -- version   1
 -- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
 -- promise   P15 P31
--- locks     the part, shared; the schedule row
+-- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   time zones as in create_schedule
     declare v_owns_transaction, v_overlap, v_is_paused boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_priority, v_max_attempts int;
+    declare v_queue_id, v_priority, v_max_attempts int;
     declare v_cron, v_time_zone, v_body, v_message_type, v_headers, v_group_key, v_missed longtext;
     declare v_body_binary longblob;
     declare v_interval_seconds double;
@@ -53,9 +53,9 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_require_schedule(v_part_id, p_schedule_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
+            call rowq.internal_require_schedule(v_queue_id, p_schedule_name);
             -- One kind of time, or of body, takes the place of the other. Read with a lock, because
             -- an old snapshot shows the row as it was.
             select if(coalesce(p_cron, p_interval_seconds) is null, s.cron, p_cron),
@@ -76,7 +76,7 @@ begin
                  v_headers, v_priority, v_max_attempts, v_group_key, v_missed, v_overlap,
                  v_starts_at, v_ends_at, v_is_paused
             from rowq.schedule s force index (primary)
-            where s.part_id = v_part_id
+            where s.queue_id = v_queue_id
               and s.schedule_name = cast(p_schedule_name as binary)
             for update;
             -- What cannot run any more can still be paused.
@@ -86,7 +86,7 @@ begin
                 p_starts_at, p_ends_at
             ) is not null then
                 call rowq.internal_check_schedule(
-                    v_part_id, p_schedule_name, v_cron, v_interval_seconds, v_time_zone, v_body,
+                    v_queue_id, p_schedule_name, v_cron, v_interval_seconds, v_time_zone, v_body,
                     v_body_binary, v_message_type, v_headers, v_priority, v_max_attempts,
                     v_group_key, v_missed, v_starts_at, v_ends_at, v_next_run_at
                 );
@@ -113,7 +113,7 @@ begin
                 s.is_paused        = v_is_paused,
                 s.next_run_at      = v_next_run_at,
                 s.last_error       = null
-            where s.part_id = v_part_id
+            where s.queue_id = v_queue_id
               and s.schedule_name = cast(p_schedule_name as binary);
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -124,7 +124,7 @@ begin
     select p_schedule_name as schedule_name, 'altered' as outcome, v_next_run_at as next_run_at;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -16,7 +16,7 @@ begin
 -- differs   in an open transaction no partition is added
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archived int;
+    declare v_queue_id, v_archived int;
 
     attempt: loop
         begin
@@ -33,14 +33,14 @@ begin
 
             call rowq.internal_check_batch_size(p_batch_size);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             if v_owns_transaction then
                 call rowq.internal_commit_work(v_owns_transaction);
-                call rowq.internal_open_days(v_part_id, coalesce(p_batch_size, 1000));
+                call rowq.internal_open_days(v_queue_id, coalesce(p_batch_size, 1000));
                 call rowq.internal_begin_work(v_owns_transaction);
             end if;
             call rowq.internal_archive(
-                v_part_id, coalesce(p_batch_size, 1000), v_owns_transaction, v_archived
+                v_queue_id, coalesce(p_batch_size, 1000), v_owns_transaction, v_archived
             );
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -51,7 +51,7 @@ begin
     select v_archived as archived;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -10,16 +10,16 @@ begin
 -- version   1
 -- purpose   Let a queue get what is published under the topics that a pattern matches.
 -- promise   P15 P35
--- locks     the part, shared; a new topic_binding row
+-- locks     the queue, shared; a new topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_words varchar(200);
     declare v_outcome varchar(20);
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
 
     attempt: loop
         begin
@@ -34,23 +34,23 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true, v_fault);
-            if v_fault is not null then
-                call rowq.internal_refuse(v_fault);
+            call rowq.internal_topic_error('topic_pattern', p_topic_pattern, true, v_error);
+            if v_error is not null then
+                call rowq.internal_refuse(v_error);
             end if;
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
 
             set v_outcome = 'bound',
                 v_words = trim(trailing '.' from trim(trailing '#' from p_topic_pattern));
             begin
                 declare continue handler for 1062 set v_outcome = 'exists';
                 insert into rowq.topic_binding (
-                    part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern,
+                    queue_id, topic_pattern, word_count, matches_rest, literal_prefix, like_pattern,
                     shape
                 )
                 values (
-                    v_part_id, p_topic_pattern,
+                    v_queue_id, p_topic_pattern,
                     if(
                         v_words = '', 0,
                         char_length(v_words) - char_length(replace(v_words, '.', '')) + 1
@@ -81,7 +81,7 @@ begin
     select p_queue_name as queue_name, p_topic_pattern as topic_pattern, v_outcome as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

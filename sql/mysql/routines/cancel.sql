@@ -14,14 +14,14 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     the part, shared; claim rows, if include_leased, then blocked, delayed, dead, grouped
---           and ready rows; locked ones are passed over; then as complete
+-- locks     the queue, shared; claim rows, if include_leased, then blocked, delayed, dead,
+--           group_waiting and ready rows; locked ones are passed over; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_noted, v_rest, v_messages, v_finished, v_unknown longtext;
 
     attempt: loop
@@ -46,7 +46,7 @@ begin
             -- the lists of many messages have room.
             /*M!100600
             if json_length(p_message_ids) > 300 then
-                call rowq.internal_pin_session(@@timestamp);
+                call rowq.internal_set_session(@@timestamp);
             end if;
             */
             call rowq.internal_begin_work(v_owns_transaction);
@@ -56,13 +56,13 @@ begin
             end if;
             call rowq.internal_check_ids(p_message_ids);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_noted = null, v_rest = p_message_ids;
             if p_include_leased then
                 -- Look into the claims first: what is noted there is not looked for among the
                 -- ready ones.
-                call rowq.internal_note_cancels(v_part_id, p_message_ids, v_noted);
+                call rowq.internal_record_cancels(v_queue_id, p_message_ids, v_noted);
             end if;
             if v_noted is not null then
                 select json_arrayagg(j.message_id) into v_rest
@@ -73,16 +73,16 @@ begin
                 ) n on n.message_id = j.message_id
                 where n.message_id is null;
             end if;
-            call rowq.internal_withdraw(v_part_id, v_rest, v_owns_transaction, v_messages);
+            call rowq.internal_cancel_unleased(v_queue_id, v_rest, v_owns_transaction, v_messages);
 
             -- A message without a body is unknown, and so is one that is finished and not yet
             -- archived. Every other one that is left is in a worker's hands.
-            call rowq.internal_finished_of(v_part_id, p_message_ids, v_finished);
+            call rowq.internal_finished_of(v_queue_id, p_message_ids, v_finished);
             select json_arrayagg(j.message_id) into v_unknown
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
             left join rowq.message m force index (primary)
                 on m.message_id = j.message_id
-               and m.part_id = v_part_id
+               and m.queue_id = v_queue_id
             left join (
                 select distinct x.message_id
                 from json_table(v_finished, '$[*]' columns (message_id bigint path '$')) x
@@ -120,7 +120,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -26,7 +26,7 @@ begin
 --           a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_looked_at int;
+    declare v_queue_id, v_looked_at int;
     declare v_limit int default coalesce(p_max_messages, 1000);
     declare v_last_id bigint;
     declare v_path varchar(300) default concat('$."', left(p_header_name, 200), '"');
@@ -53,7 +53,7 @@ begin
             end;
             -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
             -- the lists of many messages have room.
-            /*M!100600 call rowq.internal_pin_session(@@timestamp); */
+            /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
@@ -71,8 +71,8 @@ begin
                     'a filter is missing: a type, a group, a header with its value, or a moment'
                 );
             end if;
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             -- Compare bytes, because texts that differ in trailing blanks are equal.
             set v_type = cast(p_message_type as binary), v_key = cast(p_group_key as binary),
                 v_value = cast(p_header_value as binary), v_messages = null;
@@ -81,7 +81,7 @@ begin
             into v_ids, v_looked_at, v_last_id
             from (
                 select m.message_id,
-                       m.part_id = v_part_id
+                       m.queue_id = v_queue_id
                        and (v_type is null or cast(m.message_type as binary) = v_type)
                        and (v_key is null or m.group_key = v_key)
                        and (p_enqueued_before is null or m.enqueued_at < p_enqueued_before)
@@ -97,8 +97,8 @@ begin
                 order by m.message_id
                 limit v_limit
             ) h;
-            call rowq.internal_claims_of(v_part_id, v_ids, v_claim_ids, v_held);
-            call rowq.internal_finished_of(v_part_id, v_ids, v_finished);
+            call rowq.internal_claims_of(v_queue_id, v_ids, v_claim_ids, v_held);
+            call rowq.internal_finished_of(v_queue_id, v_ids, v_finished);
 
             -- Leave out what a worker holds, and what is finished and not yet archived, because it
             -- would be looked for among all ready messages.
@@ -114,7 +114,9 @@ begin
             where j.message_id > 0
               and n.message_id is null;
             if v_ids is not null then
-                call rowq.internal_withdraw(v_part_id, v_ids, v_owns_transaction, v_messages);
+                call rowq.internal_cancel_unleased(
+                    v_queue_id, v_ids, v_owns_transaction, v_messages
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -126,7 +128,7 @@ begin
            if(v_looked_at = v_limit, v_last_id, null) as after_message_id;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -15,14 +15,14 @@ begin
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     with an archive the part, shared; the claim row; then message and dedup rows, rows of
+-- locks     with an archive the queue, shared; the claim row; then message and dedup rows, rows of
 --           groups and of messages that wait, all of them tried only; new result and history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archive_days, v_history_days int;
+    declare v_queue_id, v_archive_days, v_history_days int;
     declare v_result_seconds double;
     declare v_worker_name varchar(200);
     declare v_leased_at datetime(6);
@@ -35,7 +35,7 @@ begin
     -- Most calls go this short way: a transaction of their own, the whole claim, no key, archive,
     -- results or history. For everything else, every error included, it changes nothing, and the
     -- loop below does it all.
-    short_way: begin
+    fast_path: begin
         -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
         -- (1317) or ran out of its time (1969, 3024). But messages are not waited for here.
         declare exit handler for 1205, 1317, 1969, 3024
@@ -59,18 +59,18 @@ begin
         end;
 
         if p_message_ids is not null or p_claim_id is null or p_results is not null then
-            leave short_way;
+            leave fast_path;
         end if;
         call rowq.internal_begin_work(v_owns_transaction);
         if not v_owns_transaction then
-            leave short_way;
+            leave fast_path;
         end if;
 
-        select c.part_id, c.first_id, c.last_id, c.messages
-        into v_part_id, v_first_id, v_last_id, v_messages
+        select c.queue_id, c.first_id, c.last_id, c.messages
+        into v_queue_id, v_first_id, v_last_id, v_messages
         from rowq.queue q
         straight_join rowq.claim c force index (primary)
-            on c.part_id = q.part_id
+            on c.queue_id = q.queue_id
            and c.claim_id = p_claim_id
         where q.queue_name = cast(p_queue_name as binary)
           and q.archive_days = 0
@@ -78,11 +78,11 @@ begin
           and q.history_days = 0
           and c.claim_id > 0
           and not c.is_keyed;
-        if v_part_id is not null then
+        if v_queue_id is not null then
             -- The claim was read without a lock. Whoever deletes it as it was read has its
             -- messages.
             delete from rowq.claim
-            where part_id = v_part_id
+            where queue_id = v_queue_id
               and claim_id = p_claim_id
               and first_id <=> v_first_id
               and last_id <=> v_last_id
@@ -111,7 +111,7 @@ begin
             if v_count < coalesce(json_length(v_messages), v_last_id - v_first_id + 1) then
                 rollback and no chain no release;
                 set v_is_done = false;
-                leave short_way;
+                leave fast_path;
             end if;
         end if;
         */
@@ -150,7 +150,7 @@ begin
             if v_messages is null then
                 call rowq.internal_expand_range(v_first_id, v_last_id, 0, 0, v_messages);
             end if;
-            call rowq.internal_end_awaited(v_part_id, v_messages, true);
+            call rowq.internal_end_awaited(v_queue_id, v_messages, true);
         end if;
         commit and no chain no release;
     end;
@@ -173,12 +173,12 @@ begin
                 call rowq.internal_refuse('claim_id is missing');
             end if;
 
-            set v_part_id = null;
-            select q.part_id, q.archive_days, q.result_seconds, q.history_days
-            into v_part_id, v_archive_days, v_result_seconds, v_history_days
+            set v_queue_id = null;
+            select q.queue_id, q.archive_days, q.result_seconds, q.history_days
+            into v_queue_id, v_archive_days, v_result_seconds, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
@@ -188,10 +188,10 @@ begin
                 );
             end if;
             if v_archive_days > 0 then
-                call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+                call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             end if;
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_queue_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
                 v_cancel_ids, v_worker_name, v_leased_at
             );
             if p_results is not null and p_message_ids is null and json_length(v_messages) > 1 then
@@ -201,18 +201,18 @@ begin
             end if;
             if v_messages is not null then
                 call rowq.internal_finish(
-                    v_part_id, v_archive_days, v_is_keyed, v_messages, null, null,
+                    v_queue_id, v_archive_days, v_is_keyed, v_messages, null, null,
                     v_owns_transaction, 'completed'
                 );
                 if v_result_seconds > 0 then
                     call rowq.internal_push_result(
-                        v_part_id, v_messages, 'completed', null, p_results,
+                        v_queue_id, v_messages, 'completed', null, p_results,
                         coalesce(p_message_ids, json_extract(v_messages, '$[*][0]'))
                     );
                 end if;
                 if v_history_days > 0 then
                     call rowq.internal_push_history(
-                        v_part_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'completed',
+                        v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'completed',
                         null, null, null
                     );
                 end if;
@@ -237,7 +237,7 @@ begin
     end if;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

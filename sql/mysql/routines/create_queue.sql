@@ -28,13 +28,13 @@ begin
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new queue row and the rows of its part
+-- locks     the new queue row and the rows of its queue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_outcome varchar(20);
 
     attempt: loop
@@ -51,7 +51,7 @@ begin
             if v_outcome is null then
                 -- Pin the session, because auto_increment_increment must not waste the numbers of
                 -- queues, of which there are few.
-                call rowq.internal_pin_session(@@timestamp);
+                call rowq.internal_set_session(@@timestamp);
             end if;
             call rowq.internal_begin_work(v_owns_transaction);
 
@@ -63,22 +63,22 @@ begin
                 p_history_days
             );
 
-            set v_part_id = null, v_outcome = 'exists';
+            set v_queue_id = null, v_outcome = 'exists';
             -- Look first, because an insert that ends in a conflict uses up a number.
-            select q.part_id into v_part_id
+            select q.queue_id into v_queue_id
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 begin
                     -- Another session has made the queue while this one waited for it. If there is
-                    -- no queue of that name, part_id was the duplicate, and that stays an error.
+                    -- no queue of that name, queue_id was the duplicate, and that stays an error.
                     declare exit handler for 1062
                     begin
-                        select q.part_id into v_part_id
+                        select q.queue_id into v_queue_id
                         from rowq.queue q
                         where q.queue_name = cast(p_queue_name as binary)
                         lock in share mode;
-                        if v_part_id is null then
+                        if v_queue_id is null then
                             resignal;
                         end if;
                     end;
@@ -105,7 +105,7 @@ begin
                     set v_outcome = 'created';
                 end;
                 if v_outcome = 'created' then
-                    call rowq.internal_add_part(last_insert_id());
+                    call rowq.internal_add_queue_rows(last_insert_id());
                 end if;
             end if;
 
@@ -116,6 +116,6 @@ begin
 
     select p_queue_name as queue_name, v_outcome as outcome;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

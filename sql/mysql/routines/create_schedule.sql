@@ -27,14 +27,14 @@ begin
 -- version   1
 -- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
 -- promise   P15 P30 P31
--- locks     the part, shared; the new schedule row
+-- locks     the queue, shared; the new schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a time zone other than UTC needs the server's tables of time zones, and has no tick
 --           after 2037
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_outcome varchar(20);
     declare v_starts_at, v_next_run_at datetime(6);
 
@@ -51,15 +51,15 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             set v_starts_at = coalesce(p_starts_at, utc_timestamp(6));
             call rowq.internal_check_schedule(
-                v_part_id, p_schedule_name, p_cron, p_interval_seconds,
+                v_queue_id, p_schedule_name, p_cron, p_interval_seconds,
                 coalesce(p_time_zone, 'UTC'), p_body, p_body_binary, p_message_type, p_headers,
                 coalesce(p_priority, 5), p_max_attempts, p_group_key, coalesce(p_missed, 'once'),
                 v_starts_at, p_ends_at, v_next_run_at
             );
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_outcome = 'created';
             begin
                 -- A schedule of that name is there. Read it with a lock, because an old snapshot
@@ -69,17 +69,17 @@ begin
                     set v_outcome = 'exists';
                     select s.next_run_at into v_next_run_at
                     from rowq.schedule s force index (primary)
-                    where s.part_id = v_part_id
+                    where s.queue_id = v_queue_id
                       and s.schedule_name = cast(p_schedule_name as binary)
                     lock in share mode;
                 end;
                 insert into rowq.schedule (
-                    part_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap,
+                    queue_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap,
                     starts_at, ends_at, message_type, headers, priority, group_key, max_attempts,
                     body, body_binary, next_run_at
                 )
                 values (
-                    v_part_id, cast(p_schedule_name as binary), p_cron, p_interval_seconds,
+                    v_queue_id, cast(p_schedule_name as binary), p_cron, p_interval_seconds,
                     coalesce(p_time_zone, 'UTC'), coalesce(p_missed, 'once'),
                     coalesce(p_overlap, true), v_starts_at, p_ends_at, p_message_type, p_headers,
                     coalesce(p_priority, 5), p_group_key, p_max_attempts, p_body, p_body_binary,
@@ -95,7 +95,7 @@ begin
     select p_schedule_name as schedule_name, v_outcome as outcome, v_next_run_at as next_run_at;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -16,14 +16,14 @@ begin
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; seldom a row of lane, tried;
---           where the queue has limits, its gate, tried for a tenth of a second and held until the
---           transaction ends
+--           where the queue has limits, its limit lock, tried for a tenth of a second and held
+--           until the transaction ends
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ713
 -- differs   the batch is held in the claim row, as a range of ids or as a JSON array
     declare v_owns_transaction, v_is_keyed, v_some_keyed boolean;
     declare v_tries_left int default 1;
-    declare v_part_id, v_open_lanes, v_attempt, v_some_attempt int;
+    declare v_queue_id, v_open_lanes, v_attempt, v_some_attempt int;
     declare v_lane smallint;
     declare v_floor, v_head, v_seq, v_message_id, v_first_id, v_last_id, v_claim_id bigint;
     declare v_leased_at, v_lease_until datetime(6);
@@ -35,16 +35,16 @@ begin
     -- limits. The time of a call is the number of its kinds of statement, so it has few, all of
     -- them here. For everything else, every error included, it changes nothing, and
     -- internal_dequeue does it all.
-    short_way: begin
+    fast_path: begin
         declare v_is_end boolean default false;
         declare each_ready cursor for
             select r.seq, r.message_id, r.attempt + 1, r.is_keyed
             from rowq.ready r force index (primary)
-            where r.part_id = v_part_id
+            where r.queue_id = v_queue_id
               and r.lane = v_lane
               and r.seq >= v_head
               and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
+            order by r.queue_id, r.lane, r.seq, r.message_id
             limit p_batch_size
             for update skip locked;
         declare continue handler for not found set v_is_end = true;
@@ -67,52 +67,52 @@ begin
            or p_lease_seconds not between 1 and 86400
            or char_length(p_worker_name) > 200
            or locate(x'ED', cast(p_worker_name as binary)) > 0 then
-            leave short_way;
+            leave fast_path;
         end if;
         call rowq.internal_begin_work(v_owns_transaction);
         if not v_owns_transaction then
-            leave short_way;
+            leave fast_path;
         end if;
 
         -- Lanes below 0 are open while messages are hidden in closed ones.
-        select count(*), max(l.part_id), max(l.lane), max(l.floor), max(utc_timestamp(6)),
+        select count(*), max(l.queue_id), max(l.lane), max(l.floor), max(utc_timestamp(6)),
                max(utc_timestamp(6) + interval coalesce(p_lease_seconds, q.lease_seconds) second)
-        into v_open_lanes, v_part_id, v_lane, v_floor, v_leased_at, v_lease_until
+        into v_open_lanes, v_queue_id, v_lane, v_floor, v_leased_at, v_lease_until
         from rowq.queue q
-        straight_join rowq.lane l force index (primary) on l.part_id = q.part_id
+        straight_join rowq.lane l force index (primary) on l.queue_id = q.queue_id
         where q.queue_name = cast(p_queue_name as binary)
           and q.paused_at is null
           and q.max_leased + q.rate_limit = 0
           and l.is_open;
         if v_open_lanes <> 1 then
             commit and no chain no release;
-            leave short_way;
+            leave fast_path;
         end if;
 
-        -- Look without locks first, so that an empty lane costs no write and its fence rows are not
-        -- locked.
+        -- Look without locks first, so that an empty lane costs no write and its sentinel rows are
+        -- not locked.
         select r.seq, r.attempt into v_head, v_attempt
         from rowq.ready r force index (primary)
-        where r.part_id = v_part_id
+        where r.queue_id = v_queue_id
           and r.lane = v_lane
           and r.seq >= v_floor
           and r.seq < 9223372036854775806
-        order by r.part_id, r.lane, r.seq, r.message_id
+        order by r.queue_id, r.lane, r.seq, r.message_id
         limit 1;
 
         if v_head is not null and p_batch_size = 1 then
             select r.seq, r.message_id, r.message_id, r.attempt + 1, r.is_keyed
             into v_seq, v_first_id, v_last_id, v_attempt, v_is_keyed
             from rowq.ready r force index (primary)
-            where r.part_id = v_part_id
+            where r.queue_id = v_queue_id
               and r.lane = v_lane
               and r.seq >= v_head
               and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
+            order by r.queue_id, r.lane, r.seq, r.message_id
             limit 1
             for update skip locked;
             delete from rowq.ready
-            where part_id = v_part_id
+            where queue_id = v_queue_id
               and lane = v_lane
               and seq = v_seq
               and message_id = v_first_id;
@@ -123,7 +123,7 @@ begin
             set v_attempt = v_some_attempt, v_is_keyed = false;
             while not v_is_end do
                 delete from rowq.ready
-                where part_id = v_part_id
+                where queue_id = v_queue_id
                   and lane = v_lane
                   and seq = v_seq
                   and message_id = v_message_id;
@@ -157,11 +157,11 @@ begin
         if v_first_id is not null then
             set v_claim_id = uuid_short() & 9007199254740991;
             insert into rowq.claim (
-                part_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
+                queue_id, claim_id, leased_at, lease_until, worker_name, is_keyed, lane, attempt,
                 first_id, last_id, messages
             )
             values (
-                v_part_id, v_claim_id, v_leased_at, v_lease_until, p_worker_name, v_is_keyed,
+                v_queue_id, v_claim_id, v_leased_at, v_lease_until, p_worker_name, v_is_keyed,
                 v_lane, v_attempt, v_first_id, v_last_id, v_messages
             );
             -- Moving the floor costs a write, so only one call in twelve does it, and one in 125 of
@@ -172,7 +172,7 @@ begin
                     v_head, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
                 );
                 if v_head > v_floor then
-                    call rowq.internal_move_floor(v_part_id, v_lane, v_floor, v_head);
+                    call rowq.internal_move_floor(v_queue_id, v_lane, v_floor, v_head);
                 end if;
             end if;
         end if;
@@ -234,7 +234,7 @@ begin
     end if;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -23,7 +23,7 @@ begin
     declare v_claim_id bigint;
     declare v_lease_until, v_until datetime(6);
     declare v_messages, v_json longtext;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
     declare v_pause double default 0.02;
     -- Where a transaction is open, "set transaction" fails with 1568.
@@ -34,7 +34,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
@@ -51,7 +51,7 @@ begin
             v_claim_id, v_lease_until, v_messages, v_json
         );
         if v_until is null then
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             -- Read the clock after the first look, which puts the clock right if the caller has set
             -- it.
             set v_until = utc_timestamp(6)
@@ -65,13 +65,13 @@ begin
         if v_json is not null or utc_timestamp(6) >= v_until then
             leave looks;
         end if;
-        call rowq.internal_wait(v_part_id, v_until, v_pause);
+        call rowq.internal_wait(v_queue_id, v_until, v_pause);
     end loop;
 
     select v_json as messages;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -16,14 +16,14 @@ begin
 -- version   1
 -- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
 -- promise   P12 P22 P26
--- locks     the part, shared; dead rows, passing over locked ones; then as complete
+-- locks     the queue, shared; dead rows, passing over locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
-    declare v_dead, v_tokenless, v_ids longtext;
+    declare v_queue_id int;
+    declare v_dead, v_without_slot, v_ids longtext;
 
     attempt: loop
         begin
@@ -47,23 +47,23 @@ begin
 
             call rowq.internal_lock_dead(
                 p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before,
-                v_part_id, v_dead
+                v_queue_id, v_dead
             );
             if v_dead is not null then
                 delete d
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.dead d force index (primary)
-                    on d.part_id = v_part_id
+                    on d.queue_id = v_queue_id
                    and d.message_id = j.message_id;
-                select json_arrayagg(if(j.holds_group, null, j.message_id)),
+                select json_arrayagg(if(j.holds_slot, null, j.message_id)),
                        json_arrayagg(j.message_id)
-                into v_tokenless, v_ids
+                into v_without_slot, v_ids
                 from json_table(
                     v_dead,
-                    '$[*]' columns (message_id bigint path '$[0]', holds_group tinyint path '$[3]')
+                    '$[*]' columns (message_id bigint path '$[0]', holds_slot tinyint path '$[3]')
                 ) j;
                 call rowq.internal_finish(
-                    v_part_id, 0, true, v_dead, v_tokenless, v_ids, v_owns_transaction,
+                    v_queue_id, 0, true, v_dead, v_without_slot, v_ids, v_owns_transaction,
                     'cancelled'
                 );
             end if;
@@ -76,7 +76,7 @@ begin
     select coalesce(json_length(v_dead), 0) as removed;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -10,13 +10,13 @@ begin
 -- version   1
 -- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
 -- promise   P02 P15
--- locks     the part for itself, all rows of the queue, waiting for a second at most
+-- locks     the queue, exclusively, all rows of the queue, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
 
     attempt: loop
         begin
@@ -31,8 +31,8 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_remove_queue(v_part_id, p_queue_name, coalesce(p_force, false));
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_remove_queue(v_queue_id, p_queue_name, coalesce(p_force, false));
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
@@ -42,7 +42,7 @@ begin
     select p_queue_name as queue_name, 'dropped' as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -10,13 +10,13 @@ begin
 -- version   1
 -- purpose   Remove a schedule; the messages that it made stay.
 -- promise   P15
--- locks     the part, shared; the schedule row
+-- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
 
     attempt: loop
         begin
@@ -31,11 +31,11 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_require_schedule(v_part_id, p_schedule_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
+            call rowq.internal_require_schedule(v_queue_id, p_schedule_name);
             delete from rowq.schedule
-            where part_id = v_part_id
+            where queue_id = v_queue_id
               and schedule_name = cast(p_schedule_name as binary);
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -46,7 +46,7 @@ begin
     select p_schedule_name as schedule_name, 'dropped' as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

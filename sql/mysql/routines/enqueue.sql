@@ -25,7 +25,7 @@ begin
 -- version   1
 -- purpose   Hand over one message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
+-- locks     new rows; the queue, shared; with a dedup key, waits for another open enqueue of it;
 --           with a group key, for one that has opened the group, and for what is closing it; the
 --           row of a predecessor, tried only
 -- commits   its own transaction where the caller has none; never the caller's
@@ -33,13 +33,13 @@ begin
 -- differs   nothing
     declare v_owns_transaction, v_is_plain, v_is_failed boolean;
     declare v_tries_left int default 5;
-    declare v_fault varchar(120);
-    declare v_part_id, v_max_body_length, v_usual_length int;
+    declare v_error varchar(120);
+    declare v_queue_id, v_max_body_length, v_usual_length int;
     declare v_now datetime(6);
     declare v_message_id bigint;
     declare v_outcome varchar(20);
     declare v_joining varchar(2000);
-    declare v_ties, v_held longtext;
+    declare v_links, v_held longtext;
 
     attempt: loop
         begin
@@ -54,20 +54,20 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            set v_part_id = null;
-            select q.part_id, q.max_body_length,
+            set v_queue_id = null;
+            select q.queue_id, q.max_body_length,
                    least(
                        q.max_body_length,
                        (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
                    )
-            into v_part_id, v_max_body_length, v_usual_length
+            into v_queue_id, v_max_body_length, v_usual_length
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
 
-            -- A plain message has a text body and nothing else, and internal_message_fault would
+            -- A plain message has a text body and nothing else, and internal_message_error would
             -- refuse no such body. So it is stored here, in two inserts: the time of a call is the
             -- number of its kinds of statement. The lane of the default priority is always open.
-            set v_is_plain = v_part_id is not null
+            set v_is_plain = v_queue_id is not null
                 and coalesce(length(p_body) <= v_usual_length, false)
                 and locate(x'ED', cast(p_body as binary)) = 0
                 and coalesce(p_priority, 5) = 5
@@ -77,34 +77,34 @@ begin
                     p_on_predecessor_dead, p_expire_seconds
                 ) is null;
             if not v_is_plain then
-                call rowq.internal_message_fault(
+                call rowq.internal_message_error(
                     p_body, p_body_binary, p_message_type, p_headers, p_priority,
                     p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
                     p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds,
-                    v_max_body_length, v_fault
+                    v_max_body_length, v_error
                 );
-                if v_fault is not null then
-                    call rowq.internal_refuse(v_fault);
+                if v_error is not null then
+                    call rowq.internal_refuse(v_error);
                 end if;
-                if v_part_id is null then
+                if v_queue_id is null then
                     call rowq.internal_refuse_queue(p_queue_name);
                 end if;
             end if;
 
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_now = utc_timestamp(6);
             if v_is_plain then
-                insert into rowq.message (part_id, enqueued_at, body)
-                values (v_part_id, v_now, p_body);
+                insert into rowq.message (queue_id, enqueued_at, body)
+                values (v_queue_id, v_now, p_body);
                 set v_message_id = last_insert_id(), v_outcome = 'enqueued';
-                insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+                insert into rowq.ready (queue_id, lane, seq, message_id, is_keyed)
                 values (
-                    v_part_id, 11, timestampdiff(microsecond, '1970-01-01', v_now),
+                    v_queue_id, 11, timestampdiff(microsecond, '1970-01-01', v_now),
                     v_message_id, false
                 );
             else
                 call rowq.internal_store(
-                    v_part_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
+                    v_queue_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
                     coalesce(p_priority, 5),
                     coalesce(
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
@@ -114,13 +114,13 @@ begin
                     v_outcome, v_joining, v_is_failed
                 );
                 if v_joining is not null then
-                    call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));
+                    call rowq.internal_store_group_waiting(v_queue_id, concat('[', v_joining, ']'));
                 end if;
                 if v_is_failed then
-                    call rowq.internal_read_ties(
-                        concat('[[', v_message_id, ']]'), null, true, false, v_ties, v_held
+                    call rowq.internal_read_links(
+                        concat('[[', v_message_id, ']]'), null, true, false, v_links, v_held
                     );
-                    call rowq.internal_release_dedup_keys(v_part_id, v_ties);
+                    call rowq.internal_release_dedup_keys(v_queue_id, v_links);
                 end if;
             end if;
 
@@ -132,7 +132,7 @@ begin
     select v_message_id as message_id, v_outcome as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -10,14 +10,14 @@ begin
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27 P36
--- locks     new rows; the part, shared; with keys, waits as enqueue does, in the order of the keys;
---           rows of predecessors, tried only
+-- locks     new rows; the queue, shared; with keys, waits as enqueue does, in the order of the
+--           keys; rows of predecessors, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_first_id bigint;
     declare v_results longtext;
 
@@ -56,12 +56,12 @@ begin
                 end if;
             end;
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_store_plain(v_part_id, p_messages, v_first_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
+            call rowq.internal_store_plain(v_queue_id, p_messages, v_first_id);
             if v_first_id is null then
                 call rowq.internal_store_batch(
-                    v_part_id, p_messages, null, v_owns_transaction, v_results
+                    v_queue_id, p_messages, null, v_owns_transaction, v_results
                 );
             end if;
 
@@ -89,7 +89,7 @@ begin
     end if;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

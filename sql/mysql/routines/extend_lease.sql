@@ -21,7 +21,7 @@ begin
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_lease_seconds int;
+    declare v_queue_id, v_lease_seconds int;
     declare v_claim_id bigint;
     declare v_lease_until datetime(6);
     declare v_cancel_ids longtext;
@@ -47,21 +47,21 @@ begin
                 call rowq.internal_check_text('progress', p_progress);
             end if;
 
-            set v_part_id = null, v_lease_until = null, v_claim_id = p_claim_id;
-            select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
-            into v_part_id, v_lease_seconds
+            set v_queue_id = null, v_lease_until = null, v_claim_id = p_claim_id;
+            select q.queue_id, coalesce(p_lease_seconds, q.lease_seconds)
+            into v_queue_id, v_lease_seconds
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
             if not v_owns_transaction then
-                call rowq.internal_bound_gap(v_part_id, v_claim_id);
+                call rowq.internal_bound_gap(v_queue_id, v_claim_id);
             end if;
             select c.lease_until, c.cancel_ids into v_lease_until, v_cancel_ids
             from rowq.claim c force index (primary)
-            where c.part_id = v_part_id
+            where c.queue_id = v_queue_id
               and c.claim_id = v_claim_id
               and c.claim_id > 0
             for update;
@@ -74,7 +74,7 @@ begin
             update rowq.claim c force index (primary)
             set c.lease_until = v_lease_until,
                 c.progress = coalesce(left(p_progress, 2000), c.progress)
-            where c.part_id = v_part_id
+            where c.queue_id = v_queue_id
               and c.claim_id = p_claim_id;
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -85,7 +85,7 @@ begin
     select p_claim_id as claim_id, v_lease_until as lease_until, v_cancel_ids as cancel_ids;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -14,27 +14,27 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that ends while it is looked for may be returned as one that has ended
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_message_id bigint;
     declare v_key varbinary(800);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     if p_dedup_key is null then
         call rowq.internal_refuse('dedup_key is missing');
     end if;
-    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
     -- No message has a longer key, and none has the id 0.
     if char_length(p_dedup_key) <= 200 then
         set v_key = p_dedup_key;
         select d.message_id into v_message_id
         from rowq.dedup d force index (primary)
-        where d.part_id = v_part_id
+        where d.queue_id = v_queue_id
           and d.dedup_key = v_key;
     end if;
     call rowq.get_message(p_queue_name, coalesce(v_message_id, 0));

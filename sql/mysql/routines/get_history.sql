@@ -14,7 +14,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_state varchar(20);
     declare v_worker_name varchar(200);
@@ -24,25 +24,25 @@ begin
     declare v_progress varchar(2000);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     if p_message_id is null then
         call rowq.internal_refuse('message_id is missing');
     end if;
-    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
     -- Look for the present lease first: an attempt that ends between the looks is in the history
     -- then, and is left out where it is still taken for a lease.
     select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
-      and m.part_id = v_part_id;
+      and m.queue_id = v_queue_id;
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
-            v_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
+            v_queue_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
             v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
             v_waits_for, v_progress
         );
@@ -53,7 +53,7 @@ begin
         select k.attempt, k.worker_name, k.leased_at, k.ended_at, k.outcome, k.error,
                k.claim_id
         from rowq.history k force index (history_message_ix)
-        where k.part_id = v_part_id
+        where k.queue_id = v_queue_id
           and k.message_id = p_message_id
           and k.message_id > 0
         union all
@@ -63,13 +63,13 @@ begin
           and not exists (
               select 1
               from rowq.history k force index (history_message_ix)
-              where k.part_id = v_part_id
+              where k.queue_id = v_queue_id
                 and k.message_id = p_message_id
                 and k.claim_id = v_claim_id
           )
     ) h
     order by h.ended_at is null, h.ended_at, h.claim_id;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

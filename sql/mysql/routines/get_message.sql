@@ -14,7 +14,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_enqueued_at, v_due_at, v_leased_at, v_lease_until, v_finished_at datetime(6);
     declare v_state varchar(20);
     declare v_worker_name varchar(200);
@@ -24,24 +24,24 @@ begin
     declare v_progress varchar(2000);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     if p_message_id is null then
         call rowq.internal_refuse('message_id is missing');
     end if;
-    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
     select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
-      and m.part_id = v_part_id;
+      and m.queue_id = v_queue_id;
 
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
-            v_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
+            v_queue_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
             v_attempt, v_claim_id, v_worker_name, v_leased_at, v_lease_until, v_finished_at,
             v_waits_for, v_progress
         );
@@ -55,12 +55,12 @@ begin
                convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
                m.expires_at, v_progress as progress
         from rowq.message m force index (primary)
-        straight_join rowq.queue q on q.part_id = m.part_id
+        straight_join rowq.queue q on q.queue_id = m.queue_id
         left join rowq.dead d force index (primary)
-            on d.part_id = m.part_id
+            on d.queue_id = m.queue_id
            and d.message_id = m.message_id
         where m.message_id = p_message_id
-          and m.part_id = v_part_id;
+          and m.queue_id = v_queue_id;
     else
         select a.message_id, a.state, a.lane div 2 as priority, a.attempt,
                cast(null as signed) as max_attempts, a.message_type, a.headers, a.body,
@@ -70,10 +70,10 @@ begin
                convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for,
                cast(null as datetime(6)) as expires_at, v_progress as progress
         from rowq.archive a force index (archive_message_ix)
-        where a.part_id = v_part_id
+        where a.queue_id = v_queue_id
           and a.message_id = p_message_id;
     end if;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

@@ -15,33 +15,33 @@ begin
 -- errors    none
 -- differs   checks of horizon, purge and numbers are this engine's
     declare v_checks, v_more longtext;
-    declare v_part_id, v_last int default 0;
+    declare v_queue_id, v_last int default 0;
     declare v_message_id, v_claim_id bigint default 0;
     declare v_next_id, v_next_claim bigint;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     call rowq.internal_health_server(v_checks);
     call rowq.internal_next_numbers(v_next_id, v_next_claim);
     queues: loop
-        set v_part_id = null;
-        select q.part_id into v_part_id
+        set v_queue_id = null;
+        select q.queue_id into v_queue_id
         from rowq.queue q force index (primary)
-        where q.part_id > v_last
-        order by q.part_id
+        where q.queue_id > v_last
+        order by q.queue_id
         limit 1;
-        if v_part_id is null then
+        if v_queue_id is null then
             leave queues;
         end if;
-        set v_last = v_part_id;
-        call rowq.internal_health_queue(v_part_id, v_more);
+        set v_last = v_queue_id;
+        call rowq.internal_health_queue(v_queue_id, v_more);
         set v_checks = concat_ws(',', v_checks, v_more);
         call rowq.internal_newest_numbers(
-            v_part_id, v_next_id, v_next_claim, v_message_id, v_claim_id
+            v_queue_id, v_next_id, v_next_claim, v_message_id, v_claim_id
         );
     end loop;
     call rowq.internal_health_numbers(v_message_id, v_claim_id, v_checks);
@@ -57,18 +57,18 @@ begin
         concat('[', v_checks, ']'),
         '$[*]' columns (
             check_name varchar(100) path '$[0]',
-            part_id int path '$[1]',
+            queue_id int path '$[1]',
             value double path '$[2]',
             warning double path '$[3]',
             critical double path '$[4]',
             detail varchar(500) path '$[5]'
         )
     ) j
-    left join rowq.queue q on q.part_id = j.part_id
-    where j.part_id is null
-       or q.part_id is not null
+    left join rowq.queue q on q.queue_id = j.queue_id
+    where j.queue_id is null
+       or q.queue_id is not null
     order by j.check_name, q.queue_name;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

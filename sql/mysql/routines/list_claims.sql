@@ -15,17 +15,17 @@ begin
 -- errors    RQ701 RQ711
 -- differs   a claim that was committed late is listed once maintain has corrected its floor
     declare v_limit int default coalesce(p_max_claims, 100);
-    declare v_part_id, v_last int default 0;
+    declare v_queue_id, v_last int default 0;
     declare v_after bigint;
     declare v_more longtext;
     declare v_claims longtext default '[]';
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_claims', v_limit, 1, 10000);
     if p_queue_name is not null then
         call rowq.internal_require_queue(p_queue_name, v_last);
@@ -33,40 +33,40 @@ begin
     end if;
 
     queues: loop
-        set v_part_id = null;
-        select q.part_id into v_part_id
+        set v_queue_id = null;
+        select q.queue_id into v_queue_id
         from rowq.queue q force index (primary)
-        where q.part_id > v_last
-          and (p_queue_name is null or q.part_id = v_last + 1)
-        order by q.part_id
+        where q.queue_id > v_last
+          and (p_queue_name is null or q.queue_id = v_last + 1)
+        order by q.queue_id
         limit 1;
-        if v_part_id is null then
+        if v_queue_id is null then
             leave queues;
         end if;
-        set v_last = v_part_id;
+        set v_last = v_queue_id;
 
         select greatest(l.floor - 1, coalesce(p_after_claim_id, 0), 0) into v_after
         from rowq.lane l force index (primary)
-        where l.part_id = v_part_id
+        where l.queue_id = v_queue_id
           and l.lane = -1 /* claim */;
-        select json_arrayagg(json_array(v_part_id, h.claim_id)) into v_more
+        select json_arrayagg(json_array(v_queue_id, h.claim_id)) into v_more
         from (
             select c.claim_id, c.lease_until
             from rowq.claim c force index (primary)
-            where c.part_id = v_part_id
+            where c.queue_id = v_queue_id
               and c.claim_id > v_after
-            order by c.part_id, c.claim_id
+            order by c.queue_id, c.claim_id
             limit v_limit
         ) h;
         set v_claims = json_merge_preserve(v_claims, coalesce(v_more, '[]'));
         if json_length(v_claims) > v_limit then
             -- Keep one page, so that the list does not grow with the number of queues.
-            select json_arrayagg(json_array(h.part_id, h.claim_id)) into v_claims
+            select json_arrayagg(json_array(h.queue_id, h.claim_id)) into v_claims
             from (
-                select j.part_id, j.claim_id
+                select j.queue_id, j.claim_id
                 from json_table(
                     v_claims,
-                    '$[*]' columns (part_id int path '$[0]', claim_id bigint path '$[1]')
+                    '$[*]' columns (queue_id int path '$[0]', claim_id bigint path '$[1]')
                 ) j
                 order by j.claim_id
                 limit v_limit
@@ -82,14 +82,14 @@ begin
            c.lease_until,
            timestampdiff(microsecond, utc_timestamp(6), c.lease_until) / 1e6 as lease_left_seconds
     from json_table(
-        v_claims, '$[*]' columns (part_id int path '$[0]', claim_id bigint path '$[1]')
+        v_claims, '$[*]' columns (queue_id int path '$[0]', claim_id bigint path '$[1]')
     ) j
     straight_join rowq.claim c force index (primary)
-        on c.part_id = j.part_id
+        on c.queue_id = j.queue_id
        and c.claim_id = j.claim_id
-    straight_join rowq.queue q force index (primary) on q.part_id = j.part_id
+    straight_join rowq.queue q force index (primary) on q.queue_id = j.queue_id
     order by j.claim_id;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

@@ -19,27 +19,27 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was committed late is listed once maintain has corrected its floor
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_limit int default coalesce(p_max_messages, 100);
     declare v_from datetime(6);
     declare v_after bigint default coalesce(p_after_message_id, 0);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
     if p_after_due_at is null and v_after <> 0 then
         call rowq.internal_refuse('after_message_id goes together with after_due_at');
     end if;
-    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
     -- Begin no sooner than where the first live row may be, beyond the dead ones.
     select timestamp'1970-01-01 00:00:00' + interval l.floor microsecond into v_from
     from rowq.lane l force index (primary)
-    where l.part_id = v_part_id
+    where l.queue_id = v_queue_id
       and l.lane = -2 /* delayed */;
     if p_after_due_at >= v_from then
         set v_from = p_after_due_at;
@@ -51,12 +51,12 @@ begin
            m.last_error
     from rowq.delayed d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
-    where d.part_id = v_part_id
+    where d.queue_id = v_queue_id
       and (d.due_at = v_from and d.message_id > v_after or d.due_at > v_from)
       and d.message_id > 0
-    order by d.part_id, d.due_at, d.message_id
+    order by d.queue_id, d.due_at, d.message_id
     limit v_limit;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

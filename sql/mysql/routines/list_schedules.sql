@@ -14,16 +14,16 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701
 -- differs   nothing
-    declare v_part_id int;
+    declare v_queue_id int;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     if p_queue_name is not null then
-        call rowq.internal_require_queue(p_queue_name, v_part_id);
+        call rowq.internal_require_queue(p_queue_name, v_queue_id);
     end if;
 
     select convert(q.queue_name using utf8mb4) as queue_name,
@@ -32,11 +32,11 @@ begin
            s.last_error, s.missed, s.overlap, s.starts_at, s.ends_at, s.message_type, s.priority,
            s.max_attempts, convert(s.group_key using utf8mb4) as group_key
     from rowq.queue q
-    straight_join rowq.schedule s force index (primary) on s.part_id = q.part_id
-    where q.part_id = v_part_id
+    straight_join rowq.schedule s force index (primary) on s.queue_id = q.queue_id
+    where q.queue_id = v_queue_id
        or p_queue_name is null
     order by q.queue_name, s.schedule_name;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

@@ -18,52 +18,53 @@ begin
 --           its partitions, and nothing expires
     declare v_owns_transaction boolean;
     declare v_all, v_parts, v_idle, v_failed, v_rows longtext default '[]';
-    declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped, v_expired int;
+    declare v_queue_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped,
+        v_expired int;
     declare v_elected boolean;
     declare v_at int default 0;
     declare v_until datetime(6);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     -- More than a batch of results and history goes only till then, whatever the number of queues,
     -- because the next call is what deliveries wait for.
     set v_until = utc_timestamp(6) + interval 100000 microsecond;
     call rowq.internal_check_batch_size(p_batch_size);
     call rowq.internal_begin_work(v_owns_transaction);
     if p_queue_name is null then
-        select json_arrayagg(h.part_id) into v_parts
+        select json_arrayagg(h.queue_id) into v_parts
         from (
-            select q.part_id
+            select q.queue_id
             from rowq.queue q
             order by rand()
             limit 1000
         ) h;
     else
-        set v_part_id = null;
-        select q.part_id into v_part_id
+        set v_queue_id = null;
+        select q.queue_id into v_queue_id
         from rowq.queue q
         where q.queue_name = cast(p_queue_name as binary);
-        set v_parts = json_array(v_part_id);
+        set v_parts = json_array(v_queue_id);
     end if;
     select json_arrayagg(cast(substring(m.name, 16) as signed)) into v_failed
     from rowq.meta m
     where m.name like 'maintain!_fault.%' escape '!';
     call rowq.internal_commit_work(v_owns_transaction);
-    if p_queue_name is not null and v_part_id is null then
+    if p_queue_name is not null and v_queue_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     end if;
 
     -- Find the queues in which nothing is to be done by one statement for all of them, so that many
     -- idle queues cost next to nothing.
     set v_all = coalesce(v_parts, '[]');
-    call rowq.internal_idle_parts(v_all, v_idle, v_parts);
-    select json_arrayagg(json_array(j.part_id, j.is_elected, 0, 0, 0, 0, 0, 0, 0)) into v_rows
+    call rowq.internal_idle_queues(v_all, v_idle, v_parts);
+    select json_arrayagg(json_array(j.queue_id, j.is_elected, 0, 0, 0, 0, 0, 0, 0)) into v_rows
     from json_table(
-        v_idle, '$[*]' columns (part_id int path '$[0]', is_elected tinyint path '$[1]')
+        v_idle, '$[*]' columns (queue_id int path '$[0]', is_elected tinyint path '$[1]')
     ) j;
     set v_rows = coalesce(v_rows, '[]');
 
@@ -92,28 +93,28 @@ begin
                     resignal;
                 end if;
                 if @rowq_pinned is null then
-                    call rowq.internal_pin_session(@@timestamp);
+                    call rowq.internal_set_session(@@timestamp);
                 end if;
-                call rowq.internal_note_fault(
-                    v_part_id, left(concat(v_errno, ' ', v_text), 500)
+                call rowq.internal_record_maintenance_error(
+                    v_queue_id, left(concat(v_errno, ' ', v_text), 500)
                 );
                 set v_rows = json_array_append(
-                    v_rows, '$', json_array(v_part_id, 1, 0, 0, 0, 0, 0, 0, 0)
+                    v_rows, '$', json_array(v_queue_id, 1, 0, 0, 0, 0, 0, 0, 0)
                 );
             end;
-            set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
+            set v_queue_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
                 v_at = v_at + 1;
             call rowq.internal_maintain_queue(
-                v_part_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,
+                v_queue_id, coalesce(p_batch_size, 1000), v_until, v_elected, v_promoted, v_reaped,
                 v_died, v_archived, v_purged, v_dropped, v_expired
             );
-            if v_elected and json_contains(v_failed, concat(v_part_id)) then
-                call rowq.internal_note_fault(v_part_id, null);
+            if v_elected and json_contains(v_failed, concat(v_queue_id)) then
+                call rowq.internal_record_maintenance_error(v_queue_id, null);
             end if;
             set v_rows = json_array_append(
                 v_rows, '$',
                 json_array(
-                    v_part_id, v_elected, v_promoted, v_reaped, v_died, v_archived, v_purged,
+                    v_queue_id, v_elected, v_promoted, v_reaped, v_died, v_archived, v_purged,
                     v_dropped, v_expired
                 )
             );
@@ -125,7 +126,7 @@ begin
     from json_table(
         v_rows,
         '$[*]' columns (
-            part_id int path '$[0]',
+            queue_id int path '$[0]',
             elected tinyint path '$[1]',
             promoted int path '$[2]',
             reaped int path '$[3]',
@@ -136,8 +137,8 @@ begin
             expired int path '$[8]'
         )
     ) j
-    straight_join rowq.queue q on q.part_id = j.part_id;
+    straight_join rowq.queue q on q.queue_id = j.queue_id;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

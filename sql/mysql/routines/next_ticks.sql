@@ -28,11 +28,11 @@ begin
     declare v_count int default 0;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     if (p_cron is null) = (p_interval_seconds is null) then
         call rowq.internal_refuse('a schedule has either cron or interval_seconds');
     end if;
@@ -65,6 +65,6 @@ begin
     ) j
     order by j.place;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

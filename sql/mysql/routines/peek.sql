@@ -14,7 +14,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_left int default coalesce(p_max_messages, 1);
     declare v_lane smallint default -32768;
     declare v_is_hidden boolean default false;
@@ -23,22 +23,22 @@ begin
     declare v_some, v_messages longtext;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_messages', v_left, 1, 1000);
-    call rowq.internal_require_queue(p_queue_name, v_part_id);
+    call rowq.internal_require_queue(p_queue_name, v_queue_id);
 
     lanes: while v_left > 0 do
         set v_next = null;
         select l.lane, l.floor into v_next, v_floor
         from rowq.lane l force index (primary)
-        where l.part_id = v_part_id
+        where l.queue_id = v_queue_id
           and l.lane > v_lane
           and (l.is_open or v_is_hidden)
-        order by l.part_id, l.lane
+        order by l.queue_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
@@ -55,11 +55,11 @@ begin
         from (
             select r.lane, r.message_id, r.attempt
             from rowq.ready r force index (primary)
-            where r.part_id = v_part_id
+            where r.queue_id = v_queue_id
               and r.lane = v_lane
               and r.seq >= v_floor
               and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
+            order by r.queue_id, r.lane, r.seq, r.message_id
             limit v_left
         ) h;
         if v_some is not null then
@@ -84,6 +84,6 @@ begin
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

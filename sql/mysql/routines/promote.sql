@@ -10,13 +10,13 @@ begin
 -- version   1
 -- purpose   Make delayed messages ready whose time has come.
 -- promise   P11
--- locks     the part, shared; delayed rows, passing over locked ones; new ready rows
+-- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_promoted int;
+    declare v_queue_id, v_promoted int;
 
     attempt: loop
         begin
@@ -31,15 +31,15 @@ begin
             end;
             -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
             -- the keys of many messages are longer.
-            /*M!100600 call rowq.internal_pin_session(@@timestamp); */
+            /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_batch_size(p_batch_size);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             call rowq.internal_promote(
-                v_part_id, coalesce(p_batch_size, 1000), v_owns_transaction, v_promoted
+                v_queue_id, coalesce(p_batch_size, 1000), v_owns_transaction, v_promoted
             );
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -50,7 +50,7 @@ begin
     select v_promoted as promoted;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -30,9 +30,9 @@ begin
 -- differs   nothing
     declare v_owns_transaction, v_is_failed boolean;
     declare v_tries_left int default 5;
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
     declare v_queues, v_results longtext;
-    declare v_at, v_part_id, v_max_body_length int;
+    declare v_at, v_queue_id, v_max_body_length int;
     declare v_now datetime(6);
     declare v_message_id bigint;
     declare v_outcome varchar(20);
@@ -51,9 +51,9 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_topic_fault('topic', p_topic, false, v_fault);
-            if v_fault is not null then
-                call rowq.internal_refuse(v_fault);
+            call rowq.internal_topic_error('topic', p_topic, false, v_error);
+            if v_error is not null then
+                call rowq.internal_refuse(v_error);
             end if;
             call rowq.internal_bound_queues(
                 json_array(json_object('topic', p_topic)), v_queues
@@ -62,20 +62,20 @@ begin
             -- too.
             select coalesce(min(j.max_body_length), 33554432) into v_max_body_length
             from json_table(v_queues, '$[*]' columns (max_body_length int path '$[2]')) j;
-            call rowq.internal_message_fault(
+            call rowq.internal_message_error(
                 p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
                 p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null,
-                p_expire_seconds, v_max_body_length, v_fault
+                p_expire_seconds, v_max_body_length, v_error
             );
-            if v_fault is not null then
-                call rowq.internal_refuse(v_fault);
+            if v_error is not null then
+                call rowq.internal_refuse(v_error);
             end if;
 
             set v_at = 0, v_results = '[]', v_now = utc_timestamp(6);
             while v_at < json_length(v_queues) do
-                set v_part_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
+                set v_queue_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
                 call rowq.internal_store(
-                    v_part_id, 0, v_now, p_body, p_body_binary, coalesce(p_message_type, p_topic),
+                    v_queue_id, 0, v_now, p_body, p_body_binary, coalesce(p_message_type, p_topic),
                     p_headers, coalesce(p_priority, 5),
                     coalesce(
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
@@ -85,7 +85,7 @@ begin
                     v_is_failed
                 );
                 if v_joining is not null then
-                    call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));
+                    call rowq.internal_store_group_waiting(v_queue_id, concat('[', v_joining, ']'));
                 end if;
                 set v_results = json_array_append(
                         v_results, '$',
@@ -115,7 +115,7 @@ begin
     order by j.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

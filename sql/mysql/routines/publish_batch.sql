@@ -19,7 +19,7 @@ begin
     declare v_tries_left int default 5;
     declare v_queues, v_picked, v_results, v_all_results longtext;
     declare v_picked_places, v_names longblob;
-    declare v_at, v_part_id int;
+    declare v_at, v_queue_id int;
 
     attempt: loop
         begin
@@ -67,13 +67,13 @@ begin
                         p_messages, json_extract(v_queues, concat('$[', v_at, '][3]')),
                         v_picked, v_picked_places
                     );
-                    set v_part_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
+                    set v_queue_id = json_extract(v_queues, concat('$[', v_at, '][0]'));
                     call rowq.internal_store_published(
-                        v_part_id, v_picked, v_picked_places, v_results
+                        v_queue_id, v_picked, v_picked_places, v_results
                     );
                     if v_results is null then
                         call rowq.internal_store_batch(
-                            v_part_id, v_picked, v_picked_places, v_owns_transaction, v_results
+                            v_queue_id, v_picked, v_picked_places, v_owns_transaction, v_results
                         );
                     end if;
                     set v_all_results = concat(v_all_results, if(v_at = 0, '', ','), v_results),
@@ -114,7 +114,7 @@ begin
     order by j.queue_number, j.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

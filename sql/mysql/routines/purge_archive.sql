@@ -17,7 +17,7 @@ begin
 -- differs   in an open transaction no partition is dropped
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_archive_days, v_history_days, v_purged int;
+    declare v_queue_id, v_archive_days, v_history_days, v_purged int;
     declare v_has_history boolean;
     declare v_dropped int default 0;
     declare v_attempts int;
@@ -37,7 +37,7 @@ begin
 
             call rowq.internal_check_batch_size(p_batch_size);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             if v_owns_transaction then
                 call rowq.internal_commit_work(v_owns_transaction);
                 call rowq.internal_drop_days(v_dropped);
@@ -46,17 +46,17 @@ begin
             select q.archive_days, q.has_history, q.history_days
             into v_archive_days, v_has_history, v_history_days
             from rowq.queue q
-            where q.part_id = v_part_id;
+            where q.queue_id = v_queue_id;
             call rowq.internal_purge_archive(
-                v_part_id, utc_timestamp(6) - interval v_archive_days day,
+                v_queue_id, utc_timestamp(6) - interval v_archive_days day,
                 coalesce(p_batch_size, 1000), v_owns_transaction, v_purged
             );
             set v_attempts = 0;
             if v_has_history then
                 -- drop_queue locks these rows in another order.
-                call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+                call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
                 call rowq.internal_purge_history(
-                    v_part_id, v_history_days, coalesce(p_batch_size, 1000), v_attempts
+                    v_queue_id, v_history_days, coalesce(p_batch_size, 1000), v_attempts
                 );
             end if;
 
@@ -68,7 +68,7 @@ begin
     select v_purged + v_attempts as purged, v_dropped as partitions_dropped;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

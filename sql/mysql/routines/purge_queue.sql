@@ -10,14 +10,14 @@ begin
 -- version   1
 -- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; blocked, grouped, ready, delayed and dead rows, passing over locked
---           ones; then as complete
+-- locks     the queue, shared; blocked, group_waiting, ready, delayed and dead rows, passing over
+--           locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ705 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_blocked, v_grouped, v_ready, v_delayed, v_dead bigint default 0;
 
     attempt: loop
@@ -40,32 +40,32 @@ begin
             end;
             -- A session that is not pinned may cut what json_arrayagg returns at a megabyte: let
             -- the lists of many messages have room.
-            /*M!100600 call rowq.internal_pin_session(@@timestamp); */
+            /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             -- Begin with what waits for others, so that none of it is made ready by the end of what
-            -- it waits for, and no token is passed on to a message that goes too.
+            -- it waits for, and no slot is passed on to a message that goes too.
             call rowq.internal_purge_blocked(
-                v_part_id, p_max_messages, v_owns_transaction, v_blocked
+                v_queue_id, p_max_messages, v_owns_transaction, v_blocked
             );
-            call rowq.internal_purge_grouped(
-                v_part_id, p_max_messages - v_blocked, v_owns_transaction, v_grouped
+            call rowq.internal_purge_group_waiting(
+                v_queue_id, p_max_messages - v_blocked, v_owns_transaction, v_grouped
             );
             set v_blocked = v_blocked + v_grouped;
             call rowq.internal_purge_ready(
-                v_part_id, p_max_messages - v_blocked, v_owns_transaction, v_ready
+                v_queue_id, p_max_messages - v_blocked, v_owns_transaction, v_ready
             );
             call rowq.internal_purge_waiting(
-                v_part_id, false, p_max_messages - v_blocked - v_ready, v_owns_transaction,
+                v_queue_id, false, p_max_messages - v_blocked - v_ready, v_owns_transaction,
                 v_delayed
             );
             if p_include_dead then
                 call rowq.internal_purge_waiting(
-                    v_part_id, true, p_max_messages - v_blocked - v_ready - v_delayed,
+                    v_queue_id, true, p_max_messages - v_blocked - v_ready - v_delayed,
                     v_owns_transaction, v_dead
                 );
             end if;
@@ -78,7 +78,7 @@ begin
     select v_blocked + v_ready + v_delayed + v_dead as removed;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -15,17 +15,17 @@ begin
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_limit int default coalesce(p_max_count, 100000);
-    declare v_part_id, v_last int default 0;
+    declare v_queue_id, v_last int default 0;
     declare v_ready, v_delayed, v_leased, v_dead, v_blocked bigint;
     declare v_oldest datetime(6);
     declare v_counts longtext;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
     if p_queue_name is not null then
         call rowq.internal_require_queue(p_queue_name, v_last);
@@ -33,24 +33,24 @@ begin
     end if;
 
     queues: loop
-        set v_part_id = null;
-        select q.part_id into v_part_id
+        set v_queue_id = null;
+        select q.queue_id into v_queue_id
         from rowq.queue q force index (primary)
-        where q.part_id > v_last
-        order by q.part_id
+        where q.queue_id > v_last
+        order by q.queue_id
         limit 1;
-        if v_part_id is null then
+        if v_queue_id is null then
             leave queues;
         end if;
-        set v_last = v_part_id;
+        set v_last = v_queue_id;
         call rowq.internal_count_messages(
-            v_part_id, v_limit, v_ready, v_delayed, v_leased, v_dead, v_blocked
+            v_queue_id, v_limit, v_ready, v_delayed, v_leased, v_dead, v_blocked
         );
-        call rowq.internal_oldest_ready(v_part_id, v_oldest);
+        call rowq.internal_oldest_ready(v_queue_id, v_oldest);
         set v_counts = concat_ws(
             ',', v_counts,
             json_array(
-                v_part_id, v_ready, v_delayed, v_leased, v_dead, v_blocked,
+                v_queue_id, v_ready, v_delayed, v_leased, v_dead, v_blocked,
                 timestampdiff(microsecond, v_oldest, utc_timestamp(6)) / 1e6
             )
         );
@@ -69,7 +69,7 @@ begin
     from json_table(
         concat('[', v_counts, ']'),
         '$[*]' columns (
-            part_id int path '$[0]',
+            queue_id int path '$[0]',
             ready bigint path '$[1]',
             `delayed` bigint path '$[2]',
             leased bigint path '$[3]',
@@ -78,9 +78,9 @@ begin
             oldest_ready_seconds double path '$[6]'
         )
     ) j
-    straight_join rowq.queue q on q.part_id = j.part_id
+    straight_join rowq.queue q on q.queue_id = j.queue_id
     order by q.queue_name;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

@@ -10,14 +10,14 @@ begin
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09 P34 P37
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows, tried
+-- locks     the queue, shared; expired claim rows, passing over locked ones; message rows, tried
 --           only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_max_attempts, v_history_days, v_reaped, v_died int;
+    declare v_queue_id, v_max_attempts, v_history_days, v_reaped, v_died int;
 
     attempt: loop
         begin
@@ -34,17 +34,17 @@ begin
 
             call rowq.internal_check_batch_size(p_batch_size);
 
-            set v_part_id = null;
-            select q.part_id, q.max_attempts, q.history_days
-            into v_part_id, v_max_attempts, v_history_days
+            set v_queue_id = null;
+            select q.queue_id, q.max_attempts, q.history_days
+            into v_queue_id, v_max_attempts, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             call rowq.internal_reap(
-                v_part_id, v_max_attempts, v_history_days, coalesce(p_batch_size, 1000),
+                v_queue_id, v_max_attempts, v_history_days, coalesce(p_batch_size, 1000),
                 v_owns_transaction, v_reaped, v_died
             );
 
@@ -56,7 +56,7 @@ begin
     select v_reaped as reaped, v_died as died;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -20,13 +20,13 @@ begin
 -- version   1
 -- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
 -- promise   P15
--- locks     the part, shared; the worker's row; one of a worker that is gone
+-- locks     the queue, shared; the worker's row; one of a worker that is gone
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_threads int default coalesce(p_threads, 1);
     declare v_completed bigint default coalesce(p_completed, 0);
     declare v_failed bigint default coalesce(p_failed, 0);
@@ -66,23 +66,23 @@ begin
             call rowq.internal_check_range('threads', v_threads, 1, 100000);
             call rowq.internal_check_range('completed', v_completed, 0, 9007199254740992);
             call rowq.internal_check_range('failed', v_failed, 0, 9007199254740992);
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             set v_id = p_worker_id, v_now = utc_timestamp(6), v_gone = null;
 
             if p_is_ended then
                 delete w
                 from rowq.worker w force index (primary)
-                where w.part_id = v_part_id
+                where w.queue_id = v_queue_id
                   and w.worker_id = v_id;
             else
                 -- The assignments are made in this order, so the old values are read first.
                 insert into rowq.worker (
-                    part_id, worker_id, worker_name, host_name, worker_version, threads,
+                    queue_id, worker_id, worker_name, host_name, worker_version, threads,
                     started_at, last_seen_at, completed, failed
                 )
                 values (
-                    v_part_id, v_id, p_worker_name, p_host_name, p_worker_version, v_threads,
+                    v_queue_id, v_id, p_worker_name, p_host_name, p_worker_version, v_threads,
                     v_now, v_now, v_completed, v_failed
                 )
                 on duplicate key update
@@ -110,14 +110,14 @@ begin
                 -- for no other report.
                 select w.worker_id into v_gone
                 from rowq.worker w force index (primary)
-                where w.part_id = v_part_id
+                where w.queue_id = v_queue_id
                   and w.last_seen_at < v_now - interval 1 hour
-                order by w.part_id, w.worker_id
+                order by w.queue_id, w.worker_id
                 limit 1;
                 if v_gone is not null then
                     delete w
                     from rowq.worker w force index (primary)
-                    where w.part_id = v_part_id
+                    where w.queue_id = v_queue_id
                       and w.worker_id = v_gone
                       and w.last_seen_at < v_now - interval 1 hour;
                 end if;
@@ -131,7 +131,7 @@ begin
     select p_queue_name as queue_name, if(p_is_ended, 'ended', 'reported') as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -16,14 +16,14 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12 P32
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; message rows,
+-- locks     the queue, shared; dead rows, passing over locked ones; dedup rows; message rows,
 --           tried only; result rows; new ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_seen, v_dead, v_taken, v_reset, v_ended, v_waiting, v_ready longtext;
 
     attempt: loop
@@ -39,31 +39,31 @@ begin
             end;
             -- A session that is not pinned may cut what json_arrayagg returns at a megabyte, and
             -- the keys of ten thousand messages are longer.
-            /*M!100600 call rowq.internal_pin_session(@@timestamp); */
+            /*M!100600 call rowq.internal_set_session(@@timestamp); */
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_lock_dead(
                 p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before,
-                v_part_id, v_dead
+                v_queue_id, v_dead
             );
             set v_taken = null, v_reset = null;
 
             if v_dead is not null then
                 -- A dedup key has one owner at a time, so a dead message whose key is taken stays
                 -- dead.
-                call rowq.internal_retake_dedup_keys(v_part_id, v_dead);
+                call rowq.internal_retake_dedup_keys(v_queue_id, v_dead);
                 select json_arrayagg(m.message_id) into v_taken
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.message m force index (primary)
                     on m.message_id = j.message_id
                 left join rowq.dedup k force index (primary)
-                    on k.part_id = v_part_id
+                    on k.queue_id = v_queue_id
                    and k.dedup_key = m.dedup_key
                 where m.dedup_key is not null
                   and coalesce(k.message_id, 0) <> m.message_id;
 
                 select json_arrayagg(json_array(
-                           j.message_id, j.lane div 2 * 2 + 1, 0, coalesce(j.holds_group, 0)
+                           j.message_id, j.lane div 2 * 2 + 1, 0, coalesce(j.holds_slot, 0)
                        ))
                 into v_reset
                 from json_table(
@@ -71,7 +71,7 @@ begin
                     '$[*]' columns (
                         message_id bigint path '$[0]',
                         lane smallint path '$[1]',
-                        holds_group tinyint path '$[3]'
+                        holds_slot tinyint path '$[3]'
                     )
                 ) j
                 left join (
@@ -90,7 +90,7 @@ begin
                         v_reset, '$[*]' columns (message_id bigint path '$[0]')
                     ) j
                     straight_join rowq.dead d force index (primary)
-                        on d.part_id = v_part_id
+                        on d.queue_id = v_queue_id
                        and d.message_id = j.message_id
                     straight_join rowq.message x force index (primary)
                         on x.message_id = j.message_id
@@ -103,23 +103,23 @@ begin
                 delete d
                 from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.dead d force index (primary)
-                    on d.part_id = v_part_id
+                    on d.queue_id = v_queue_id
                    and d.message_id = j.message_id;
                 -- A message that is alive again has not ended.
                 select json_arrayagg(r.message_id) into v_ended
                 from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
                 straight_join rowq.result r force index (primary)
-                    on r.part_id = v_part_id
+                    on r.queue_id = v_queue_id
                    and r.message_id = j.message_id;
                 if v_ended is not null then
                     delete r
                     from json_table(v_ended, '$[*]' columns (message_id bigint path '$')) j
                     straight_join rowq.result r force index (primary)
-                        on r.part_id = v_part_id
+                        on r.queue_id = v_queue_id
                        and r.message_id = j.message_id;
                 end if;
-                -- One that has kept the token of its group goes on as if it had none.
-                call rowq.internal_rejoin_groups(v_part_id, v_reset, v_waiting);
+                -- One that has kept the slot of its group goes on as if it had none.
+                call rowq.internal_rejoin_groups(v_queue_id, v_reset, v_waiting);
                 set v_ready = v_reset;
                 if v_waiting is not null then
                     select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_ready
@@ -134,7 +134,7 @@ begin
                     where h.message_id is null;
                 end if;
                 if v_ready is not null then
-                    call rowq.internal_push_ready(v_part_id, v_ready);
+                    call rowq.internal_push_ready(v_queue_id, v_ready);
                 end if;
             end if;
 
@@ -169,7 +169,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

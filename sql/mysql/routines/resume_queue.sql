@@ -16,7 +16,7 @@ begin
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
 
     attempt: loop
         begin
@@ -31,21 +31,21 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
             -- Read the row again with a lock, because the queue may be dropped while this call
             -- waits for it.
-            set v_part_id = null;
-            select q.part_id into v_part_id
+            set v_queue_id = null;
+            select q.queue_id into v_queue_id
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary)
             for update;
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
             update rowq.queue q
             set q.paused_at = null
-            where q.part_id = v_part_id;
+            where q.queue_id = v_queue_id;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
@@ -55,7 +55,7 @@ begin
     select p_queue_name as queue_name, 'resumed' as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -16,15 +16,15 @@ begin
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then message rows, tried only; delayed, ready, dead or
---           dedup rows, and for cancelled messages as complete; new history rows
+-- locks     the queue, shared; the claim row; then message rows, tried only; delayed, ready, dead
+--           or dedup rows, and for cancelled messages as complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_is_keyed boolean;
-    declare v_part_id, v_max_attempts, v_history_days int;
+    declare v_queue_id, v_max_attempts, v_history_days int;
     declare v_worker_name varchar(200);
     declare v_leased_at datetime(6);
     declare v_messages, v_rest, v_cancel_ids, v_alive, v_dead, v_delayed longtext;
@@ -51,23 +51,23 @@ begin
             end if;
             call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
 
-            set v_part_id = null;
-            select q.part_id, q.max_attempts, q.history_days
-            into v_part_id, v_max_attempts, v_history_days
+            set v_queue_id = null;
+            select q.queue_id, q.max_attempts, q.history_days
+            into v_queue_id, v_max_attempts, v_history_days
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            if v_part_id is null then
+            if v_queue_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
+                v_queue_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages,
                 v_cancel_ids, v_worker_name, v_leased_at
             );
             set v_rest = v_messages;
             if v_cancel_ids is not null then
                 call rowq.internal_end_cancelled(
-                    v_part_id, v_cancel_ids, v_owns_transaction, v_rest
+                    v_queue_id, v_cancel_ids, v_owns_transaction, v_rest
                 );
             end if;
 
@@ -77,18 +77,18 @@ begin
                     v_rest, v_max_attempts, v_owns_transaction, v_alive, v_dead
                 );
                 if v_alive is not null then
-                    call rowq.internal_back_off(v_part_id, v_alive, p_delay_seconds, v_delayed);
-                    call rowq.internal_push_delayed(v_part_id, v_delayed, p_error);
+                    call rowq.internal_back_off(v_queue_id, v_alive, p_delay_seconds, v_delayed);
+                    call rowq.internal_push_delayed(v_queue_id, v_delayed, p_error);
                 end if;
                 if v_dead is not null then
                     call rowq.internal_push_dead(
-                        v_part_id, v_dead, p_error, v_owns_transaction
+                        v_queue_id, v_dead, p_error, v_owns_transaction
                     );
                 end if;
             end if;
             if v_history_days > 0 and v_messages is not null then
                 call rowq.internal_push_history(
-                    v_part_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'retrying',
+                    v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_messages, 'retrying',
                     p_error, v_dead, v_cancel_ids
                 );
             end if;
@@ -130,7 +130,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

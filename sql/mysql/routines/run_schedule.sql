@@ -10,13 +10,13 @@ begin
 -- version   1
 -- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
 -- promise   P15
--- locks     the part, shared; the schedule row; as enqueue
+-- locks     the queue, shared; the schedule row; as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_now datetime(6);
     declare v_message_id bigint;
     declare v_outcome varchar(20);
@@ -34,19 +34,19 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_require_schedule(v_part_id, p_schedule_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
+            call rowq.internal_require_schedule(v_queue_id, p_schedule_name);
             set v_now = utc_timestamp(6);
-            call rowq.internal_send_tick(
-                v_part_id, cast(p_schedule_name as binary), v_now, false, v_owns_transaction,
+            call rowq.internal_enqueue_tick(
+                v_queue_id, cast(p_schedule_name as binary), v_now, false, v_owns_transaction,
                 v_message_id, v_outcome
             );
             if v_outcome = 'enqueued' then
                 update rowq.schedule s
                 set s.last_run_at     = v_now,
                     s.last_message_id = v_message_id
-                where s.part_id = v_part_id
+                where s.queue_id = v_queue_id
                   and s.schedule_name = cast(p_schedule_name as binary);
             end if;
 
@@ -58,7 +58,7 @@ begin
     select v_message_id as message_id, v_outcome as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -10,15 +10,15 @@ begin
 -- version   1
 -- purpose   Take a queue's pattern away; what it has got stays.
 -- promise   P15 P35
--- locks     the part, shared; the topic_binding row
+-- locks     the queue, shared; the topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_queue_id int;
     declare v_outcome varchar(20);
-    declare v_fault varchar(120);
+    declare v_error varchar(120);
 
     attempt: loop
         begin
@@ -33,16 +33,16 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            call rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true, v_fault);
-            if v_fault is not null then
-                call rowq.internal_refuse(v_fault);
+            call rowq.internal_topic_error('topic_pattern', p_topic_pattern, true, v_error);
+            if v_error is not null then
+                call rowq.internal_refuse(v_error);
             end if;
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_require_queue(p_queue_name, v_queue_id);
+            call rowq.internal_lock_queue_shared(v_queue_id, p_queue_name);
 
             delete b
             from rowq.topic_binding b force index (primary)
-            where b.part_id = v_part_id
+            where b.queue_id = v_queue_id
               and b.topic_pattern = cast(p_topic_pattern as binary);
             set v_outcome = if(row_count() > 0, 'unbound', 'not_bound');
 
@@ -54,7 +54,7 @@ begin
     select p_queue_name as queue_name, p_topic_pattern as topic_pattern, v_outcome as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
     end if;
 end//
 delimiter ;

@@ -30,7 +30,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin_session();
+        call rowq.internal_restore_session();
         resignal;
     end;
 
@@ -40,7 +40,7 @@ begin
             set message_text = 'RQ713 wrong_transaction_state: wait_for_result needs autocommit';
     end if;
     set transaction isolation level read committed;
-    call rowq.internal_pin_session(@@timestamp);
+    call rowq.internal_set_session(@@timestamp);
     set v_until = utc_timestamp(6) + interval round(v_wait_seconds * 1000000) microsecond;
 
     -- Each statement of a look is a transaction of its own, so no snapshot is held in the sleep.
@@ -57,6 +57,6 @@ begin
 
     select v_answer as answer;
 
-    call rowq.internal_unpin_session();
+    call rowq.internal_restore_session();
 end//
 delimiter ;

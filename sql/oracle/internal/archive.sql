@@ -31,12 +31,12 @@ is
     v_today constant timestamp(6) := cast(
         trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
     );
-    v_fault rowq_meta.value%type;
+    v_error rowq_meta.value%type;
     v_kept  rowq_archive.message_id%type;
     cursor kept is
         select a.message_id
         from rowq_archive a
-        where a.part_id = p_queue.part_id;
+        where a.queue_id = p_queue.queue_id;
 begin
     p_archived := 0;
     p_purged := 0;
@@ -47,8 +47,10 @@ begin
         open kept;
         fetch kept into v_kept;
         close kept;
-        if v_kept is null and internal_first_key(p_queue.part_id, -3 /* finished */, 0) is null then
-            internal_note_fault(p_queue.part_id, null);
+        if v_kept is null
+           and internal_first_key(p_queue.queue_id, -3 /* finished */, 0) is null
+        then
+            internal_record_maintenance_error(p_queue.queue_id, null);
             return;
         end if;
     end if;
@@ -56,11 +58,11 @@ begin
     -- Drop partitions before this transaction has touched the archive, because its own locks would
     -- be in the way.
     p_dropped := internal_drop_days(false);
-    p_archived := internal_archive(p_queue.part_id, p_limit);
+    p_archived := internal_archive(p_queue.queue_id, p_limit);
     -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
     -- that keeps no archive any more is purged up to now.
     p_purged := internal_purge_archive(
-        p_queue.part_id,
+        p_queue.queue_id,
         case
             when p_queue.archive_days > 0
                 then v_today - numtodsinterval(p_queue.archive_days, 'day')
@@ -68,18 +70,18 @@ begin
         end,
         p_limit
     );
-    internal_note_fault(p_queue.part_id, null);
+    internal_record_maintenance_error(p_queue.queue_id, null);
 exception
     when e_cancelled then
         raise;
     when others then
         -- An error in the archive, such as a full disk, is only noted, because promoting and
         -- reaping must go on.
-        v_fault := substr(sqlerrm, 1, 500);
+        v_error := substr(sqlerrm, 1, 500);
         rollback to savepoint rowq_archive_part;
         p_archived := 0;
         p_purged := 0;
-        internal_note_fault(p_queue.part_id, v_fault);
+        internal_record_maintenance_error(p_queue.queue_id, v_error);
 end internal_maintain_archive;
 
 function internal_drop_days(p_is_asked in boolean)
@@ -144,18 +146,18 @@ begin
         end;
     end loop;
     if v_day is not null and not v_is_busy then
-        internal_note_value(c_done, v_day);
+        internal_record_value(c_done, v_day);
     end if;
     commit;
     return v_dropped;
 end internal_drop_days;
 
-function internal_archive(p_part_id in number, p_limit in number)
+function internal_archive(p_queue_id in number, p_limit in number)
 return number
 is
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- locks     finished and message rows, passing over locked ones; new archive rows; as
---           internal_free_successors
+--           internal_resume_successors
     type t_finished is record (
         finish_id   rowq_finished.finish_id%type,
         message_id  rowq_finished.message_id%type,
@@ -165,21 +167,21 @@ is
         finished_at rowq_finished.finished_at%type
     );
     type t_finished_list is table of t_finished index by pls_integer;
-    v_floor rowq_lane.floor_seq%type := internal_read_floor(p_part_id, -3 /* finished */);
+    v_floor rowq_lane.floor_seq%type := internal_read_floor(p_queue_id, -3 /* finished */);
     v_found   t_finished_list;
     v_some    t_finished_list;
     v_ids     rowq_ids := rowq_ids();
     v_locked  rowq_ids;
     v_held    rowq_ids;
-    v_places  t_places;
+    v_places  t_positions;
     v_awaited rowq_ids;
     cursor finished_rows is
         select /*+ index_rs_asc(f rowq_finished_pk) no_batch_table_access_by_rowid(f) */
                f.finish_id, f.message_id, f.lane, f.attempt, f.state, f.finished_at
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= v_floor
-        order by f.part_id, f.finish_id, f.message_id
+        order by f.queue_id, f.finish_id, f.message_id
         for update skip locked;
 begin
     open finished_rows;
@@ -194,8 +196,8 @@ begin
     for i in 1 .. v_found.count loop
         v_ids(i) := v_found(i).message_id;
     end loop;
-    internal_lock_messages(p_part_id, v_ids, v_locked, v_held);
-    v_awaited := internal_awaited_of(p_part_id, v_locked);
+    internal_lock_messages(p_queue_id, v_ids, v_locked, v_held);
+    v_awaited := internal_find_awaited(p_queue_id, v_locked);
     for i in 1 .. v_held.count loop
         v_places(internal_number_text(v_held(i))) := i;
     end loop;
@@ -207,33 +209,33 @@ begin
 
     forall i in 1 .. v_some.count
         insert into rowq_archive (
-            part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
+            queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
             dedup_key, group_key, headers, body, body_binary
         )
-        select m.part_id, v_some(i).finished_at, m.message_id, v_some(i).lane,
+        select m.queue_id, v_some(i).finished_at, m.message_id, v_some(i).lane,
                v_some(i).attempt, m.enqueued_at, v_some(i).state, m.message_type,
                m.dedup_key, m.group_key, m.headers, m.body, m.body_binary
         from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = v_some(i).message_id;
     forall i in 1 .. v_some.count
         delete from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = v_some(i).message_id;
     forall i in 1 .. v_some.count
         delete from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id = v_some(i).finish_id
           and f.message_id = v_some(i).message_id;
     -- The end of a message did not see what its producer had not committed then.
     for i in 1 .. v_awaited.count loop
-        internal_free_successors(p_part_id, v_awaited(i));
+        internal_resume_successors(p_queue_id, v_awaited(i));
     end loop;
     return v_some.count;
 end internal_archive;
 
 function internal_purge_archive(
-    p_part_id in number,
+    p_queue_id in number,
     p_before  in timestamp,
     p_limit   in number
 )
@@ -246,9 +248,9 @@ is
     cursor old_rows is
         select /*+ index_rs_asc(a rowq_archive_pk) no_batch_table_access_by_rowid(a) */ a.rowid
         from rowq_archive a
-        where a.part_id = p_part_id
+        where a.queue_id = p_queue_id
           and a.finished_at < p_before
-        order by a.part_id, a.finished_at, a.message_id
+        order by a.queue_id, a.finished_at, a.message_id
         for update skip locked;
 begin
     open old_rows;
@@ -259,7 +261,7 @@ begin
     forall i in 1 .. v_row_ids.count
         delete from rowq_archive a
         where a.rowid = v_row_ids(i)
-          and a.part_id = p_part_id
+          and a.queue_id = p_queue_id
           and a.finished_at < p_before;
     for i in 1 .. v_row_ids.count loop
         v_purged := v_purged + sql%bulk_rowcount(i);

@@ -10,12 +10,12 @@
 --   drop_queue, bind_topic, unbind_topic, ... -> refuse
 --   purge_queue, peek, extend_lease, ... -> check_whole -> refuse, check_range
 --   dequeue_wait, retry_later, next_ticks, ... -> check_range -> refuse
---   enqueue, publish, check_schedule, ... -> body_fault
+--   enqueue, publish, check_schedule, ... -> body_error
 --   enqueue, try_unblock -> is_id_list
---   enqueue, publish, check_schedule -> message_fault
---   enqueue, publish, send_tick -> new_message
+--   enqueue, publish, check_schedule -> message_error
+--   enqueue, publish, enqueue_tick -> new_message
 --   enqueue_batch, publish_batch -> parse_messages -> refuse, parse_message
---   parse_message -> is_id_list, message_fault, body_fault, new_message
+--   parse_message -> is_id_list, message_error, body_error, new_message
 --   complete, retry_later, fail_now, ... -> check_claim -> refuse
 --   complete, retry_later, fail_now, ... -> read_id_list -> is_id_list, refuse
 --   cancel_many -> check_header_name -> refuse
@@ -82,13 +82,13 @@ begin
     end if;
 end internal_check_name;
 
-procedure internal_refuse(p_fault in varchar2)
+procedure internal_refuse(p_error in varchar2)
 is
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
 -- differs   no such helper elsewhere: other engines raise with an expression
 begin
-    raise_application_error(-20711, 'RQ711 invalid_argument: ' || substr(p_fault, 1, 400));
+    raise_application_error(-20711, 'RQ711 invalid_argument: ' || substr(p_error, 1, 400));
 end internal_refuse;
 
 procedure internal_check_whole(
@@ -135,7 +135,7 @@ begin
     end if;
 end internal_check_range;
 
-function internal_body_fault(
+function internal_body_error(
     p_body        in clob,
     p_body_binary in blob,
     p_max_length  in number
@@ -162,7 +162,7 @@ exception
     when e_never_stored then
         -- An empty_clob() or empty_blob() of the caller's is a locator of no LOB: it has no length.
         return null;
-end internal_body_fault;
+end internal_body_error;
 
 function internal_is_id_list(p_list in clob, p_ids out nocopy rowq_ids)
 return boolean
@@ -203,7 +203,7 @@ begin
     return true;
 end internal_is_id_list;
 
-function internal_message_fault(
+function internal_message_error(
     p_body                in clob,
     p_body_binary         in blob,
     p_message_type        in varchar2,
@@ -221,9 +221,9 @@ return varchar2
 is
 -- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
     v_cuts  t_numbers;
-    v_fault varchar2(32767);
+    v_error varchar2(32767);
 begin
-    v_fault := case
+    v_error := case
         when p_priority is null
              or p_priority not between 0 and 9
              or p_priority <> trunc(p_priority)
@@ -258,11 +258,11 @@ begin
             then 'expire_seconds must be between 0.001 and 315360000, got '
                 || internal_number_text(p_expire_seconds)
     end;
-    if p_headers is not null and v_fault is null then
-        internal_json_fault('headers', p_headers, 'object', 20, 65536, v_cuts, v_fault);
+    if p_headers is not null and v_error is null then
+        internal_json_error('headers', p_headers, 'object', 20, 65536, v_cuts, v_error);
     end if;
-    return v_fault;
-end internal_message_fault;
+    return v_error;
+end internal_message_error;
 
 function internal_new_message(
     p_now                 in timestamp,
@@ -317,7 +317,7 @@ return t_new_messages
 is
 -- purpose   Read and check the messages of enqueue_batch, or of publish_batch, where p_max_length is null.
 -- errors    RQ711
-    c_fault constant varchar2(100 char) :=
+    c_error constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_rest    clob := p_messages;
@@ -325,10 +325,10 @@ is
     v_list    json_element_t;
     v_array   json_array_t;
     v_new     t_new_messages;
-    v_fault   varchar2(32767);
+    v_error   varchar2(32767);
 begin
     if not internal_is_json(p_messages) then
-        internal_refuse(c_fault);
+        internal_refuse(c_error);
     end if;
     -- A JSON object would round a number of many digits or with an exponent, so cut the headers out
     -- as text. That looks at each character, so do it only where there are headers. The pattern
@@ -340,20 +340,20 @@ begin
     end if;
     v_list := json_element_t.parse(v_rest);
     if not v_list.is_array() then
-        internal_refuse(c_fault);
+        internal_refuse(c_error);
     end if;
     v_array := treat(v_list as json_array_t);
     if v_array.get_size() > 10000 then
-        internal_refuse(c_fault);
+        internal_refuse(c_error);
     end if;
 
     for i in 1 .. v_array.get_size() loop
         v_new(i) := internal_parse_message(
             v_array.get(i - 1), case when v_headers.exists(i) then v_headers(i) end, v_now, i,
-            p_max_length, p_is_published, v_fault
+            p_max_length, p_is_published, v_error
         );
-        if v_fault is not null then
-            internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
+        if v_error is not null then
+            internal_refuse(v_error || ' (message ' || internal_number_text(i) || ')');
         end if;
     end loop;
     return v_new;
@@ -366,11 +366,11 @@ function internal_parse_message(
     p_place        in number,
     p_max_length   in number,
     p_is_published in boolean,
-    p_fault        out varchar2
+    p_error        out varchar2
 )
 return t_new_message
 is
--- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_fault is what is wrong with it, or null.
+-- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_error is what is wrong with it, or null.
     c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
         || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|'
         || case
@@ -417,7 +417,7 @@ is
             return null;
         end if;
         if not v_object.get(p_key).is_string() then
-            p_fault := p_key || ' must be a string';
+            p_error := p_key || ' must be a string';
             return null;
         end if;
         -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
@@ -435,7 +435,7 @@ is
         end if;
         v_is_good := internal_is_id_list(v_object.get(p_key).to_clob(), v_list);
         if not v_is_good then
-            p_fault := p_key || p_meaning;
+            p_error := p_key || p_meaning;
         end if;
         return v_list;
     end list_of;
@@ -448,7 +448,7 @@ is
     begin
         if v_text is null and v_object.has(p_key) then
             if v_object.get(p_key).is_string() then
-                p_fault := p_key || ' must be 1 to 200 characters';
+                p_error := p_key || ' must be 1 to 200 characters';
             end if;
         end if;
         return v_text;
@@ -463,20 +463,20 @@ is
             return p_default;
         end if;
         if not v_object.get(p_key).is_number() then
-            p_fault := p_key || ' must be a number';
+            p_error := p_key || ' must be a number';
             return null;
         end if;
         v_number := v_object.get_number(p_key);
         if v_number is null then
             -- The number is greater than any that NUMBER holds.
-            p_fault := p_key || ' is out of range';
+            p_error := p_key || ' is out of range';
         end if;
         return v_number;
     end number_of;
 begin
-    p_fault := null;
+    p_error := null;
     if not p_message.is_object() then
-        p_fault := 'a message must be a JSON object';
+        p_error := 'a message must be a JSON object';
         return v_new;
     end if;
     v_object := treat(p_message as json_object_t);
@@ -495,7 +495,7 @@ begin
             v_bytes := internal_from_base64(v_object.get_clob('body_base64'));
         end if;
         if v_bytes is null then
-            p_fault := 'body_base64 is not base64';
+            p_error := 'body_base64 is not base64';
         end if;
     end if;
     if has('headers') then
@@ -507,7 +507,7 @@ begin
     v_group := key_of('group_key');
     if p_is_published then
         v_topic := text_of('topic');
-        p_fault := coalesce(p_fault, internal_topic_fault('topic', v_topic, false));
+        p_error := coalesce(p_error, internal_topic_error('topic', v_topic, false));
         v_type := coalesce(v_type, v_topic);
     else
         v_ids := list_of(
@@ -517,14 +517,14 @@ begin
         v_on_dead := text_of('on_predecessor_dead');
         if v_on_dead is null and v_object.has('on_predecessor_dead') then
             if v_object.get('on_predecessor_dead').is_string() then
-                p_fault := 'on_predecessor_dead must be hold, continue or fail';
+                p_error := 'on_predecessor_dead must be hold, continue or fail';
             end if;
         end if;
     end if;
     v_moment := text_of('run_at');
-    v_run_at := internal_parse_moment(v_moment);
+    v_run_at := internal_parse_timestamp(v_moment);
     if v_moment is not null and v_run_at is null then
-        p_fault := 'run_at is no moment: ' || substr(v_moment, 1, 40);
+        p_error := 'run_at is no moment: ' || substr(v_moment, 1, 40);
     end if;
     v_numbers(1) := number_of('priority', 5);
     v_numbers(2) := number_of('delay_seconds');
@@ -532,39 +532,39 @@ begin
     v_numbers(4) := number_of('expire_seconds');
 
     if v_known < v_object.get_size() then
-        p_fault := 'unknown key';
+        p_error := 'unknown key';
         begin
             v_keys := v_object.get_keys();
             for i in 1 .. v_keys.count loop
                 if instr(c_keys, '|' || v_keys(i) || '|') = 0 then
-                    p_fault := 'unknown key ' || substr(v_keys(i), 1, 60);
+                    p_error := 'unknown key ' || substr(v_keys(i), 1, 60);
                 end if;
             end loop;
         exception
             when value_error then
                 -- ORA-06502: json_key_list holds no key of more than 4000 bytes.
-                p_fault := 'unknown key of more than 4000 bytes';
+                p_error := 'unknown key of more than 4000 bytes';
         end;
     end if;
-    if v_places is not null and p_fault is null then
+    if v_places is not null and p_error is null then
         for i in 1 .. v_places.count loop
             if v_places(i) not between 1 and p_place - 1 then
-                p_fault := 'predecessor_positions' || c_places;
+                p_error := 'predecessor_positions' || c_places;
             end if;
         end loop;
         if v_ids is null then
             v_ids := rowq_ids();
         end if;
     end if;
-    p_fault := coalesce(
-        p_fault,
-        internal_message_fault(
+    p_error := coalesce(
+        p_error,
+        internal_message_error(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
             v_numbers(3), v_group, v_on_dead, v_numbers(4)
         ),
-        internal_body_fault(v_body, v_bytes, p_max_length)
+        internal_body_error(v_body, v_bytes, p_max_length)
     );
-    if p_fault is null then
+    if p_error is null then
         v_new := internal_new_message(
             p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
             v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4)

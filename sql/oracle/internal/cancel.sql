@@ -7,20 +7,20 @@
 -- another row, so maintain finds every due message by key and may forget a row whose message it
 -- does not find. A locked message is skipped and looked up again.
 --
---   cancel -> note_cancels
+--   cancel -> record_cancels
 --   cancel, cancel_many -> pop_waiting -> delete_delayed, delete_ready, rest_of_ids
 --   purge_waiting, promote -> delete_delayed
 --   purge_ready, pop_ready -> delete_ready
---   reset, push_delayed, push_ready -> note_expiry
+--   reset, push_delayed, push_ready -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
 --   maintain_queue -> expire -> pop_expired
 --   pop_expired -> lock_expiring, delete_ready, delete_delayed
 --
--- Writes claim, delayed, expiry, leased, ready. Only reads blocked, dead, finished, grouped,
+-- Writes claim, delayed, expiry, leased, ready. Only reads blocked, dead, finished, group_waiting,
 -- message.
 
-procedure internal_note_cancels(
-    p_part_id in number,
+procedure internal_record_cancels(
+    p_queue_id in number,
     p_ids     in rowq_ids,
     p_noted   out nocopy rowq_ids,
     p_rest    out nocopy rowq_ids
@@ -35,7 +35,7 @@ is
     v_claims    rowq_ids := rowq_ids();
     v_row_ids   t_row_ids;
     v_locked    t_numbers;
-    v_known     t_places;
+    v_known     t_positions;
     v_of        t_numbers;
     v_at        t_numbers;
     v_ids       t_numbers;
@@ -43,7 +43,7 @@ is
     cursor claim_rows is
         select /*+ leading(a@asked c) use_nl(c) index(c rowq_claim_pk) */ c.rowid, c.claim_id
         from rowq_claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id in (
               select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
               from table(v_claims) a
@@ -58,7 +58,7 @@ begin
            l.claim_id, l.place, l.message_id
     bulk collect into v_claim_ids, v_places, v_held_ids
     from rowq_leased l
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.message_id in (
           select /*+ qb_name(asked) unnest */ a.column_value
           from table(p_ids) a
@@ -97,7 +97,7 @@ begin
     forall i in 1 .. v_ids.count
         update rowq_leased l
         set l.is_cancelled = 1
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = v_of(i)
           and l.place = v_at(i)
           and l.message_id = v_ids(i);
@@ -117,13 +117,13 @@ begin
             p_rest(p_rest.last) := p_ids(i);
         end if;
     end loop;
-end internal_note_cancels;
+end internal_record_cancels;
 
-function internal_pop_waiting(p_part_id in number, p_ids in rowq_ids)
+function internal_pop_waiting(p_queue_id in number, p_ids in rowq_ids)
 return t_messages
 is
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
--- locks     blocked, delayed, ready, grouped and dead rows, passing over locked ones
+-- locks     blocked, delayed, ready, group_waiting and dead rows, passing over locked ones
     c_most constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
@@ -136,7 +136,7 @@ is
     cursor blocked_rows is
         select /*+ leading(a@asked b) use_nl(b) index(b rowq_blocked_pk) */ b.message_id, b.lane
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id in (
               select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
               from table(p_ids) a
@@ -146,7 +146,7 @@ is
         select /*+ leading(a@asked d) use_nl(d) index(d rowq_dead_pk) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id in (
               select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
               from table(p_ids) a
@@ -157,13 +157,13 @@ is
         select /*+ leading(a@asked m@asked d) use_nl(d) index(d rowq_delayed_pk) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
-        where (d.part_id, d.due_at, d.message_id) in (
+        where (d.queue_id, d.due_at, d.message_id) in (
             select /*+ qb_name(asked) unnest cardinality(a 10) use_nl(m)
                        index(m rowq_message_pk) */
-                   m.part_id, m.due_at, m.message_id
+                   m.queue_id, m.due_at, m.message_id
             from table(p_ids) a
             join rowq_message m
-              on m.part_id = p_part_id
+              on m.queue_id = p_queue_id
              and m.message_id = a.column_value
         )
         for update skip locked;
@@ -173,13 +173,13 @@ is
         select /*+ leading(a@asked m@asked r) use_nl(r) index(r rowq_ready_pk) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
-        where (r.part_id, r.lane, r.seq, r.message_id) in (
+        where (r.queue_id, r.lane, r.seq, r.message_id) in (
             select /*+ qb_name(asked) unnest cardinality(a 10) use_nl(m)
                        index(m rowq_message_pk) */
-                   m.part_id, m.lane, m.seq, m.message_id
+                   m.queue_id, m.lane, m.seq, m.message_id
             from table(p_ids) a
             join rowq_message m
-              on m.part_id = p_part_id
+              on m.queue_id = p_queue_id
              and m.message_id = a.column_value
         )
         for update skip locked;
@@ -187,7 +187,7 @@ is
         select /*+ index_rs_asc(r rowq_ready_pk) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id in (select a.column_value from table(p_ids) a)
         for update skip locked;
 begin
@@ -196,7 +196,7 @@ begin
     open blocked_rows;
     fetch blocked_rows bulk collect into v_ids, v_lanes limit c_most;
     close blocked_rows;
-    internal_pop_blocked(p_part_id, v_ids, v_lanes, v_messages);
+    internal_pop_blocked(p_queue_id, v_ids, v_lanes, v_messages);
 
     open dead_rows;
     fetch dead_rows bulk collect into v_locked limit c_most;
@@ -216,8 +216,8 @@ begin
     if v_messages.count < p_ids.count then
         -- A message goes from its group to the ready ones, so look for it there first.
         v_popped := v_messages.count;
-        v_rest := internal_rest_of_ids(p_part_id, p_ids, v_messages);
-        internal_pop_grouped(p_part_id, v_rest, v_messages);
+        v_rest := internal_rest_of_ids(p_queue_id, p_ids, v_messages);
+        internal_pop_group_waiting(p_queue_id, v_rest, v_messages);
         v_popped := v_messages.count - v_popped;
         if v_popped < v_rest.count then
             open other_places;
@@ -254,7 +254,7 @@ begin
             p_messages(v_next).attempt := p_locked(i).attempt;
             p_messages(v_next).seq := p_locked(i).seq;
             p_messages(v_next).group_key := v_groups(v_hit);
-            p_messages(v_next).is_tokenless := case
+            p_messages(v_next).is_without_slot := case
                 when v_groups(v_hit) is null then 0
                 else 1
             end;
@@ -286,7 +286,7 @@ begin
 end internal_delete_ready;
 
 function internal_rest_of_ids(
-    p_part_id  in number,
+    p_queue_id in number,
     p_ids      in rowq_ids,
     p_messages in t_messages
 )
@@ -296,7 +296,7 @@ is
 -- differs   no such helper elsewhere: part of internal_pop_waiting
     v_ids    t_numbers;
     v_groups t_texts;
-    v_found  t_places;
+    v_found  t_positions;
     v_rest   t_messages;
     v_next   pls_integer := 0;
 begin
@@ -304,7 +304,7 @@ begin
     bulk collect into v_ids, v_groups
     from table(p_ids) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value;
     for i in 1 .. p_messages.count loop
         v_found(internal_number_text(p_messages(i).message_id)) := i;
@@ -319,8 +319,8 @@ begin
     return v_rest;
 end internal_rest_of_ids;
 
-procedure internal_note_expiry(
-    p_part_id  in number,
+procedure internal_record_expiry(
+    p_queue_id in number,
     p_messages in t_messages,
     p_seqs     in t_numbers
 )
@@ -330,8 +330,8 @@ is
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_wanted  rowq_ids := internal_ids_of(p_messages);
     v_ids     t_numbers;
-    v_moments t_moments;
-    v_places  t_places;
+    v_timestamps t_timestamps;
+    v_places  t_positions;
     v_place   pls_integer;
     v_lanes   t_numbers;
     v_seqs    t_numbers;
@@ -342,10 +342,10 @@ begin
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
            m.message_id,
            least(greatest(m.expires_at, v_now), v_now + numtodsinterval(1, 'day')) as expires_at
-    bulk collect into v_ids, v_moments
+    bulk collect into v_ids, v_timestamps
     from table(v_wanted) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value
     where m.expires_at is not null;
     if v_ids.count = 0 then
@@ -365,14 +365,14 @@ begin
         end if;
     end loop;
     forall i in 1 .. v_ids.count
-        insert into rowq_expiry (part_id, expires_at, expiry_id, message_id, lane, seq)
+        insert into rowq_expiry (queue_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            p_part_id, v_moments(i), rowq_claim_seq.nextval, v_ids(i), v_lanes(i), v_seqs(i)
+            p_queue_id, v_timestamps(i), rowq_claim_seq.nextval, v_ids(i), v_lanes(i), v_seqs(i)
         );
-end internal_note_expiry;
+end internal_record_expiry;
 
 procedure internal_locate_messages(
-    p_part_id     in number,
+    p_queue_id    in number,
     p_message_id  in number,
     p_group_key   in varchar2,
     p_due_at      in out timestamp,
@@ -394,37 +394,37 @@ is
         select 'delayed' as state, d.lane, d.attempt, d.due_at,
                cast(null as timestamp) as finished_at, cast(null as number) as waits_for
         from rowq_delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.due_at = v_due_at
           and d.message_id = p_message_id
         union all
         select 'dead' as state, d.lane, d.attempt, cast(null as timestamp) as due_at,
                d.died_at as finished_at, cast(null as number) as waits_for
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = p_message_id
         union all
         select f.state, f.lane, f.attempt, cast(null as timestamp) as due_at,
                f.finished_at, cast(null as number) as waits_for
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.message_id = p_message_id
         union all
         select 'blocked' as state, b.lane, 0 as attempt, b.due_at,
                cast(null as timestamp) as finished_at, b.predecessor_id as waits_for
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
     cursor grouped is
         select 'blocked' as state, g.lane, 0 as attempt, (
                    select max(x.message_id)
-                   from rowq_grouped x
-                   where x.part_id = p_part_id
+                   from rowq_group_waiting x
+                   where x.queue_id = p_queue_id
                      and x.group_key = v_key
                      and x.message_id < p_message_id
                ) as waits_for
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
           and g.group_key = v_key
           and g.message_id = p_message_id;
     cursor held is
@@ -432,9 +432,9 @@ is
                c.leased_at
         from rowq_claim c
         join rowq_leased l
-          on l.part_id = c.part_id
+          on l.queue_id = c.queue_id
          and l.claim_id = c.claim_id
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and l.message_id = p_message_id;
     -- first_place finds a message that was never given back, by its whole key; any_place looks
     -- among all ready messages of the queue.
@@ -442,16 +442,16 @@ is
         select 'ready' as state, r.lane, r.attempt
         from rowq_message m
         join rowq_ready r
-          on r.part_id = m.part_id
+          on r.queue_id = m.queue_id
          and r.lane = m.lane
          and r.seq = m.seq
          and r.message_id = m.message_id
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = p_message_id;
     cursor any_place is
         select 'ready' as state, r.lane, r.attempt
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = p_message_id;
 begin
     p_due_at := null;
@@ -495,17 +495,17 @@ is
 -- differs   under each isolation level: a statement shows one moment, and a row whose message is in
 --           no place at that moment is of no use from then on, however old it is
     c_steps     constant pls_integer := 10;
-    c_long_walk constant number := 20000;
+    c_slow_scan constant number := 20000;
     v_started constant timestamp(6) := sys_extract_utc(systimestamp);
     v_now   timestamp(6) := v_started;
     v_since timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -6 /* expiry */));
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -6 /* expiry */));
     v_found    t_expiring_list;
     v_due      t_expiring_list;
     v_later    t_expiring_list;
     v_messages t_messages;
-    v_ended    t_places;
-    v_put_off  t_places;
+    v_ended    t_positions;
+    v_put_off  t_positions;
     v_text     varchar2(40 char);
     v_gone     t_expiring_list;
     v_kept     t_expiring_list;
@@ -523,7 +523,7 @@ is
                    when exists (
                        select /*+ no_unnest index(r rowq_ready_pk) */ null
                        from rowq_ready r
-                       where r.part_id = e.part_id
+                       where r.queue_id = e.queue_id
                          and r.lane = e.lane
                          and r.seq = e.seq
                          and r.message_id = e.message_id
@@ -531,32 +531,32 @@ is
                    when exists (
                        select /*+ no_unnest index(d rowq_delayed_pk) */ null
                        from rowq_delayed d
-                       where d.part_id = m.part_id
+                       where d.queue_id = m.queue_id
                          and d.due_at = m.due_at
                          and d.message_id = m.message_id
                    ) then case when m.expires_at > v_now then 'later' else 'delayed' end
                    when exists (
                        select /*+ no_unnest index(b rowq_blocked_pk) */ null
                        from rowq_blocked b
-                       where b.part_id = e.part_id
+                       where b.queue_id = e.queue_id
                          and b.message_id = e.message_id
                    ) then case when m.expires_at > v_now then 'later' else 'blocked' end
                    when exists (
-                       select /*+ no_unnest index(g rowq_grouped_pk) */ null
-                       from rowq_grouped g
-                       where g.part_id = m.part_id
+                       select /*+ no_unnest index(g rowq_group_waiting_pk) */ null
+                       from rowq_group_waiting g
+                       where g.queue_id = m.queue_id
                          and g.group_key = hextoraw(rawtohex(m.group_key))
                          and g.message_id = m.message_id
                    ) then case when m.expires_at > v_now then 'later' else 'grouped' end
                end as place
         from rowq_expiry e
         left join rowq_message m
-          on m.part_id = e.part_id
+          on m.queue_id = e.queue_id
          and m.message_id = e.message_id
-        where e.part_id = p_queue.part_id
+        where e.queue_id = p_queue.queue_id
           and e.expires_at >= v_since
           and e.expires_at <= v_now
-        order by e.part_id, e.expires_at, e.expiry_id;
+        order by e.queue_id, e.expires_at, e.expiry_id;
 begin
     open due_rows;
     while v_seen < c_steps * p_limit and v_expired < p_limit loop
@@ -582,10 +582,10 @@ begin
         forall i in 1 .. v_later.count
             update rowq_expiry e
             set e.expires_at = v_later(i).later_at
-            where e.part_id = p_queue.part_id
+            where e.queue_id = p_queue.queue_id
               and e.expires_at = v_later(i).expires_at
               and e.expiry_id = v_later(i).expiry_id;
-        internal_pop_expired(p_queue.part_id, v_due, v_messages);
+        internal_pop_expired(p_queue.queue_id, v_due, v_messages);
         internal_finish(p_queue, v_messages, 'expired');
         v_expired := v_expired + v_messages.count;
 
@@ -606,7 +606,7 @@ begin
         end loop;
         forall i in 1 .. v_gone.count
             delete from rowq_expiry e
-            where e.part_id = p_queue.part_id
+            where e.queue_id = p_queue.queue_id
               and e.expires_at = v_gone(i).expires_at
               and e.expiry_id = v_gone(i).expiry_id;
         -- Look anew, because what the end of a message has let go on has a row of a later moment.
@@ -623,11 +623,11 @@ begin
     -- session that is idle in its transaction must not make every look write.
     v_took := internal_microseconds(sys_extract_utc(systimestamp))
         - internal_microseconds(v_started);
-    if v_seen >= c_steps * p_limit or v_took > c_long_walk then
+    if v_seen >= c_steps * p_limit or v_took > c_slow_scan then
         forall i in 1 .. v_kept.count
             update rowq_expiry e
             set e.expires_at = v_now
-            where e.part_id = p_queue.part_id
+            where e.queue_id = p_queue.queue_id
               and e.expires_at = v_kept(i).expires_at
               and e.expiry_id = v_kept(i).expiry_id;
     end if;
@@ -635,7 +635,7 @@ begin
 end internal_expire;
 
 procedure internal_pop_expired(
-    p_part_id  in number,
+    p_queue_id in number,
     p_due      in t_expiring_list,
     p_messages out nocopy t_messages
 )
@@ -650,7 +650,7 @@ is
     v_ids     rowq_ids := rowq_ids();
     v_locked  rowq_ids;
     v_held    rowq_ids;
-    v_free    t_places;
+    v_free    t_positions;
     v_at      pls_integer;
     v_ready   t_locked_rows;
     v_delayed t_locked_rows;
@@ -662,7 +662,7 @@ begin
     begin
         for i in 1 .. p_due.count loop
             if p_due(i).place is not null then
-                internal_lock_expiring(p_part_id, p_due(i), v_row);
+                internal_lock_expiring(p_queue_id, p_due(i), v_row);
                 if v_row.message_id is not null then
                     v_rows(i) := v_row;
                     v_ids.extend;
@@ -679,7 +679,7 @@ begin
     end if;
 
     -- Leave alone what a producer has just named as a predecessor.
-    internal_lock_messages(p_part_id, v_ids, v_locked, v_held);
+    internal_lock_messages(p_queue_id, v_ids, v_locked, v_held);
     for i in 1 .. v_locked.count loop
         v_free(internal_number_text(v_locked(i))) := i;
     end loop;
@@ -704,24 +704,24 @@ begin
 
     internal_delete_ready(v_ready, p_messages);
     internal_delete_delayed(v_delayed, p_messages);
-    internal_pop_blocked(p_part_id, v_blocked, v_lanes, p_messages);
-    internal_pop_grouped(p_part_id, v_grouped, p_messages);
+    internal_pop_blocked(p_queue_id, v_blocked, v_lanes, p_messages);
+    internal_pop_group_waiting(p_queue_id, v_grouped, p_messages);
 end internal_pop_expired;
 
 procedure internal_lock_expiring(
-    p_part_id  in number,
+    p_queue_id in number,
     p_expiring in t_expiring,
     p_row      out t_locked_row
 )
 is
 -- purpose   Lock the row of the place in which a message that expires was seen; p_row is empty where somebody holds it, or it is gone.
--- locks     a ready, delayed, blocked or grouped row, passed over when locked
+-- locks     a ready, delayed, blocked or group_waiting row, passed over when locked
 -- differs   no such helper elsewhere: part of internal_pop_expired
     v_key constant raw(800) := utl_raw.cast_to_raw(p_expiring.group_key);
     cursor ready_row is
         select r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_expiring.lane
           and r.seq = p_expiring.seq
           and r.message_id = p_expiring.message_id
@@ -729,20 +729,20 @@ is
     cursor delayed_row is
         select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.due_at = p_expiring.due_at
           and d.message_id = p_expiring.message_id
         for update skip locked;
     cursor blocked_row is
         select b.message_id, b.lane
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_expiring.message_id
         for update skip locked;
     cursor grouped_row is
         select g.message_id, g.lane
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
           and g.group_key = v_key
           and g.message_id = p_expiring.message_id
         for update skip locked;

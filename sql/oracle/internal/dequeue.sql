@@ -10,20 +10,20 @@
 -- text: sessions that wait must not stop a new body of rowq. With dbms_lock one waiter polls for
 -- all; with the optional wake-up queue producers wake it.
 --
---   resume_queue, enqueue, enqueue_batch, ... -> ring_doorbell
+--   resume_queue, enqueue, enqueue_batch, ... -> wake_waiters
 --   dequeue_fast -> dequeue -> require_lanes, pop_ready, open_lanes_of
 --   open_lanes_for, oldest_ready -> open_lanes_of
---   dequeue_wait -> has_doorbell, messages_json, stop_leading_waiters, try_lead_waiters,
---       waiters_lock_number
---   dequeue_wait -> look -> dequeue, trim_claim, note_listener
---   dequeue_wait -> wait_for_ring -> note_listener
+--   dequeue_wait -> has_wakeup_queue, messages_json, stop_polling, try_become_poller,
+--       poller_lock_number
+--   dequeue_wait -> poll_once -> dequeue, trim_claim, record_waiter
+--   dequeue_wait -> wait_for_wakeup -> record_waiter
 --   peek -> peek_ready -> open_lanes_of
 --
 -- Writes claim, leased, queue. Only reads lane, message, ready.
 
-procedure internal_ring_doorbell(p_part_id in number, p_listened_until in timestamp)
+procedure internal_wake_waiters(p_queue_id in number, p_waiting_until in timestamp)
 is
--- purpose   Ring for the sessions that wait at a queue, if doorbell.sql was run and somebody listens.
+-- purpose   Ring for the sessions that wait at a queue, if wakeup.sql was run and somebody listens.
 -- locks     none that another could wait for
 -- commits   never; the ring is heard when the caller's transaction commits
 -- differs   this engine's own
@@ -31,11 +31,11 @@ is
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
 begin
-    if p_listened_until is null or p_listened_until < sys_extract_utc(systimestamp) then
+    if p_waiting_until is null or p_waiting_until < sys_extract_utc(systimestamp) then
         return;
     end if;
-    -- This is dynamic SQL, because the package exists only where the owner has run doorbell.sql.
-    execute immediate 'begin rowq_doorbell.ring(:1); end;' using p_part_id;
+    -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
+    execute immediate 'begin rowq_wakeup.ring(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
@@ -43,25 +43,26 @@ exception
         -- Never fail a call because its ring failed: listeners look once a second anyway. The
         -- statement that failed has left nothing to roll back.
         return;
-end internal_ring_doorbell;
+end internal_wake_waiters;
 
 procedure internal_dequeue(
     p_queue_name    in varchar2,
     p_batch_size    in number,
     p_worker_name   in varchar2,
     p_lease_seconds in number,
-    p_part_id       out number,
+    p_queue_id      out number,
     p_claim_id      out number,
     p_lease_until   out timestamp
 )
 is
 -- purpose   Lease up to p_batch_size ready messages to one new claim; a null claim when there is none.
--- locks     ready rows, passing over locked ones; the new claim row; of a limited queue the gate
+-- locks     ready rows, passing over locked ones; the new claim row; of a limited queue the limit
+--           lock
 -- errors    RQ701 RQ711 RQ713
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
     v_queue       t_queue;
     v_lanes       t_lanes;
-    v_has_recheck boolean;
+    v_has_deferred boolean;
     v_messages    t_messages;
     v_found       pls_integer;
     v_batch_size  number := p_batch_size;
@@ -75,31 +76,31 @@ begin
     if length(p_worker_name) > 200 then
         internal_refuse('worker_name is longer than 200 characters');
     end if;
-    internal_require_lanes(p_queue_name, v_queue, v_lanes, v_has_recheck);
-    p_part_id := v_queue.part_id;
+    internal_require_lanes(p_queue_name, v_queue, v_lanes, v_has_deferred);
+    p_queue_id := v_queue.queue_id;
 
     if v_queue.paused_at is not null then
         return;
     end if;
     v_is_limited := v_queue.max_leased + v_queue.rate_limit > 0;
     if v_is_limited then
-        v_batch_size := internal_admit(v_queue.part_id, p_batch_size);
+        v_batch_size := internal_admit(v_queue.queue_id, p_batch_size);
         if v_batch_size = 0 then
             return;
         end if;
     end if;
 
-    internal_pop_ready(v_queue.part_id, v_lanes, v_batch_size, v_messages);
+    internal_pop_ready(v_queue.queue_id, v_lanes, v_batch_size, v_messages);
     -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain, nor
-    -- need a group whose token was left.
+    -- need a group whose slot was left.
     if v_messages.count = 0 then
-        v_found := internal_promote(v_queue.part_id, v_batch_size);
-        if v_found = 0 and v_has_recheck then
-            v_found := internal_recheck_groups(v_queue.part_id, 10);
+        v_found := internal_promote(v_queue.queue_id, v_batch_size);
+        if v_found = 0 and v_has_deferred then
+            v_found := internal_run_deferred_groups(v_queue.queue_id, 10);
         end if;
         if v_found > 0 then
-            v_lanes := internal_open_lanes_of(v_queue.part_id);
-            internal_pop_ready(v_queue.part_id, v_lanes, v_batch_size, v_messages);
+            v_lanes := internal_open_lanes_of(v_queue.queue_id);
+            internal_pop_ready(v_queue.queue_id, v_lanes, v_batch_size, v_messages);
         end if;
     end if;
     if v_messages.count = 0 then
@@ -109,17 +110,17 @@ begin
     v_now := sys_extract_utc(systimestamp);
     p_lease_until := v_now
         + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second');
-    insert into rowq_claim (part_id, claim_id, leased_at, lease_until, worker_name)
-    values (v_queue.part_id, rowq_claim_seq.nextval, v_now, p_lease_until, p_worker_name)
+    insert into rowq_claim (queue_id, claim_id, leased_at, lease_until, worker_name)
+    values (v_queue.queue_id, rowq_claim_seq.nextval, v_now, p_lease_until, p_worker_name)
     returning claim_id into p_claim_id;
     forall i in 1 .. v_messages.count
-        insert into rowq_leased (part_id, claim_id, place, message_id, lane, attempt)
+        insert into rowq_leased (queue_id, claim_id, place, message_id, lane, attempt)
         values (
-            v_queue.part_id, p_claim_id, v_messages(i).seq, v_messages(i).message_id,
+            v_queue.queue_id, p_claim_id, v_messages(i).seq, v_messages(i).message_id,
             v_messages(i).lane, v_messages(i).attempt
         );
     if v_is_limited then
-        internal_note_start(v_queue.part_id, p_claim_id, v_now, v_messages.count);
+        internal_record_start(v_queue.queue_id, p_claim_id, v_now, v_messages.count);
     end if;
 end internal_dequeue;
 
@@ -127,10 +128,10 @@ procedure internal_require_lanes(
     p_queue_name  in varchar2,
     p_queue       out nocopy t_queue,
     p_lanes       out nocopy t_lanes,
-    p_has_recheck out boolean
+    p_has_deferred out boolean
 )
 is
--- purpose   Read what a dequeue needs of a queue, and the lanes to look into, best first; raise an error if there is none. p_has_recheck says whether recheck may have rows.
+-- purpose   Read what a dequeue needs of a queue, and the lanes to look into, best first; raise an error if there is none. p_has_deferred says whether deferred may have rows.
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: one statement in place of two
     v_key   raw(400);
@@ -140,32 +141,32 @@ begin
     if length(p_queue_name) <= 100 then
         v_key := utl_raw.cast_to_raw(p_queue_name);
         -- Every queue has open lanes: those of the default priority, which nothing closes. Of the
-        -- lanes below 0 only that of recheck may be open.
+        -- lanes below 0 only that of deferred may be open.
         select /*+ leading(q l) use_nl(l) index(l rowq_lane_pk) */
-               q.part_id, q.lease_seconds, q.max_leased, q.rate_limit, q.paused_at, l.lane,
+               q.queue_id, q.lease_seconds, q.max_leased, q.rate_limit, q.paused_at, l.lane,
                l.floor_seq
         bulk collect into v_found
         from rowq_queue q
         join rowq_lane l
-          on l.part_id = q.part_id
+          on l.queue_id = q.queue_id
          and l.is_open = 1
         where q.queue_key = v_key
-        order by l.part_id, l.lane;
+        order by l.queue_id, l.lane;
     end if;
     if v_found.count = 0 then
         internal_refuse_queue(p_queue_name);
     end if;
 
     p_lanes.delete;
-    p_has_recheck := false;
-    p_queue.part_id := v_found(1).part_id;
+    p_has_deferred := false;
+    p_queue.queue_id := v_found(1).queue_id;
     p_queue.lease_seconds := v_found(1).lease_seconds;
     p_queue.max_leased := v_found(1).max_leased;
     p_queue.rate_limit := v_found(1).rate_limit;
     p_queue.paused_at := v_found(1).paused_at;
     for i in 1 .. v_found.count loop
         if v_found(i).lane = -4 /* deferred */ then
-            p_has_recheck := true;
+            p_has_deferred := true;
         else
             v_next := p_lanes.count + 1;
             p_lanes(v_next).lane := v_found(i).lane;
@@ -175,7 +176,7 @@ begin
 end internal_require_lanes;
 
 procedure internal_pop_ready(
-    p_part_id  in number,
+    p_queue_id in number,
     p_lanes    in t_lanes,
     p_limit    in number,
     p_messages out nocopy t_messages
@@ -190,20 +191,20 @@ is
     cursor lane_head(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_floor
-        order by r.part_id, r.lane, r.seq, r.message_id;
+        order by r.queue_id, r.lane, r.seq, r.message_id;
     -- The order is that of the index, so nothing is sorted and a row is locked only when it is
     -- fetched: one fetch of n rows locks n rows. Batched table access would break that order.
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_floor
-        order by r.part_id, r.lane, r.seq, r.message_id
+        order by r.queue_id, r.lane, r.seq, r.message_id
         for update skip locked;
 begin
     p_messages.delete;
@@ -230,7 +231,7 @@ begin
     end loop;
 end internal_pop_ready;
 
-function internal_open_lanes_of(p_part_id in number)
+function internal_open_lanes_of(p_queue_id in number)
 return t_lanes
 is
 -- purpose   Return the lanes that dequeue looks into, best first, with their floors.
@@ -240,17 +241,17 @@ begin
     select l.lane, l.floor_seq
     bulk collect into v_lanes
     from rowq_lane l
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane >= 0
       and l.is_open = 1
-    order by l.part_id, l.lane;
+    order by l.queue_id, l.lane;
     return v_lanes;
 end internal_open_lanes_of;
 
-function internal_has_doorbell
+function internal_has_wakeup_queue
 return boolean
 is
--- purpose   Return whether doorbell.sql was run.
+-- purpose   Return whether wakeup.sql was run.
 -- differs   this engine's own
     v_count pls_integer;
 begin
@@ -259,15 +260,15 @@ begin
     where o.object_name = 'ROWQ_DOORBELL'
       and o.object_type = 'PACKAGE BODY';
     return v_count > 0;
-end internal_has_doorbell;
+end internal_has_wakeup_queue;
 
-procedure look(
+procedure poll_once(
     p_queue_name     in varchar2,
     p_batch_size     in number,
     p_worker_name    in varchar2,
     p_lease_seconds  in number,
-    p_listened_until in timestamp,
-    p_part_id        out number,
+    p_waiting_until in timestamp,
+    p_queue_id       out number,
     p_claim_id       out number,
     p_lease_until    out timestamp
 )
@@ -279,23 +280,23 @@ is
 -- differs   this engine's own: public, so that package rowq_wait can call it
 begin
     internal_dequeue(
-        p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, p_part_id, p_claim_id,
+        p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, p_queue_id, p_claim_id,
         p_lease_until
     );
     if p_claim_id is not null then
-        internal_trim_claim(p_part_id, p_claim_id);
-        if p_listened_until is not null then
-            internal_note_listener(p_part_id, null);
+        internal_trim_claim(p_queue_id, p_claim_id);
+        if p_waiting_until is not null then
+            internal_record_waiter(p_queue_id, null);
         end if;
     end if;
-end look;
+end poll_once;
 
-procedure internal_trim_claim(p_part_id in number, p_claim_id in number)
+procedure internal_trim_claim(p_queue_id in number, p_claim_id in number)
 is
 -- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
 -- locks     rows of leased, which nobody else sees yet; new ready rows
     c_most constant number := 67108864;
-    v_held  t_messages := internal_claimed_messages(p_part_id, p_claim_id);
+    v_held  t_messages := internal_claimed_messages(p_queue_id, p_claim_id);
     v_rest  t_messages;
     v_place number := 0;
     v_total number := 0;
@@ -305,11 +306,11 @@ begin
                m.headers, m.body, m.body_binary
         from rowq_leased l
         join rowq_message m
-          on m.part_id = l.part_id
+          on m.queue_id = l.queue_id
          and m.message_id = l.message_id
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = p_claim_id
-        order by l.part_id, l.claim_id, l.place
+        order by l.queue_id, l.claim_id, l.place
     ) loop
         v_place := v_place + 1;
         v_total := v_total + coalesce(dbms_lob.getlength(each_message.body), 0)
@@ -322,14 +323,14 @@ begin
 
     forall i in 1 .. v_rest.count
         delete from rowq_leased l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = p_claim_id
           and l.place = v_rest(i).seq;
     internal_as_front(v_rest, 1);
-    internal_push_ready(p_part_id, v_rest);
+    internal_push_ready(p_queue_id, v_rest);
 end internal_trim_claim;
 
-procedure internal_note_listener(p_part_id in number, p_listened_until in timestamp)
+procedure internal_record_waiter(p_queue_id in number, p_waiting_until in timestamp)
 is
 -- purpose   Note until when somebody listens at a queue; null when nobody does any more.
 -- locks     the queue row, passed over when locked
@@ -338,7 +339,7 @@ is
     cursor queue_row is
         select q.rowid
         from rowq_queue q
-        where q.part_id = p_part_id
+        where q.queue_id = p_queue_id
         for update skip locked;
 begin
     open queue_row;
@@ -346,13 +347,13 @@ begin
     close queue_row;
     if v_row_id is not null then
         update rowq_queue q
-        set q.listened_until = p_listened_until
+        set q.waiting_until = p_waiting_until
         where q.rowid = v_row_id;
     end if;
-end internal_note_listener;
+end internal_record_waiter;
 
 function messages_json(
-    p_part_id     in number,
+    p_queue_id    in number,
     p_claim_id    in number,
     p_lease_until in timestamp
 )
@@ -388,11 +389,11 @@ begin
                m.enqueued_at, m.last_error
         from rowq_leased l
         join rowq_message m
-          on m.part_id = l.part_id
+          on m.queue_id = l.queue_id
          and m.message_id = l.message_id
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = p_claim_id
-        order by l.part_id, l.claim_id, l.place
+        order by l.queue_id, l.claim_id, l.place
     ) loop
         v_object := json_object_t();
         v_object.put('claim_id', p_claim_id);
@@ -418,7 +419,7 @@ begin
     return v_text;
 end messages_json;
 
-procedure internal_stop_leading_waiters(p_lock in number)
+procedure internal_stop_polling(p_lock in number)
 is
 -- purpose   Let another waiter of the queue lead.
 -- locks     gives back the session's lock p_lock
@@ -428,13 +429,13 @@ begin
     execute immediate
         'begin :1 := sys.dbms_lock.release(id => :2); end;'
         using out v_result, in p_lock;
-end internal_stop_leading_waiters;
+end internal_stop_polling;
 
-function internal_try_lead_waiters(p_lock in number)
+function internal_try_become_poller(p_lock in number)
 return boolean
 is
 -- purpose   Wait for a second at most to be the one waiter of a queue that looks for all.
--- locks     the lock p_lock, kept until internal_stop_leading_waiters or the session's end
+-- locks     the lock p_lock, kept until internal_stop_polling or the session's end
 -- differs   this engine's own
     v_result number;
 begin
@@ -450,12 +451,12 @@ begin
         dbms_session.sleep(1);
     end if;
     return v_result in (0, 4);
-end internal_try_lead_waiters;
+end internal_try_become_poller;
 
-procedure internal_wait_for_ring(
-    p_part_id        in number,
-    p_listened_until in out timestamp,
-    p_has_doorbell   in out boolean
+procedure internal_wait_for_wakeup(
+    p_queue_id       in number,
+    p_waiting_until in out timestamp,
+    p_has_wakeup_queue   in out boolean
 )
 is
 -- purpose   Note that somebody listens at a queue; if that is noted already, wait for a ring, for a second at most.
@@ -467,23 +468,23 @@ is
     pragma exception_init(e_cancelled, -1013);
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
-    if p_listened_until is null or p_listened_until < v_now + numtodsinterval(2, 'second') then
+    if p_waiting_until is null or p_waiting_until < v_now + numtodsinterval(2, 'second') then
         -- Say so for six seconds only, so that nobody rings for long for a session that was killed.
-        p_listened_until := v_now + numtodsinterval(6, 'second');
-        internal_note_listener(p_part_id, p_listened_until);
+        p_waiting_until := v_now + numtodsinterval(6, 'second');
+        internal_record_waiter(p_queue_id, p_waiting_until);
         return;
     end if;
-    -- This is dynamic SQL, because the package exists only where the owner has run doorbell.sql.
-    execute immediate 'begin rowq_doorbell.listen(:1); end;' using p_part_id;
+    -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
+    execute immediate 'begin rowq_wakeup.listen(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
     when others then
-        -- The doorbell is broken or gone, so go on without it.
-        p_has_doorbell := false;
-end internal_wait_for_ring;
+        -- The wake-up queue is broken or gone, so go on without it.
+        p_has_wakeup_queue := false;
+end internal_wait_for_wakeup;
 
-function internal_waiters_lock_number(p_part_id in number)
+function internal_poller_lock_number(p_queue_id in number)
 return number
 is
 -- purpose   Return the number of the lock that elects a queue's leading waiter; 0 if the owner may not use dbms_lock.
@@ -505,29 +506,29 @@ begin
     -- All applications of the database share the lock numbers up to 1073741823. One that happens to
     -- use the same number delays waiters by a second at most.
     return dbms_utility.get_hash_value(
-        sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_part_id),
+        sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_queue_id),
         1, 1073741823
     );
-end internal_waiters_lock_number;
+end internal_poller_lock_number;
 
-function internal_peek_ready(p_part_id in number, p_limit in number)
+function internal_peek_ready(p_queue_id in number, p_limit in number)
 return rowq_lines
 is
 -- purpose   Return the next p_limit ready messages, best lane first.
 -- differs   no such helper elsewhere: part of peek
-    v_lanes t_lanes := internal_open_lanes_of(p_part_id);
+    v_lanes t_lanes := internal_open_lanes_of(p_queue_id);
     v_left  pls_integer;
     v_some  t_messages;
     v_lines rowq_lines := rowq_lines();
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) */
-               r.message_id, r.lane, r.attempt, r.seq, null as group_key, 0 as is_tokenless,
+               r.message_id, r.lane, r.attempt, r.seq, null as group_key, 0 as is_without_slot,
                null as is_cancelled
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_floor
-        order by r.part_id, r.lane, r.seq, r.message_id;
+        order by r.queue_id, r.lane, r.seq, r.message_id;
 begin
     for i in 1 .. v_lanes.count loop
         exit when v_lines.count >= p_limit;

@@ -6,32 +6,32 @@
 -- the archive, and its links are released in the same transaction: the dedup key, the slot of its
 -- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
 -- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- recheck has maintain delete it.
+-- deferred has maintain delete it.
 --
 -- fail_now and retry_later do wait for a producer that has just named one of their messages,
 -- because only the row has the error.
 --
---   complete, retry_later, fail_now, ... -> finish -> delete_messages, read_ties, cut_ties
---   delete_messages -> lock_messages, cut_ties, read_ties
---   put_off, await_predecessor, follow_deaths, ... -> lock_messages
+--   complete, retry_later, fail_now, ... -> finish -> delete_messages, read_links, release_links
+--   delete_messages -> lock_messages, release_links, read_links
+--   postpone, await_predecessor, propagate_deaths, ... -> lock_messages
 --   complete, fail_now, release, ... -> outcomes
 --   complete, retry_later, fail_now, ... -> pop_claimed -> refuse_claim, claimed_messages
 --   extend_lease -> refuse_claim
 --   trim_claim -> claimed_messages
 --   retry_later -> back_off, split_by_attempts
 --   retry_later, fail_now, release, ... -> mark_lines
---   retry_later, fail_now -> push_dead -> note_error, read_ties, cut_ties
---   push_delayed -> note_error -> lock_messages
+--   retry_later, fail_now -> push_dead -> record_error, read_links, release_links
+--   push_delayed -> record_error -> lock_messages
 --   retry_later -> retry_outcomes -> outcomes
 --   retry_later, fail_now, release -> split_by_cancel
 --   release, trim_claim -> as_front
 --   cancel -> mark_leased -> mark_lines
 --   cancel_many -> waiting_of
 --   reset, discard_dead -> lock_dead
---   reset -> pop_dead -> read_ties, delete_dead, outcomes
+--   reset -> pop_dead -> read_links, delete_dead, outcomes
 --   discard_dead, purge_waiting, pop_waiting -> delete_dead
 --   maintain_queue -> reap -> claimed_messages, split_by_cancel, lock_messages, finish,
---       split_by_attempts, as_front, note_error, push_dead
+--       split_by_attempts, as_front, record_error, push_dead
 --
 -- Writes claim, dead, dedup, finished, leased, message.
 
@@ -42,7 +42,7 @@ procedure internal_finish(
 )
 is
 -- purpose   Remove finished messages, or note them for the archive; keep how they have ended where their queue wants that.
--- locks     as internal_delete_messages and internal_cut_ties; new finished rows; result rows
+-- locks     as internal_delete_messages and internal_release_links; new finished rows; result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_finish_id  rowq_finished.finish_id%type;
     v_ids        t_numbers;
@@ -55,34 +55,34 @@ begin
         return;
     end if;
     if p_queue.archive_days = 0 then
-        internal_delete_messages(p_queue.part_id, p_messages);
+        internal_delete_messages(p_queue.queue_id, p_messages);
     else
         v_finish_id := rowq_claim_seq.nextval;
         forall i in 1 .. p_messages.count
             insert into rowq_finished (
-                part_id, finish_id, message_id, lane, attempt, state, finished_at
+                queue_id, finish_id, message_id, lane, attempt, state, finished_at
             )
             values (
-                p_queue.part_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
+                p_queue.queue_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
                 p_messages(i).attempt, p_state, v_now
             );
         -- What waits for one of them and is not committed yet is left to internal_archive.
-        internal_read_ties(
-            p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
+        internal_read_links(
+            p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
         );
-        internal_cut_ties(
-            p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
+        internal_release_links(
+            p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
         );
     end if;
     if p_queue.result_seconds > 0 and p_state <> 'completed' then
-        internal_push_result(p_queue.part_id, p_messages, p_state, null, v_results);
+        internal_push_result(p_queue.queue_id, p_messages, p_state, null, v_results);
     end if;
 end internal_finish;
 
-procedure internal_delete_messages(p_part_id in number, p_messages in t_messages)
+procedure internal_delete_messages(p_queue_id in number, p_messages in t_messages)
 is
 -- purpose   Delete messages for good, with their ties; leave to maintain the rows that another transaction has locked.
--- locks     message rows, tried only; as internal_cut_ties; new recheck rows
+-- locks     message rows, tried only; as internal_release_links; new deferred rows
     v_wanted     rowq_ids := internal_ids_of(p_messages);
     v_locked     rowq_ids;
     v_held       rowq_ids;
@@ -92,29 +92,31 @@ is
     v_group_keys t_texts;
     v_awaited    t_numbers;
 begin
-    internal_lock_messages(p_part_id, v_wanted, v_locked, v_held);
+    internal_lock_messages(p_queue_id, v_wanted, v_locked, v_held);
     forall i in 1 .. v_locked.count
         delete from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = v_locked(i)
         returning m.message_id, m.dedup_key, m.group_key, m.has_successors
         bulk collect into v_ids, v_dedup_keys, v_group_keys, v_awaited;
-    internal_cut_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
+    internal_release_links(p_queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
 
     if v_held.count > 0 then
         -- A producer names one as a predecessor, perhaps, and may never commit. The message has
         -- ended all the same, so only its row is left, and what that producer adds.
-        internal_recheck_later(p_part_id, v_held, v_held, 0);
+        internal_defer(p_queue_id, v_held, v_held, 0);
         for i in 1 .. v_held.count loop
             v_left(i).message_id := v_held(i);
         end loop;
-        internal_read_ties(p_part_id, v_left, v_ids, v_dedup_keys, v_group_keys, v_awaited);
-        internal_cut_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
+        internal_read_links(p_queue_id, v_left, v_ids, v_dedup_keys, v_group_keys, v_awaited);
+        internal_release_links(
+            p_queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited
+        );
     end if;
 end internal_delete_messages;
 
 procedure internal_lock_messages(
-    p_part_id in number,
+    p_queue_id in number,
     p_ids     in rowq_ids,
     p_locked  out nocopy rowq_ids,
     p_held    out nocopy rowq_ids
@@ -127,12 +129,12 @@ is
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most constant pls_integer := 10000;
-    v_places t_places;
+    v_places t_positions;
     v_shown  t_numbers;
     cursor message_rows is
         select /*+ leading(a@asked m) use_nl(m) index(m rowq_message_pk) */ m.message_id
         from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id in (
               select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
               from table(p_ids) a
@@ -160,7 +162,7 @@ begin
     bulk collect into v_shown
     from table(p_ids) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value;
     for i in 1 .. v_shown.count loop
         if not v_places.exists(internal_number_text(v_shown(i))) then
@@ -170,8 +172,8 @@ begin
     end loop;
 end internal_lock_messages;
 
-procedure internal_cut_ties(
-    p_part_id    in number,
+procedure internal_release_links(
+    p_queue_id   in number,
     p_messages   in t_messages,
     p_ids        in t_numbers,
     p_dedup_keys in t_texts,
@@ -179,12 +181,13 @@ procedure internal_cut_ties(
     p_awaited    in t_numbers
 )
 is
--- purpose   Free what messages had that have ended: their dedup keys, their tokens but for those that are tokenless, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
--- locks     dedup rows; as internal_leave_groups and internal_free_successors; new recheck rows
+-- purpose   Free what messages had that have ended: their dedup keys, their slots but for those that are without_slot, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
+-- locks     dedup rows; as internal_release_group_slots and internal_resume_successors; new
+--           deferred rows
     v_began      constant timestamp(6) := sys_extract_utc(systimestamp);
     v_ids        t_numbers;
     v_keys       t_keys;
-    v_tokenless  t_places;
+    v_without_slot t_positions;
     v_group_keys t_keys;
 begin
     for i in 1 .. p_ids.count loop
@@ -197,36 +200,36 @@ begin
     -- its key up.
     forall i in 1 .. v_keys.count
         delete from rowq_dedup d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = v_keys(i)
           and d.message_id = v_ids(i);
 
     for i in 1 .. p_messages.count loop
-        if p_messages(i).is_tokenless = 1 then
-            v_tokenless(internal_number_text(p_messages(i).message_id)) := i;
+        if p_messages(i).is_without_slot = 1 then
+            v_without_slot(internal_number_text(p_messages(i).message_id)) := i;
         end if;
     end loop;
     for i in 1 .. p_ids.count loop
         if p_group_keys(i) is not null
-           and not v_tokenless.exists(internal_number_text(p_ids(i))) then
+           and not v_without_slot.exists(internal_number_text(p_ids(i))) then
             v_group_keys(v_group_keys.count + 1) := utl_raw.cast_to_raw(p_group_keys(i));
         end if;
     end loop;
-    internal_leave_groups(p_part_id, v_group_keys);
+    internal_release_group_slots(p_queue_id, v_group_keys);
     for i in 1 .. p_ids.count loop
         -- Many messages may have ended, each with a thousand others that wait: leave what takes
         -- long to maintain.
         if p_awaited(i) = 1
            and internal_seconds_since(v_began, sys_extract_utc(systimestamp)) > 0.5 then
-            internal_recheck_later(p_part_id, null, rowq_ids(p_ids(i)), 0);
+            internal_defer(p_queue_id, null, rowq_ids(p_ids(i)), 0);
         elsif p_awaited(i) = 1 then
-            internal_free_successors(p_part_id, p_ids(i));
+            internal_resume_successors(p_queue_id, p_ids(i));
         end if;
     end loop;
-end internal_cut_ties;
+end internal_release_links;
 
-procedure internal_read_ties(
-    p_part_id    in number,
+procedure internal_read_links(
+    p_queue_id   in number,
     p_messages   in t_messages,
     p_ids        out nocopy t_numbers,
     p_dedup_keys out nocopy t_texts,
@@ -234,7 +237,7 @@ procedure internal_read_ties(
     p_awaited    out nocopy t_numbers
 )
 is
--- purpose   Read the ties of those messages that have any, as internal_cut_ties takes them.
+-- purpose   Read the ties of those messages that have any, as internal_release_links takes them.
     v_wanted rowq_ids := internal_ids_of(p_messages);
 begin
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
@@ -242,12 +245,12 @@ begin
     bulk collect into p_ids, p_dedup_keys, p_group_keys, p_awaited
     from table(v_wanted) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value
     where m.dedup_key is not null
        or m.group_key is not null
        or m.has_successors = 1;
-end internal_read_ties;
+end internal_read_links;
 
 function internal_outcomes(
     p_ids      in rowq_ids,
@@ -260,7 +263,7 @@ is
 -- purpose   Return a line for each message: p_outcome for p_messages, p_other for the others that were asked for.
 -- differs   no such helper elsewhere: other engines return a query
     v_lines rowq_lines := rowq_lines();
-    v_done  t_places;
+    v_done  t_positions;
 begin
     if p_ids is null then
         v_lines.extend(p_messages.count);
@@ -291,7 +294,7 @@ begin
 end internal_outcomes;
 
 procedure internal_pop_claimed(
-    p_part_id  in number,
+    p_queue_id in number,
     p_claim_id in number,
     p_ids      in rowq_ids,
     p_claim    out nocopy t_claim,
@@ -303,11 +306,11 @@ is
 -- errors    RQ721
     v_row_id rowid;
     v_held   t_messages;
-    v_wanted t_places;
+    v_wanted t_positions;
     cursor claim_row is
         select c.rowid, c.worker_name, c.leased_at
         from rowq_claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id
         for update;
 begin
@@ -317,15 +320,15 @@ begin
     -- was, smaller, or gone.
     if p_ids is null then
         delete from rowq_claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id
         returning c.worker_name, c.leased_at into p_claim.worker_name, p_claim.leased_at;
         if sql%rowcount = 0 then
             internal_refuse_claim(p_claim_id);
         end if;
-        p_messages := internal_claimed_messages(p_part_id, p_claim_id);
+        p_messages := internal_claimed_messages(p_queue_id, p_claim_id);
         delete from rowq_leased l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = p_claim_id;
         return;
     end if;
@@ -337,7 +340,7 @@ begin
         return;
     end if;
 
-    v_held := internal_claimed_messages(p_part_id, p_claim_id);
+    v_held := internal_claimed_messages(p_queue_id, p_claim_id);
     for i in 1 .. p_ids.count loop
         v_wanted(internal_number_text(p_ids(i))) := i;
     end loop;
@@ -349,7 +352,7 @@ begin
 
     forall i in 1 .. p_messages.count
         delete from rowq_leased l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.claim_id = p_claim_id
           and l.place = p_messages(i).seq;
     if p_messages.count = v_held.count then
@@ -370,20 +373,20 @@ begin
     );
 end internal_refuse_claim;
 
-function internal_claimed_messages(p_part_id in number, p_claim_id in number)
+function internal_claimed_messages(p_queue_id in number, p_claim_id in number)
 return t_messages
 is
 -- purpose   Return the messages that a claim holds, in the order in which they were given out.
 -- differs   no such helper elsewhere: other engines read them from the claim
     v_held t_messages;
 begin
-    select l.message_id, l.lane, l.attempt, l.place, null as group_key, 0 as is_tokenless,
+    select l.message_id, l.lane, l.attempt, l.place, null as group_key, 0 as is_without_slot,
            l.is_cancelled
     bulk collect into v_held
     from rowq_leased l
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.claim_id = p_claim_id
-    order by l.part_id, l.claim_id, l.place;
+    order by l.queue_id, l.claim_id, l.place;
     return v_held;
 end internal_claimed_messages;
 
@@ -391,7 +394,7 @@ procedure internal_back_off(
     p_queue         in t_queue,
     p_messages      in t_messages,
     p_delay_seconds in number,
-    p_due_at        out nocopy t_moments
+    p_due_at        out nocopy t_timestamps
 )
 is
 -- purpose   Compute when failed messages are due again, one moment for each.
@@ -419,7 +422,7 @@ procedure internal_mark_lines(
 is
 -- purpose   Give the lines of these messages another outcome.
 -- differs   no such helper elsewhere: other engines return a query
-    v_places t_places;
+    v_places t_positions;
 begin
     for i in 1 .. p_ids.count loop
         v_places(internal_number_text(p_ids(i))) := i;
@@ -438,9 +441,9 @@ procedure internal_push_dead(
     p_is_waiting in boolean
 )
 is
--- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_is_waiting is that of internal_note_error.
--- locks     new dead rows; as internal_note_error, internal_cut_ties and internal_follow_deaths;
---           result rows
+-- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_is_waiting is that of internal_record_error.
+-- locks     new dead rows; as internal_record_error, internal_release_links and
+--           internal_propagate_deaths; result rows
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_ids        t_numbers;
     v_dedup_keys t_texts;
@@ -454,18 +457,18 @@ begin
         return;
     end if;
     forall i in 1 .. p_messages.count
-        insert into rowq_dead (part_id, message_id, lane, attempt, died_at)
+        insert into rowq_dead (queue_id, message_id, lane, attempt, died_at)
         values (
-            p_queue.part_id, p_messages(i).message_id, p_messages(i).lane,
+            p_queue.queue_id, p_messages(i).message_id, p_messages(i).lane,
             p_messages(i).attempt, v_now
         );
-    internal_note_error(p_queue.part_id, p_messages, p_error, p_is_waiting);
+    internal_record_error(p_queue.queue_id, p_messages, p_error, p_is_waiting);
     if p_queue.result_seconds > 0 then
-        internal_push_result(p_queue.part_id, p_messages, 'dead', p_error, v_results);
+        internal_push_result(p_queue.queue_id, p_messages, 'dead', p_error, v_results);
     end if;
 
-    internal_read_ties(
-        p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags
+    internal_read_links(
+        p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags
     );
     for i in 1 .. v_ids.count loop
         if v_flags(i) = 1 then
@@ -483,12 +486,12 @@ begin
         end loop;
         forall i in 1 .. v_holders.count
             update rowq_dead d
-            set d.holds_group = 1
-            where d.part_id = p_queue.part_id
+            set d.holds_slot = 1
+            where d.queue_id = p_queue.queue_id
               and d.message_id = v_holders(i);
     end if;
-    internal_cut_ties(
-        p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags
+    internal_release_links(
+        p_queue.queue_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_flags
     );
     if not p_is_waiting then
         -- A producer that comes to wait for one of them may hold its row: the flag does not show
@@ -496,12 +499,12 @@ begin
         v_awaited := internal_ids_of(p_messages);
     end if;
     if v_awaited.count > 0 then
-        internal_follow_deaths(p_queue.part_id, v_awaited);
+        internal_propagate_deaths(p_queue.queue_id, v_awaited);
     end if;
 end internal_push_dead;
 
-procedure internal_note_error(
-    p_part_id    in number,
+procedure internal_record_error(
+    p_queue_id   in number,
     p_messages   in t_messages,
     p_error      in clob,
     p_is_waiting in boolean
@@ -520,36 +523,36 @@ begin
     if p_is_waiting then
         v_ids := v_wanted;
     else
-        internal_lock_messages(p_part_id, v_wanted, v_ids, v_held);
+        internal_lock_messages(p_queue_id, v_wanted, v_ids, v_held);
     end if;
     if p_error is not null and v_error is null then
         -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.
         forall i in 1 .. v_ids.count
             update rowq_message m
             set m.last_error = empty_clob()
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = v_ids(i);
         return;
     end if;
     forall i in 1 .. v_ids.count
         update rowq_message m
         set m.last_error = v_error
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = v_ids(i);
-end internal_note_error;
+end internal_record_error;
 
 function internal_retry_outcomes(
     p_ids      in rowq_ids,
     p_messages in t_messages,
     p_alive    in t_messages,
-    p_due_at   in t_moments
+    p_due_at   in t_timestamps
 )
 return rowq_lines
 is
 -- purpose   Return the lines of retry_later: retrying with due_at, dead, or stale.
 -- differs   no such helper elsewhere: part of retry_later
     v_lines rowq_lines := internal_outcomes(p_ids, p_messages, 'retrying');
-    v_alive t_places;
+    v_alive t_positions;
     v_text  varchar2(50 char);
 begin
     for i in 1 .. p_alive.count loop
@@ -579,7 +582,7 @@ is
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    t_numbers;
     v_limits t_numbers;
-    v_own    t_places;
+    v_own    t_positions;
     v_limit  number;
 begin
     p_alive.delete;
@@ -589,7 +592,7 @@ begin
     bulk collect into v_ids, v_limits
     from table(v_wanted) a
     join rowq_message m
-      on m.part_id = p_queue.part_id
+      on m.queue_id = p_queue.queue_id
      and m.message_id = a.column_value
     where m.max_attempts is not null;
     for i in 1 .. v_ids.count loop
@@ -640,7 +643,7 @@ begin
     end loop;
 end internal_as_front;
 
-procedure internal_mark_leased(p_part_id in number, p_lines in out nocopy rowq_lines)
+procedure internal_mark_leased(p_queue_id in number, p_lines in out nocopy rowq_lines)
 is
 -- purpose   Mark as leased what was not found but still has a body: a worker holds it.
 -- differs   no such helper elsewhere: part of cancel
@@ -661,18 +664,18 @@ begin
     bulk collect into v_leased
     from table(v_asked) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value
     where not exists (
         select null
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.message_id = m.message_id
     );
     internal_mark_lines(p_lines, v_leased, 'leased');
 end internal_mark_leased;
 
-function internal_waiting_of(p_part_id in number, p_ids in rowq_ids)
+function internal_waiting_of(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
 -- purpose   Return those of these messages that no claim holds and that are not finished and on their way to the archive.
@@ -685,13 +688,13 @@ begin
     where not exists (
         select /*+ hash_aj index_rs_asc(l rowq_leased_pk) */ null
         from rowq_leased l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.message_id = a.column_value
     )
       and not exists (
         select /*+ hash_aj index_rs_asc(f rowq_finished_pk) */ null
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.message_id = a.column_value
     );
     return v_ids;
@@ -718,26 +721,26 @@ is
         select /*+ leading(a@asked d) use_nl(d) index(d rowq_dead_pk) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
-        where d.part_id = p_queue.part_id
+        where d.queue_id = p_queue.queue_id
           and d.message_id in (
               select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
               from table(p_ids) a
           )
-        order by d.part_id, d.message_id
+        order by d.queue_id, d.message_id
         for update skip locked;
     cursor oldest is
         select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
-        where d.part_id = p_queue.part_id
+        where d.queue_id = p_queue.queue_id
           and (p_died_before is null or d.died_at < p_died_before)
           and (v_type is null or v_type = (
               select /*+ index(m rowq_message_pk) */ hextoraw(rawtohex(m.message_type))
               from rowq_message m
-              where m.part_id = d.part_id
+              where m.queue_id = d.queue_id
                 and m.message_id = d.message_id
           ))
-        order by d.part_id, d.message_id
+        order by d.queue_id, d.message_id
         for update skip locked;
 begin
     p_ids := internal_read_id_list(p_message_ids);
@@ -761,14 +764,14 @@ begin
 end internal_lock_dead;
 
 procedure internal_pop_dead(
-    p_part_id  in number,
+    p_queue_id in number,
     p_ids      in rowq_ids,
     p_locked   in t_locked_rows,
     p_messages out nocopy t_messages,
     p_lines    out nocopy rowq_lines
 )
 is
--- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead. Those without a token get their group_key, as they are to join their groups.
+-- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead. Those without a slot get their group_key, as they are to join their groups.
 -- locks     dead rows, which the caller holds already; new dedup rows, in key order
 -- differs   no such helper elsewhere: part of reset
     v_found  t_messages;
@@ -777,9 +780,9 @@ is
     v_keys   t_texts;
     v_groups t_texts;
     v_flags  t_numbers;
-    v_tied   t_places;
-    v_order  t_places;
-    v_taken  t_places;
+    v_tied   t_positions;
+    v_order  t_positions;
+    v_taken  t_positions;
     v_at     varchar2(4000 char);
     v_text   varchar2(50 char);
     v_key    raw(800);
@@ -789,7 +792,7 @@ begin
         v_found(i).message_id := p_locked(i).message_id;
     end loop;
     v_wanted := internal_ids_of(v_found);
-    internal_read_ties(p_part_id, v_found, v_ids, v_keys, v_groups, v_flags);
+    internal_read_links(p_queue_id, v_found, v_ids, v_keys, v_groups, v_flags);
     for i in 1 .. v_ids.count loop
         v_tied(internal_number_text(v_ids(i))) := i;
         if v_keys(i) is not null then
@@ -801,8 +804,8 @@ begin
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(v_keys(v_order(v_at)));
         begin
-            insert into rowq_dedup (part_id, dedup_key, message_id)
-            values (p_part_id, v_key, v_ids(v_order(v_at)));
+            insert into rowq_dedup (queue_id, dedup_key, message_id)
+            values (p_queue_id, v_key, v_ids(v_order(v_at)));
         exception
             when dup_val_on_index then
                 v_taken(internal_number_text(v_ids(v_order(v_at)))) := 1;
@@ -830,7 +833,7 @@ begin
         p_messages(i).lane := trunc(p_messages(i).lane / 2) * 2 + 1;
         p_messages(i).attempt := 0;
         v_text := internal_number_text(p_messages(i).message_id);
-        if p_messages(i).is_tokenless = 1 and v_tied.exists(v_text) then
+        if p_messages(i).is_without_slot = 1 and v_tied.exists(v_text) then
             p_messages(i).group_key := v_groups(v_tied(v_text));
         end if;
     end loop;
@@ -849,7 +852,7 @@ begin
         delete from rowq_dead d
         where d.rowid = p_locked(i).row_id
           and d.message_id = p_locked(i).message_id
-        returning d.holds_group bulk collect into v_holds;
+        returning d.holds_slot bulk collect into v_holds;
     -- Take a message only if this statement has deleted its row, so that no other session has the
     -- message too.
     for i in 1 .. p_locked.count loop
@@ -860,7 +863,7 @@ begin
             p_messages(v_next).lane := p_locked(i).lane;
             p_messages(v_next).attempt := p_locked(i).attempt;
             p_messages(v_next).seq := p_locked(i).seq;
-            p_messages(v_next).is_tokenless := case when v_holds(v_hit) = 1 then 0 else 1 end;
+            p_messages(v_next).is_without_slot := case when v_holds(v_hit) = 1 then 0 else 1 end;
         end if;
     end loop;
 end internal_delete_dead;
@@ -876,7 +879,7 @@ is
 -- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead;
 --           for cancelled messages as internal_finish; new history rows
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_floor constant number := internal_read_floor(p_queue.part_id, -1 /* claim */);
+    v_floor constant number := internal_read_floor(p_queue.queue_id, -1 /* claim */);
     v_row_id      rowid;
     v_claim       t_claim;
     v_messages    t_messages;
@@ -893,10 +896,10 @@ is
         select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
                c.rowid, c.claim_id, c.worker_name, c.leased_at
         from rowq_claim c
-        where c.part_id = p_queue.part_id
+        where c.queue_id = p_queue.queue_id
           and c.claim_id >= v_floor
           and c.lease_until <= v_now
-        order by c.part_id, c.claim_id
+        order by c.queue_id, c.claim_id
         for update skip locked;
 begin
     p_reaped := 0;
@@ -905,13 +908,13 @@ begin
     while p_reaped + p_died + v_ended < p_limit loop
         fetch expired into v_row_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at;
         exit when expired%notfound;
-        v_messages := internal_claimed_messages(p_queue.part_id, v_claim.claim_id);
+        v_messages := internal_claimed_messages(p_queue.queue_id, v_claim.claim_id);
         internal_split_by_cancel(v_messages, v_rest, v_cancelled);
         if v_cancelled.count > 0 then
             -- Leave the claim alone while a producer is adding a message that waits for one of
             -- these.
             internal_lock_messages(
-                p_queue.part_id, internal_ids_of(v_cancelled), v_locked, v_held
+                p_queue.queue_id, internal_ids_of(v_cancelled), v_locked, v_held
             );
             continue when v_held.count > 0;
         end if;
@@ -923,7 +926,7 @@ begin
           and c.lease_until <= v_now;
         continue when sql%rowcount = 0;
         delete from rowq_leased l
-        where l.part_id = p_queue.part_id
+        where l.queue_id = p_queue.queue_id
           and l.claim_id = v_claim.claim_id;
 
         internal_finish(p_queue, v_cancelled, 'cancelled');
@@ -934,12 +937,12 @@ begin
             v_error := v_error || ': ' || v_claim.worker_name;
         end if;
         if p_queue.history_days > 0 then
-            internal_push_history(p_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
-            internal_push_history(p_queue.part_id, v_claim, v_rest, 'lease_expired', v_error);
+            internal_push_history(p_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);
+            internal_push_history(p_queue.queue_id, v_claim, v_rest, 'lease_expired', v_error);
         end if;
         internal_as_front(v_alive, 0);
-        internal_push_ready(p_queue.part_id, v_alive);
-        internal_note_error(p_queue.part_id, v_alive, v_error, false);
+        internal_push_ready(p_queue.queue_id, v_alive);
+        internal_record_error(p_queue.queue_id, v_alive, v_error, false);
         internal_push_dead(p_queue, v_dead, v_error, false);
         p_reaped := p_reaped + v_alive.count;
         p_died := p_died + v_dead.count;

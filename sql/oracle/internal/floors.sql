@@ -9,16 +9,16 @@
 -- A lane is a row of rowq_lane, and only maintain moves its floor, never nearer than half a second
 -- to now.
 --
---   list_delayed, promote, recheck_groups, ... -> read_floor
+--   list_delayed, promote, run_deferred_groups, ... -> read_floor
 --   maintain_archive -> first_key
---   push_recheck, recheck_later -> open_lanes
+--   push_deferred, defer -> open_lanes
 --   store -> open_lanes_for -> open_lanes
 --   maintain_queue -> rescan_floors -> first_key, first_lane, open_lanes, move_floor, rest_lane
 --
--- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, recheck, result,
+-- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, deferred, result,
 -- started.
 
-function internal_read_floor(p_part_id in number, p_lane in number)
+function internal_read_floor(p_queue_id in number, p_lane in number)
 return number
 is
 -- purpose   Return where the live rows of a lane begin; 0 for a lane that is not there.
@@ -26,12 +26,12 @@ is
 begin
     select coalesce(max(l.floor_seq), 0) into v_floor
     from rowq_lane l
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and l.lane = p_lane;
     return v_floor;
 end internal_read_floor;
 
-function internal_first_key(p_part_id in number, p_lane in number, p_from in number)
+function internal_first_key(p_queue_id in number, p_lane in number, p_from in number)
 return number
 is
 -- purpose   Return the first live key of a lane from p_from on; null where there is none.
@@ -45,58 +45,58 @@ is
     cursor claims is
         select /*+ index_rs_asc(c rowq_claim_pk) */ c.claim_id
         from rowq_claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id >= p_from
-        order by c.part_id, c.claim_id;
+        order by c.queue_id, c.claim_id;
     cursor delayed_rows is
         select /*+ index_rs_asc(d rowq_delayed_pk) */ d.due_at
         from rowq_delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.due_at >= v_since
-        order by d.part_id, d.due_at, d.message_id;
+        order by d.queue_id, d.due_at, d.message_id;
     cursor finished_rows is
         select /*+ index_rs_asc(f rowq_finished_pk) */ f.finish_id
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= p_from
-        order by f.part_id, f.finish_id, f.message_id;
+        order by f.queue_id, f.finish_id, f.message_id;
     cursor recheck_rows is
-        select /*+ index_rs_asc(r rowq_recheck_pk) */ r.due_at
-        from rowq_recheck r
-        where r.part_id = p_part_id
+        select /*+ index_rs_asc(r rowq_deferred_pk) */ r.due_at
+        from rowq_deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= v_since
-        order by r.part_id, r.due_at, r.recheck_id;
+        order by r.queue_id, r.due_at, r.deferred_id;
     cursor started_rows is
         select /*+ index_rs_asc(s rowq_started_pk) */ s.started_at
         from rowq_started s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at >= v_since
-        order by s.part_id, s.started_at, s.claim_id;
+        order by s.queue_id, s.started_at, s.claim_id;
     cursor expiry_rows is
         select /*+ index_rs_asc(e rowq_expiry_pk) */ e.expires_at
         from rowq_expiry e
-        where e.part_id = p_part_id
+        where e.queue_id = p_queue_id
           and e.expires_at >= v_since
-        order by e.part_id, e.expires_at, e.expiry_id;
+        order by e.queue_id, e.expires_at, e.expiry_id;
     cursor result_rows is
         select /*+ index_rs_asc(r rowq_result_finished_ix) */ r.finished_at
         from rowq_result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.finished_at >= v_since
-        order by r.part_id, r.finished_at;
+        order by r.queue_id, r.finished_at;
     cursor history_rows is
         select /*+ index_rs_asc(h rowq_history_pk) */ h.ended_at
         from rowq_history h
-        where h.part_id = p_part_id
+        where h.queue_id = p_queue_id
           and h.ended_at >= v_since
-        order by h.part_id, h.ended_at, h.message_id, h.claim_id;
+        order by h.queue_id, h.ended_at, h.message_id, h.claim_id;
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_from
-        order by r.part_id, r.lane, r.seq, r.message_id;
+        order by r.queue_id, r.lane, r.seq, r.message_id;
 begin
     case p_lane
         when -1 /* claim */ then
@@ -145,7 +145,7 @@ begin
     return v_first;
 end internal_first_key;
 
-procedure internal_open_lanes(p_part_id in number, p_lane in number)
+procedure internal_open_lanes(p_queue_id in number, p_lane in number)
 is
 -- purpose   Let dequeue look into a lane and its front companion.
 -- locks     the rows of the two lanes, passing over locked ones
@@ -155,7 +155,7 @@ is
     cursor closed_lanes is
         select l.rowid
         from rowq_lane l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane in (p_lane, trunc(p_lane / 2) * 2)
           and l.is_open = 0
         for update skip locked;
@@ -169,7 +169,7 @@ begin
         where l.rowid = v_row_ids(i);
 end internal_open_lanes;
 
-procedure internal_open_lanes_for(p_part_id in number, p_new in t_new_messages)
+procedure internal_open_lanes_for(p_queue_id in number, p_new in t_new_messages)
 is
 -- purpose   Let dequeue look into the lanes of new messages.
 -- locks     as internal_open_lanes, only for a lane that was never used
@@ -183,13 +183,13 @@ begin
     for i in 1 .. p_new.count loop
         if not v_open.exists(p_new(i).lane) then
             if v_lanes.count = 0 then
-                v_lanes := internal_open_lanes_of(p_part_id);
+                v_lanes := internal_open_lanes_of(p_queue_id);
                 for l in 1 .. v_lanes.count loop
                     v_open(v_lanes(l).lane) := 1;
                 end loop;
             end if;
             if not v_open.exists(p_new(i).lane) then
-                internal_open_lanes(p_part_id, p_new(i).lane);
+                internal_open_lanes(p_queue_id, p_new(i).lane);
                 v_open(p_new(i).lane) := 1;
             end if;
         end if;
@@ -197,21 +197,21 @@ begin
 end internal_open_lanes_for;
 
 procedure internal_rescan_floors(
-    p_part_id     in number,
-    p_has_recheck out boolean,
+    p_queue_id    in number,
+    p_has_deferred out boolean,
     p_has_started out boolean,
     p_has_expiry  out boolean,
     p_has_results out boolean,
     p_has_history out boolean
 )
 is
--- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck and the others say whether these tables may have rows.
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_deferred and the others say whether these tables may have rows.
 -- locks     rows of lanes, passing over locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
-    -- Times are in microseconds. A look that takes longer than c_short_walk has walked over emptied
-    -- blocks. After one longer than c_long_walk the lane rests.
-    c_short_walk constant number := 300;
-    c_long_walk constant number := 20000;
+    -- Times are in microseconds. A look that takes longer than c_fast_scan has walked over emptied
+    -- blocks. After one longer than c_slow_scan the lane rests.
+    c_fast_scan constant number := 300;
+    c_slow_scan constant number := 20000;
     c_not_yet_committed constant number := 500000;
     type t_due_lane is record (
         lane       rowq_lane.lane%type,
@@ -238,27 +238,27 @@ begin
            case when l.check_after > v_now then 1 else 0 end as is_resting
     bulk collect into v_lanes
     from rowq_lane l
-    where l.part_id = p_part_id
+    where l.queue_id = p_queue_id
       and (
           l.check_after <= v_now
           or l.lane between -8 /* history */ and -4 /* deferred */
               and l.lane <> -5 /* started */
       )
-      -- Only a queue that has left a token, or a hint, has rows there.
+      -- Only a queue that has left a slot, or a hint, has rows there.
       and (
           l.lane <> -4 /* deferred */
           or l.is_open = 1
-          or exists (select null from rowq_recheck r where r.part_id = p_part_id)
+          or exists (select null from rowq_deferred r where r.queue_id = p_queue_id)
       )
       -- Only a queue that has a rate_limit, or had one, has rows there.
       and (
           l.lane <> -5 /* started */
-          or exists (select null from rowq_started s where s.part_id = p_part_id)
+          or exists (select null from rowq_started s where s.queue_id = p_queue_id)
       )
       -- Only a queue that has messages which expire, or had some, has rows there.
       and (
           l.lane <> -6 /* expiry */
-          or exists (select null from rowq_expiry e where e.part_id = p_part_id)
+          or exists (select null from rowq_expiry e where e.queue_id = p_queue_id)
       )
       -- Only a queue that has result_seconds, or had some, has rows there.
       and (
@@ -267,7 +267,7 @@ begin
           or exists (
               select /*+ index(r rowq_result_finished_ix) */ null
               from rowq_result r
-              where r.part_id = p_part_id
+              where r.queue_id = p_queue_id
           )
       )
       -- Only a queue that has history_days, or had some, has rows there.
@@ -277,18 +277,18 @@ begin
           or exists (
               select /*+ index(h rowq_history_pk) */ null
               from rowq_history h
-              where h.part_id = p_part_id
+              where h.queue_id = p_queue_id
           )
       )
-    order by l.part_id, l.lane;
+    order by l.queue_id, l.lane;
 
-    p_has_recheck := false;
+    p_has_deferred := false;
     p_has_started := false;
     p_has_expiry := false;
     p_has_results := false;
     p_has_history := false;
     for i in 1 .. v_lanes.count loop
-        p_has_recheck := p_has_recheck or v_lanes(i).lane = -4 /* deferred */;
+        p_has_deferred := p_has_deferred or v_lanes(i).lane = -4 /* deferred */;
         p_has_started := p_has_started or v_lanes(i).lane = -5 /* started */;
         p_has_expiry := p_has_expiry or v_lanes(i).lane = -6 /* expiry */;
         p_has_results := p_has_results or v_lanes(i).lane = -7 /* result */;
@@ -299,7 +299,7 @@ begin
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then
-            v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+            v_first := internal_first_key(p_queue_id, v_lanes(i).lane, 0);
         else
             if v_next_lane is null or v_next_lane < v_lanes(i).lane then
                 v_last := i;
@@ -309,7 +309,7 @@ begin
                     v_last := v_last + 1;
                 end loop;
                 internal_first_lane(
-                    p_part_id, v_lanes(i).lane, v_lanes(v_last).lane, v_next_lane, v_next_seq
+                    p_queue_id, v_lanes(i).lane, v_lanes(v_last).lane, v_next_lane, v_next_seq
                 );
             end if;
             if v_next_lane = v_lanes(i).lane then
@@ -318,12 +318,12 @@ begin
         end if;
         v_took := internal_microseconds(sys_extract_utc(systimestamp))
             - internal_microseconds(v_started);
-        if not v_is_slow and v_next_lane > v_lanes(i).lane and v_took > c_short_walk then
+        if not v_is_slow and v_next_lane > v_lanes(i).lane and v_took > c_fast_scan then
             -- Emptied blocks were walked over, and nobody knows of which lane: look at this lane
             -- alone, and at each one behind it.
             v_is_slow := true;
             v_started := sys_extract_utc(systimestamp);
-            v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+            v_first := internal_first_key(p_queue_id, v_lanes(i).lane, 0);
             v_took := internal_microseconds(sys_extract_utc(systimestamp))
                 - internal_microseconds(v_started);
         end if;
@@ -334,12 +334,12 @@ begin
         then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
             -- back, or is still open.
-            internal_open_lanes(p_part_id, v_lanes(i).lane);
+            internal_open_lanes(p_queue_id, v_lanes(i).lane);
         end if;
         if v_lanes(i).lane in (-1 /* claim */, -3 /* finished */) then
             v_first := coalesce(v_first, v_lanes(i).floor_seq);
             v_worth_it := 400;
-        elsif v_first is null and v_took <= c_short_walk then
+        elsif v_first is null and v_took <= c_fast_scan then
             -- The lane is empty and the walk was short, so a dequeue loses no time before its
             -- floor. Leave the floor, so that an idle queue writes nothing.
             v_first := v_lanes(i).floor_seq;
@@ -354,7 +354,7 @@ begin
                 else 1000000
             end;
         end if;
-        if v_took > c_short_walk then
+        if v_took > c_fast_scan then
             v_worth_it := 0;
         end if;
         if v_first < v_lanes(i).floor_seq
@@ -362,17 +362,17 @@ begin
                v_first > v_lanes(i).floor_seq + v_worth_it
                and (v_lanes(i).is_open = 1 or v_lanes(i).lane < 0)
            ) then
-            internal_move_floor(p_part_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
+            internal_move_floor(p_queue_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
         end if;
 
-        if v_took > c_long_walk then
-            internal_rest_lane(p_part_id, v_lanes(i).lane, v_took);
+        if v_took > c_slow_scan then
+            internal_rest_lane(p_queue_id, v_lanes(i).lane, v_took);
         end if;
     end loop;
 end internal_rescan_floors;
 
 procedure internal_first_lane(
-    p_part_id in number,
+    p_queue_id in number,
     p_from    in number,
     p_to      in number,
     p_lane    out number,
@@ -384,9 +384,9 @@ is
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.lane, r.seq
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane between p_from and p_to
-        order by r.part_id, r.lane, r.seq, r.message_id;
+        order by r.queue_id, r.lane, r.seq, r.message_id;
 begin
     p_lane := p_to + 1;
     p_seq := null;
@@ -396,7 +396,7 @@ begin
 end internal_first_lane;
 
 procedure internal_move_floor(
-    p_part_id in number,
+    p_queue_id in number,
     p_lane    in number,
     p_from    in number,
     p_to      in number
@@ -409,7 +409,7 @@ is
     cursor lane_row is
         select l.rowid, l.floor_seq
         from rowq_lane l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = p_lane
         for update skip locked;
 begin
@@ -423,7 +423,7 @@ begin
     end if;
 end internal_move_floor;
 
-procedure internal_rest_lane(p_part_id in number, p_lane in number, p_took in number)
+procedure internal_rest_lane(p_queue_id in number, p_lane in number, p_took in number)
 is
 -- purpose   Look at a lane no more for fifty times as long as the last look took, p_took microseconds.
 -- locks     the row of the lane, passed over when locked
@@ -434,7 +434,7 @@ is
     cursor lane_row is
         select l.rowid
         from rowq_lane l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
           and l.lane = p_lane
         for update skip locked;
 begin

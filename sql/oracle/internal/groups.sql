@@ -1,42 +1,45 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of message_group. A message
--- without one waits in grouped, where dequeue never looks. The call that ends a message passes its
--- slot to the group's next message, or deletes it, in the same transaction. So a slot cannot leak,
--- and groups take turns. A producer whose message joins the group locks its slots until its
--- transaction ends, so the last one is not deleted while a message is coming. If a slot cannot be
--- passed on now, a row of recheck defers that to maintain: no worker waits for a producer.
+-- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
+-- without one waits in group_waiting, where dequeue never looks. The call that ends a message
+-- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
+-- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
+-- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
+-- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
+-- producer.
 --
 -- No row can be locked shared, and a duplicate insert waits without a timeout. So a worker that
--- opens a group tries a lock bucket first, a row of door, and a second producer leaves a row of
--- recheck beside its message.
+-- opens a group tries a lock bucket first, a row of lock_bucket, and a second producer leaves a row
+-- of deferred beside its message.
 --
---   alter_queue -> hint_groups -> push_recheck
---   reset, store_grouped -> join_groups -> enter_group
---   promote_grouped, try_unblock -> enter_group -> read_group, lock_tokens, lock_door, add_token,
---       push_recheck
---   reserve_dedup_keys, can_send -> lock_door
---   cut_ties -> leave_groups -> pass_group, push_recheck
---   try_recheck -> pass_group -> read_group, lock_token, pop_next_grouped
---   pop_expired, pop_waiting -> pop_grouped
---   dequeue -> recheck_groups -> read_group
---   try_recheck -> widen_group -> read_group, lock_door, add_token, leave_groups, lock_tokens
+--   alter_queue -> defer_group_checks -> push_deferred
+--   reset, store_group_waiting -> join_groups -> take_group_slot
+--   promote_group_waiting, try_unblock -> take_group_slot -> read_group, lock_slots, lock_bucket,
+--       add_slot,
+--       push_deferred
+--   reserve_dedup_keys, can_send -> lock_bucket
+--   release_links -> release_group_slots -> pass_group_slot, push_deferred
+--   try_deferred -> pass_group_slot -> read_group, lock_slot, pop_next_group_waiting
+--   pop_expired, pop_waiting -> pop_group_waiting
+--   dequeue -> run_deferred_groups -> read_group
+--   try_deferred -> add_group_slots -> read_group, lock_bucket, add_slot, release_group_slots,
+--       lock_slots
 --
--- Writes grouped, message_group, recheck. Only reads door, queue.
+-- Writes group_waiting, group_slot, deferred. Only reads lock_bucket, queue.
 
-procedure internal_hint_groups(p_part_id in number)
+procedure internal_defer_group_checks(p_queue_id in number)
 is
 -- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
--- locks     new recheck rows
+-- locks     new deferred rows
     -- v_from is the least key that is greater than the last group's: that one and a zero byte.
     v_from raw(801) := hextoraw('00');
-    v_key  rowq_grouped.group_key%type;
+    v_key  rowq_group_waiting.group_key%type;
     cursor next_rows is
-        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.group_key
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) */ g.group_key
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
           and g.group_key >= v_from
-        order by g.part_id, g.group_key, g.message_id;
+        order by g.queue_id, g.group_key, g.message_id;
 begin
     -- Go from group to group and not from message to message.
     loop
@@ -45,39 +48,39 @@ begin
         fetch next_rows into v_key;
         close next_rows;
         exit when v_key is null;
-        internal_push_recheck(p_part_id, v_key, 0, 1);
+        internal_push_deferred(p_queue_id, v_key, 0, 1);
         v_from := utl_raw.concat(v_key, hextoraw('00'));
     end loop;
-end internal_hint_groups;
+end internal_defer_group_checks;
 
-procedure internal_push_recheck(
-    p_part_id   in number,
+procedure internal_push_deferred(
+    p_queue_id  in number,
     p_group_key in raw,
     p_seconds   in number,
     p_is_hint   in number
 )
 is
 -- purpose   Have maintain, and each dequeue that finds nothing, look at a group in p_seconds.
--- locks     the new recheck row; the first time its lane, passed over when locked
--- differs   no such helper elsewhere: part of leave_groups and hint_groups
+-- locks     the new deferred row; the first time its lane, passed over when locked
+-- differs   no such helper elsewhere: part of release_group_slots and defer_group_checks
 begin
-    internal_open_lanes(p_part_id, -4 /* deferred */);
-    insert into rowq_recheck (part_id, due_at, recheck_id, group_key, is_hint)
+    internal_open_lanes(p_queue_id, -4 /* deferred */);
+    insert into rowq_deferred (queue_id, due_at, deferred_id, group_key, is_hint)
     values (
-        p_part_id, sys_extract_utc(systimestamp) + numtodsinterval(p_seconds, 'second'),
+        p_queue_id, sys_extract_utc(systimestamp) + numtodsinterval(p_seconds, 'second'),
         rowq_claim_seq.nextval, p_group_key, p_is_hint
     );
-end internal_push_recheck;
+end internal_push_deferred;
 
 procedure internal_join_groups(
-    p_part_id  in number,
+    p_queue_id in number,
     p_messages in t_messages,
     p_waiting  out nocopy t_numbers
 )
 is
 -- purpose   Let messages that have a group_key join their groups. p_waiting has the places of those that wait there, each by itself; the others are for the caller to make ready.
--- locks     as internal_enter_group, in the order of the keys; new grouped rows
-    v_order    t_places;
+-- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
+    v_order    t_positions;
     v_at       varchar2(4000 char);
     v_place    pls_integer := p_messages.first;
     v_key      raw(800);
@@ -105,7 +108,7 @@ begin
         -- A group that is full stays so until the end of this transaction.
         v_is_full := v_key = v_full_key;
         if v_is_full is null or not v_is_full then
-            v_is_full := not internal_enter_group(p_part_id, v_key, true);
+            v_is_full := not internal_take_group_slot(p_queue_id, v_key, true);
         end if;
         if v_is_full then
             v_full_key := v_key;
@@ -117,22 +120,22 @@ begin
     end loop;
 
     forall i in 1 .. v_keys.count
-        insert into rowq_grouped (part_id, group_key, message_id, lane)
-        values (p_part_id, v_keys(i), v_behind(i).message_id, v_behind(i).lane);
+        insert into rowq_group_waiting (queue_id, group_key, message_id, lane)
+        values (p_queue_id, v_keys(i), v_behind(i).message_id, v_behind(i).lane);
 end internal_join_groups;
 
-function internal_enter_group(
-    p_part_id   in number,
+function internal_take_group_slot(
+    p_queue_id  in number,
     p_group_key in raw,
     p_may_wait  in boolean
 )
 return boolean
 is
--- purpose   Take a token of a group: true with one, false where the message has to wait behind others, null where it must not wait and another session may be opening the group.
--- locks     the group's door and its message_group rows, passing over locked ones; a new
---           message_group row, which waits for who opens the group; a new recheck row
--- differs   no row can be locked shared here: who can lock no token leaves a hint for maintain
-    -- The tries are limited for a serializable transaction, which never sees the token that it
+-- purpose   Take a slot of a group: true with one, false where the message has to wait behind others, null where it must not wait and another session may be opening the group.
+-- locks     the group's bucket and its group_slot rows, passing over locked ones; a new
+--           group_slot row, which waits for who opens the group; a new deferred row
+-- differs   no row can be locked shared here: who can lock no slot leaves a hint for maintain
+    -- The tries are limited for a serializable transaction, which never sees the slot that it
     -- collides with.
     c_most_tries constant pls_integer := 3;
     v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -142,18 +145,18 @@ is
     v_is_taken boolean;
 begin
     for turn in 1 .. c_most_tries loop
-        internal_read_group(p_part_id, p_group_key, v_group);
-        if v_group.tokens.count >= v_group.group_limit then
-            v_locked := internal_lock_tokens(p_part_id, p_group_key);
+        internal_read_group(p_queue_id, p_group_key, v_group);
+        if v_group.slots.count >= v_group.group_limit then
+            v_locked := internal_lock_slots(p_queue_id, p_group_key);
             if v_locked.count > 0 then
-                -- Nobody gives back a token that is locked to the end of this transaction, so who
-                -- ends its message sees this one, or leaves the token to maintain.
+                -- Nobody gives back a slot that is locked to the end of this transaction, so who
+                -- ends its message sees this one, or leaves the slot to maintain.
                 forall i in 1 .. v_locked.count
-                    update rowq_message_group t
+                    update rowq_group_slot t
                     set t.joined_at = v_now
-                    where t.part_id = p_part_id
+                    where t.queue_id = p_queue_id
                       and t.group_key = p_group_key
-                      and t.token_no = v_locked(i);
+                      and t.slot_no = v_locked(i);
                 return false;
             end if;
             exit;
@@ -162,78 +165,78 @@ begin
         -- A message that waits although there is room comes before this one, and has a hint: it
         -- will have its turn. With a limit above 1 their order is not kept.
         exit when v_group.first_id is not null and v_group.group_limit = 1;
-        v_has_door := internal_lock_door(p_part_id, p_group_key);
+        v_has_door := internal_lock_bucket(p_queue_id, p_group_key);
         if not (v_has_door or p_may_wait) then
             return null;
         end if;
-        v_is_taken := internal_add_token(p_part_id, p_group_key, v_group);
+        v_is_taken := internal_add_slot(p_queue_id, p_group_key, v_group);
         if v_is_taken then
             return true;
         end if;
     end loop;
 
-    -- This transaction holds no token, so the last one may be given back by a session that has not
+    -- This transaction holds no slot, so the last one may be given back by a session that has not
     -- seen the message. Let maintain look whether it waits behind nobody.
-    internal_push_recheck(p_part_id, p_group_key, 0, 1);
+    internal_push_deferred(p_queue_id, p_group_key, 0, 1);
     return false;
-end internal_enter_group;
+end internal_take_group_slot;
 
 procedure internal_read_group(
-    p_part_id   in number,
+    p_queue_id  in number,
     p_group_key in raw,
     p_group     out nocopy t_group
 )
 is
--- purpose   Read the tokens of a group, the first message that waits in it, and the settings that concern it.
--- differs   no such helper elsewhere: part of internal_enter_group and internal_pass_group
+-- purpose   Read the slots of a group, the first message that waits in it, and the settings that concern it.
+-- differs   no such helper elsewhere: part of internal_take_group_slot and internal_pass_group_slot
     v_found t_group_rows;
 begin
-    select /*+ leading(q t) use_nl(t) index(t rowq_message_group_pk) */
-           q.group_limit, q.group_pause_seconds, q.listened_until,
+    select /*+ leading(q t) use_nl(t) index(t rowq_group_slot_pk) */
+           q.group_limit, q.group_pause_seconds, q.waiting_until,
            (
                select min(g.message_id)
-               from rowq_grouped g
-               where g.part_id = p_part_id
+               from rowq_group_waiting g
+               where g.queue_id = p_queue_id
                  and g.group_key = p_group_key
            ) as first_id,
-           t.token_no
+           t.slot_no
     bulk collect into v_found
     from rowq_queue q
-    left join rowq_message_group t
-      on t.part_id = q.part_id
+    left join rowq_group_slot t
+      on t.queue_id = q.queue_id
      and t.group_key = p_group_key
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
 
-    p_group.tokens.delete;
+    p_group.slots.delete;
     for i in 1 .. v_found.count loop
         p_group.group_limit := v_found(i).group_limit;
         p_group.pause_seconds := v_found(i).pause_seconds;
-        p_group.listened_until := v_found(i).listened_until;
+        p_group.waiting_until := v_found(i).waiting_until;
         p_group.first_id := v_found(i).first_id;
-        if v_found(i).token_no is not null then
-            p_group.tokens(v_found(i).token_no) := v_found(i).token_no;
+        if v_found(i).slot_no is not null then
+            p_group.tokens(v_found(i).slot_no) := v_found(i).slot_no;
         end if;
     end loop;
 end internal_read_group;
 
-function internal_lock_tokens(p_part_id in number, p_group_key in raw)
+function internal_lock_slots(p_queue_id in number, p_group_key in raw)
 return t_numbers
 is
--- purpose   Lock those tokens of a group that nobody holds; return their numbers.
--- locks     message_group rows, passing over locked ones
--- differs   no such helper elsewhere: part of internal_enter_group, which locks them shared
+-- purpose   Lock those slots of a group that nobody holds; return their numbers.
+-- locks     group_slot rows, passing over locked ones
+-- differs   no such helper elsewhere: part of internal_take_group_slot, which locks them shared
     -- ORA-08177: this transaction is serializable, and a message has joined the group since then.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most constant pls_integer := 100;
     v_locked t_numbers;
     cursor token_rows is
-        select /*+ index_rs_asc(t rowq_message_group_pk) no_batch_table_access_by_rowid(t) */
-               t.token_no
-        from rowq_message_group t
-        where t.part_id = p_part_id
+        select /*+ index_rs_asc(t rowq_group_slot_pk) no_batch_table_access_by_rowid(t) */
+               t.slot_no
+        from rowq_group_slot t
+        where t.queue_id = p_queue_id
           and t.group_key = p_group_key
-        order by t.part_id, t.group_key, t.token_no
+        order by t.queue_id, t.group_key, t.slot_no
         for update skip locked;
 begin
     open token_rows;
@@ -244,26 +247,26 @@ exception
     when e_not_serial then
         v_locked.delete;
         return v_locked;
-end internal_lock_tokens;
+end internal_lock_slots;
 
-function internal_lock_door(p_part_id in number, p_key in raw)
+function internal_lock_bucket(p_queue_id in number, p_key in raw)
 return boolean
 is
--- purpose   Lock the door of a group, or of the dedup key of a schedule; return false where another session holds it.
--- locks     a row of door, passed over when locked
+-- purpose   Lock the bucket of a group, or of the dedup key of a schedule; return false where another session holds it.
+-- locks     a row of bucket, passed over when locked
 -- differs   this engine's own: elsewhere the wait of an insert has a limit
     -- ORA-08177: this transaction is serializable, and somebody held the row after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_doors   constant pls_integer := 64;
-    v_door_no constant rowq_door.door_no%type :=
+    v_bucket_no constant rowq_lock_bucket.bucket_no%type :=
         dbms_utility.get_hash_value(rawtohex(p_key), 0, c_doors);
-    v_held    rowq_door.door_no%type;
+    v_held    rowq_lock_bucket.bucket_no%type;
     cursor door_row is
-        select d.door_no
-        from rowq_door d
-        where d.part_id = p_part_id
-          and d.door_no = v_door_no
+        select d.bucket_no
+        from rowq_lock_bucket d
+        where d.queue_id = p_queue_id
+          and d.bucket_no = v_bucket_no
         for update skip locked;
 begin
     open door_row;
@@ -273,26 +276,26 @@ begin
 exception
     when e_not_serial then
         return false;
-end internal_lock_door;
+end internal_lock_bucket;
 
-function internal_add_token(
-    p_part_id   in number,
+function internal_add_slot(
+    p_queue_id  in number,
     p_group_key in raw,
     p_group     in t_group
 )
 return boolean
 is
--- purpose   Give a group the first token that it does not have; return false where another session has just done that, or has lowered the limit.
--- locks     the new message_group row; waits for a session that adds the same one
--- differs   no such helper elsewhere: part of internal_enter_group
-    v_token_no pls_integer := 1;
+-- purpose   Give a group the first slot that it does not have; return false where another session has just done that, or has lowered the limit.
+-- locks     the new group_slot row; waits for a session that adds the same one
+-- differs   no such helper elsewhere: part of internal_take_group_slot
+    v_slot_no pls_integer := 1;
     v_newest   rowq_queue.group_limit%type;
 begin
-    while p_group.tokens.exists(v_token_no) loop
-        v_token_no := v_token_no + 1;
+    while p_group.slots.exists(v_slot_no) loop
+        v_slot_no := v_slot_no + 1;
     end loop;
-    insert into rowq_message_group (part_id, group_key, token_no)
-    values (p_part_id, p_group_key, v_token_no);
+    insert into rowq_group_slot (queue_id, group_key, slot_no)
+    values (p_queue_id, p_group_key, v_slot_no);
 
     -- That may have waited, so what counts is the limit that is read after it. Any leaves room for
     -- one.
@@ -301,103 +304,103 @@ begin
     end if;
     select q.group_limit into v_newest
     from rowq_queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     if v_newest >= p_group.group_limit then
         return true;
     end if;
-    delete from rowq_message_group t
-    where t.part_id = p_part_id
+    delete from rowq_group_slot t
+    where t.queue_id = p_queue_id
       and t.group_key = p_group_key
-      and t.token_no = v_token_no;
+      and t.slot_no = v_slot_no;
     return false;
 exception
     when dup_val_on_index then
         return false;
-end internal_add_token;
+end internal_add_slot;
 
-procedure internal_leave_groups(p_part_id in number, p_group_keys in t_keys)
+procedure internal_release_group_slots(p_queue_id in number, p_group_keys in t_keys)
 is
--- purpose   Pass on the tokens of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
--- locks     as internal_pass_group; new recheck rows
+-- purpose   Pass on the slots of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
+-- locks     as internal_pass_group_slot; new deferred rows
     v_is_left       boolean;
     v_pause_seconds number;
 begin
     for i in 1 .. p_group_keys.count loop
-        internal_pass_group(p_part_id, p_group_keys(i), false, v_is_left, v_pause_seconds);
+        internal_pass_group_slot(p_queue_id, p_group_keys(i), false, v_is_left, v_pause_seconds);
         if v_is_left then
-            internal_push_recheck(p_part_id, p_group_keys(i), v_pause_seconds, 0);
+            internal_push_deferred(p_queue_id, p_group_keys(i), v_pause_seconds, 0);
         end if;
     end loop;
-end internal_leave_groups;
+end internal_release_group_slots;
 
-procedure internal_pass_group(
-    p_part_id       in number,
+procedure internal_pass_group_slot(
+    p_queue_id      in number,
     p_group_key     in raw,
     p_is_over       in boolean,
     p_is_left       out boolean,
     p_pause_seconds out number
 )
 is
--- purpose   Pass one token of a group on to its next message, or give it back. p_is_left says that this cannot be done now, p_pause_seconds how long the group rests then; p_is_over is true where it has rested.
--- locks     grouped and message_group rows, passing over locked ones; new ready rows
+-- purpose   Pass one slot of a group on to its next message, or give it back. p_is_left says that this cannot be done now, p_pause_seconds how long the group rests then; p_is_over is true where it has rested.
+-- locks     group_waiting and group_slot rows, passing over locked ones; new ready rows
     v_group    t_group;
-    v_token_no number;
+    v_slot_no number;
     v_kept_no  number;
     v_next     t_messages;
 begin
     p_is_left := false;
-    internal_read_group(p_part_id, p_group_key, v_group);
+    internal_read_group(p_queue_id, p_group_key, v_group);
     p_pause_seconds := v_group.pause_seconds;
     if v_group.pause_seconds > 0 and not p_is_over then
         p_is_left := true;
         return;
     end if;
 
-    -- A token beyond a limit that was lowered is given back, whoever waits, as long as another one
+    -- A slot beyond a limit that was lowered is given back, whoever waits, as long as another one
     -- stays: one that can be locked is not being given back by somebody else.
-    if v_group.tokens.last > v_group.group_limit then
-        v_kept_no := internal_lock_token(
-            p_part_id, p_group_key, v_group, 1, v_group.group_limit
+    if v_group.slots.last > v_group.group_limit then
+        v_kept_no := internal_lock_slot(
+            p_queue_id, p_group_key, v_group, 1, v_group.group_limit
         );
         if v_kept_no is not null then
-            v_token_no := internal_lock_token(
-                p_part_id, p_group_key, v_group, v_group.group_limit + 1, v_group.tokens.last
+            v_slot_no := internal_lock_slot(
+                p_queue_id, p_group_key, v_group, v_group.group_limit + 1, v_group.slots.last
             );
         end if;
     end if;
-    if v_token_no is null and v_group.first_id is null then
-        -- Nobody waits. Where a token can be locked, nobody is coming either, and who was coming a
+    if v_slot_no is null and v_group.first_id is null then
+        -- Nobody waits. Where a slot can be locked, nobody is coming either, and who was coming a
         -- moment ago is there by now, so look once more, in a statement of its own.
-        v_token_no := internal_lock_token(
-            p_part_id, p_group_key, v_group, 1, v_group.tokens.last
+        v_slot_no := internal_lock_slot(
+            p_queue_id, p_group_key, v_group, 1, v_group.slots.last
         );
-        if v_token_no is null then
+        if v_slot_no is null then
             p_is_left := true;
             return;
         end if;
-        internal_read_group(p_part_id, p_group_key, v_group);
+        internal_read_group(p_queue_id, p_group_key, v_group);
         if v_group.first_id is not null then
-            v_token_no := null;
+            v_slot_no := null;
         end if;
     end if;
-    if v_token_no is not null then
-        delete from rowq_message_group t
-        where t.part_id = p_part_id
+    if v_slot_no is not null then
+        delete from rowq_group_slot t
+        where t.queue_id = p_queue_id
           and t.group_key = p_group_key
-          and t.token_no = v_token_no;
+          and t.slot_no = v_slot_no;
         return;
     end if;
 
-    v_next := internal_pop_next_grouped(p_part_id, p_group_key, v_group);
+    v_next := internal_pop_next_group_waiting(p_queue_id, p_group_key, v_group);
     p_is_left := v_next.count = 0;
-    internal_push_ready(p_part_id, v_next);
+    internal_push_ready(p_queue_id, v_next);
     if v_next.count > 0 then
-        internal_ring_doorbell(p_part_id, v_group.listened_until);
+        internal_wake_waiters(p_queue_id, v_group.waiting_until);
     end if;
-end internal_pass_group;
+end internal_pass_group_slot;
 
-function internal_lock_token(
-    p_part_id   in number,
+function internal_lock_slot(
+    p_queue_id  in number,
     p_group_key in raw,
     p_group     in t_group,
     p_from      in number,
@@ -405,46 +408,46 @@ function internal_lock_token(
 )
 return number
 is
--- purpose   Lock the highest token of a group from p_from to p_to that nobody holds; return its number, or null.
--- locks     a message_group row, passing over locked ones
--- differs   no such helper elsewhere: part of internal_pass_group
+-- purpose   Lock the highest slot of a group from p_from to p_to that nobody holds; return its number, or null.
+-- locks     a group_slot row, passing over locked ones
+-- differs   no such helper elsewhere: part of internal_pass_group_slot
     -- ORA-08177: this transaction is serializable, and a message has joined the group since then.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
-    v_token_no number := p_group.tokens.last;
-    v_held     rowq_message_group.token_no%type;
+    v_slot_no number := p_group.slots.last;
+    v_held     rowq_group_slot.slot_no%type;
     cursor token_row is
-        select t.token_no
-        from rowq_message_group t
-        where t.part_id = p_part_id
+        select t.slot_no
+        from rowq_group_slot t
+        where t.queue_id = p_queue_id
           and t.group_key = p_group_key
-          and t.token_no = v_token_no
+          and t.slot_no = v_slot_no
         for update skip locked;
 begin
-    while v_held is null and v_token_no >= p_from loop
-        if v_token_no <= p_to then
+    while v_held is null and v_slot_no >= p_from loop
+        if v_slot_no <= p_to then
             open token_row;
             fetch token_row into v_held;
             close token_row;
         end if;
-        v_token_no := p_group.tokens.prior(v_token_no);
+        v_slot_no := p_group.slots.prior(v_slot_no);
     end loop;
     return v_held;
 exception
     when e_not_serial then
         return null;
-end internal_lock_token;
+end internal_lock_slot;
 
-function internal_pop_next_grouped(
-    p_part_id   in number,
+function internal_pop_next_group_waiting(
+    p_queue_id  in number,
     p_group_key in raw,
     p_group     in t_group
 )
 return t_messages
 is
 -- purpose   Take the first message that waits in a group out of it; with a limit above 1, where another session holds that one, the next one that nobody holds. None where that cannot be done.
--- locks     a grouped row, passing over locked ones
--- differs   no such helper elsewhere: part of internal_pass_group
+-- locks     a group_waiting row, passing over locked ones
+-- differs   no such helper elsewhere: part of internal_pass_group_slot
     -- ORA-08177: this transaction is serializable, and another has held the row since it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
@@ -456,16 +459,16 @@ is
         else c_greatest
     end;
     v_next     t_messages;
-    v_id       rowq_grouped.message_id%type;
-    v_lane     rowq_grouped.lane%type;
+    v_id       rowq_group_waiting.message_id%type;
+    v_lane     rowq_group_waiting.lane%type;
     cursor next_rows is
-        select /*+ index_rs_asc(g rowq_grouped_pk) no_batch_table_access_by_rowid(g) */
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) no_batch_table_access_by_rowid(g) */
                g.message_id, g.lane
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
           and g.group_key = p_group_key
           and g.message_id between p_group.first_id and v_last_id
-        order by g.part_id, g.group_key, g.message_id
+        order by g.queue_id, g.group_key, g.message_id
         for update skip locked;
 begin
     begin
@@ -480,8 +483,8 @@ begin
         return v_next;
     end if;
 
-    delete from rowq_grouped g
-    where g.part_id = p_part_id
+    delete from rowq_group_waiting g
+    where g.queue_id = p_queue_id
       and g.group_key = p_group_key
       and g.message_id = v_id;
     -- Another session may have taken the message after the cursor was opened.
@@ -492,25 +495,25 @@ begin
     v_next(1).lane := v_lane;
     v_next(1).attempt := 0;
     return v_next;
-end internal_pop_next_grouped;
+end internal_pop_next_group_waiting;
 
-procedure internal_pop_grouped(
-    p_part_id  in number,
+procedure internal_pop_group_waiting(
+    p_queue_id in number,
     p_wanted   in t_messages,
     p_messages in out nocopy t_messages
 )
 is
 -- purpose   Take those of the wanted messages out of their groups that wait there and that nobody holds, and append them.
--- locks     grouped rows, passing over locked ones
+-- locks     group_waiting rows, passing over locked ones
 -- differs   no such helper on PostgreSQL: part of internal_pop_waiting
     v_key  raw(800);
-    v_id   rowq_grouped.message_id%type;
-    v_lane rowq_grouped.lane%type;
+    v_id   rowq_group_waiting.message_id%type;
+    v_lane rowq_group_waiting.lane%type;
     v_next pls_integer := p_messages.count;
     cursor grouped_row is
         select g.lane
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
           and g.group_key = v_key
           and g.message_id = v_id
         for update skip locked;
@@ -525,8 +528,8 @@ begin
             close grouped_row;
         end if;
         if v_lane is not null then
-            delete from rowq_grouped g
-            where g.part_id = p_part_id
+            delete from rowq_group_waiting g
+            where g.queue_id = p_queue_id
               and g.group_key = v_key
               and g.message_id = v_id;
             -- Another session may have taken the message after the cursor was opened.
@@ -535,89 +538,89 @@ begin
             p_messages(v_next).message_id := v_id;
             p_messages(v_next).lane := v_lane;
             p_messages(v_next).attempt := 0;
-            p_messages(v_next).is_tokenless := 1;
+            p_messages(v_next).is_without_slot := 1;
         end if;
     end loop;
-end internal_pop_grouped;
+end internal_pop_group_waiting;
 
-function internal_recheck_groups(p_part_id in number, p_limit in number)
+function internal_run_deferred_groups(p_queue_id in number, p_limit in number)
 return number
 is
--- purpose   For a dequeue that found nothing, look again at up to p_limit groups in recheck; return how many of them have one more ready message.
--- locks     none where it returns 0; else a recheck row, passing over locked ones, and as
---           internal_pass_group and internal_widen_group
--- differs   elsewhere a dequeue looks at all of recheck. Here the row of a predecessor would stay
+-- purpose   For a dequeue that found nothing, look again at up to p_limit groups in deferred; return how many of them have one more ready message.
+-- locks     none where it returns 0; else a deferred row, passing over locked ones, and as
+--           internal_pass_group_slot and internal_add_group_slots
+-- differs   elsewhere a dequeue looks at all of deferred. Here the row of a predecessor would stay
 --           locked to the end of the transaction, and fail_now would wait for that
     type t_note is record (
-        due_at     rowq_recheck.due_at%type,
-        recheck_id rowq_recheck.recheck_id%type,
-        group_key  rowq_recheck.group_key%type,
-        is_hint    rowq_recheck.is_hint%type
+        due_at     rowq_deferred.due_at%type,
+        deferred_id rowq_deferred.deferred_id%type,
+        group_key  rowq_deferred.group_key%type,
+        is_hint    rowq_deferred.is_hint%type
     );
     type t_notes is table of t_note index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_part_id, -4 /* deferred */));
+        internal_from_microseconds(internal_read_floor(p_queue_id, -4 /* deferred */));
     v_notes     t_notes;
-    v_due_at    rowq_recheck.due_at%type;
-    v_id        rowq_recheck.recheck_id%type;
-    v_locked_id rowq_recheck.recheck_id%type;
+    v_due_at    rowq_deferred.due_at%type;
+    v_id        rowq_deferred.deferred_id%type;
+    v_locked_id rowq_deferred.deferred_id%type;
     v_group     t_group;
-    v_first_id  rowq_grouped.message_id%type;
+    v_first_id  rowq_group_waiting.message_id%type;
     v_is_solved boolean;
     v_is_ready  boolean;
     v_ready     pls_integer := 0;
     cursor due is
-        select /*+ index_rs_asc(r rowq_recheck_pk) no_batch_table_access_by_rowid(r) */
-               r.due_at, r.recheck_id, r.group_key, r.is_hint
-        from rowq_recheck r
-        where r.part_id = p_part_id
+        select /*+ index_rs_asc(r rowq_deferred_pk) no_batch_table_access_by_rowid(r) */
+               r.due_at, r.deferred_id, r.group_key, r.is_hint
+        from rowq_deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= v_since
           and r.due_at <= v_now
           and r.group_key is not null
           and exists (
-              select /*+ no_unnest index(g rowq_grouped_pk) */ null
-              from rowq_grouped g
-              where g.part_id = r.part_id
+              select /*+ no_unnest index(g rowq_group_waiting_pk) */ null
+              from rowq_group_waiting g
+              where g.queue_id = r.queue_id
                 and g.group_key = r.group_key
           )
-        order by r.part_id, r.due_at, r.recheck_id;
+        order by r.queue_id, r.due_at, r.deferred_id;
     cursor note_row is
-        select r.recheck_id
-        from rowq_recheck r
-        where r.part_id = p_part_id
+        select r.deferred_id
+        from rowq_deferred r
+        where r.queue_id = p_queue_id
           and r.due_at = v_due_at
-          and r.recheck_id = v_id
+          and r.deferred_id = v_id
         for update skip locked;
 begin
     open due;
     fetch due bulk collect into v_notes limit p_limit;
     close due;
     for i in 1 .. v_notes.count loop
-        internal_read_group(p_part_id, v_notes(i).group_key, v_group);
+        internal_read_group(p_queue_id, v_notes(i).group_key, v_group);
         v_first_id := v_group.first_id;
         -- Undo what makes no message ready, so that a caller who got nothing, and does not end the
         -- transaction, locks nothing.
         savepoint rowq_note_part;
         v_is_ready := false;
         v_due_at := v_notes(i).due_at;
-        v_id := v_notes(i).recheck_id;
+        v_id := v_notes(i).deferred_id;
         v_locked_id := null;
         open note_row;
         fetch note_row into v_locked_id;
         close note_row;
         if v_locked_id is not null then
-            v_is_solved := internal_try_recheck(
-                p_part_id, v_notes(i).group_key, null, null, v_notes(i).is_hint
+            v_is_solved := internal_try_deferred(
+                p_queue_id, v_notes(i).group_key, null, null, v_notes(i).is_hint
             );
             if v_is_solved then
-                delete from rowq_recheck r
-                where r.part_id = p_part_id
+                delete from rowq_deferred r
+                where r.queue_id = p_queue_id
                   and r.due_at = v_due_at
-                  and r.recheck_id = v_id;
+                  and r.deferred_id = v_id;
                 v_is_ready := sql%rowcount = 1;
                 -- If a message is ready now, it was the first one that waited.
-                internal_read_group(p_part_id, v_notes(i).group_key, v_group);
+                internal_read_group(p_queue_id, v_notes(i).group_key, v_group);
                 v_is_ready := v_is_ready and v_first_id <> coalesce(v_group.first_id, 0);
             end if;
         end if;
@@ -628,14 +631,14 @@ begin
         end if;
     end loop;
     return v_ready;
-end internal_recheck_groups;
+end internal_run_deferred_groups;
 
-function internal_widen_group(p_part_id in number, p_group_key in raw)
+function internal_add_group_slots(p_queue_id in number, p_group_key in raw)
 return boolean
 is
--- purpose   Give a group in which messages wait the tokens that it may have; return false where another look is needed.
--- locks     the group's door and its message_group rows, passing over locked ones; new
---           message_group rows; as internal_leave_groups
+-- purpose   Give a group in which messages wait the slots that it may have; return false where another look is needed.
+-- locks     the group's bucket and its group_slot rows, passing over locked ones; new
+--           group_slot rows; as internal_release_group_slots
     v_group    t_group;
     v_keys     t_keys;
     v_locked   t_numbers;
@@ -644,25 +647,26 @@ is
 begin
     v_keys(1) := p_group_key;
     loop
-        internal_read_group(p_part_id, p_group_key, v_group);
+        internal_read_group(p_queue_id, p_group_key, v_group);
         if v_group.first_id is null then
             return true;
         end if;
-        exit when v_group.tokens.count >= v_group.group_limit;
-        -- Without the door a producer may be opening the group, and a worker does not wait for it.
-        v_has_door := internal_lock_door(p_part_id, p_group_key);
+        exit when v_group.slots.count >= v_group.group_limit;
+        -- Without the bucket a producer may be opening the group, and a worker does not wait for
+        -- it.
+        v_has_door := internal_lock_bucket(p_queue_id, p_group_key);
         if not v_has_door then
             return false;
         end if;
-        v_is_taken := internal_add_token(p_part_id, p_group_key, v_group);
+        v_is_taken := internal_add_slot(p_queue_id, p_group_key, v_group);
         if not v_is_taken then
             return false;
         end if;
-        internal_leave_groups(p_part_id, v_keys);
+        internal_release_group_slots(p_queue_id, v_keys);
     end loop;
 
-    -- A token that can be locked is not being given back, and whoever ends its message sees those
+    -- A slot that can be locked is not being given back, and whoever ends its message sees those
     -- that wait, because they are committed by now.
-    v_locked := internal_lock_tokens(p_part_id, p_group_key);
+    v_locked := internal_lock_slots(p_queue_id, p_group_key);
     return v_locked.count > 0;
-end internal_widen_group;
+end internal_add_group_slots;

@@ -9,15 +9,15 @@
 --   health -> health_queue -> oldest_ready
 --   health -> health_server
 --
--- Reads blocked, claim, dead, delayed, expiry, finished, grouped, history, leased, message, meta,
--- queue, ready, recheck, result, schedule, successor.
+-- Reads blocked, claim, dead, delayed, expiry, finished, group_waiting, history, leased, message,
+-- meta, queue, ready, deferred, result, schedule, successor.
 
-function internal_count_messages(p_part_id in number, p_limit in number)
+function internal_count_messages(p_queue_id in number, p_limit in number)
 return rowq_count
 is
 -- purpose   Count the messages of a queue by where they are, each up to p_limit.
 -- differs   PostgreSQL counts in queue_stats itself
-    v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, 0, null);
+    v_count rowq_count := rowq_count(p_queue_id, 0, 0, 0, 0, 0, null);
 begin
     -- Count from the first row and not from the floor, so that messages that were committed late
     -- count too.
@@ -25,62 +25,62 @@ begin
     from (
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
         fetch first p_limit rows only
     ) h;
     select count(*) into v_count.delayed_count
     from (
         select /*+ index_rs_asc(d rowq_delayed_pk) */ d.message_id
         from rowq_delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         fetch first p_limit rows only
     ) h;
     select count(*) into v_count.leased_count
     from (
         select /*+ index_rs_asc(l rowq_leased_pk) */ l.place
         from rowq_leased l
-        where l.part_id = p_part_id
+        where l.queue_id = p_queue_id
         fetch first p_limit rows only
     ) h;
     select count(*) into v_count.dead_count
     from (
         select /*+ index_rs_asc(d rowq_dead_pk) */ d.message_id
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         fetch first p_limit rows only
     ) h;
     select count(*) into v_count.blocked_count
     from (
-        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
-        from rowq_grouped g
-        where g.part_id = p_part_id
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) */ g.message_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue_id
         union all
         select /*+ index_rs_asc(b rowq_blocked_pk) */ b.message_id
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
         fetch first p_limit rows only
     ) h;
     v_count.oldest_seconds := internal_seconds_since(
-        internal_oldest_ready(p_part_id), sys_extract_utc(systimestamp)
+        internal_oldest_ready(p_queue_id), sys_extract_utc(systimestamp)
     );
     return v_count;
 end internal_count_messages;
 
-function internal_oldest_ready(p_part_id in number)
+function internal_oldest_ready(p_queue_id in number)
 return timestamp
 is
 -- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
-    v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
+    v_lanes  t_lanes := internal_open_lanes_of(p_queue_id);
     v_id     rowq_ready.message_id%type;
     v_head   timestamp(6);
     v_oldest timestamp(6);
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
         from rowq_ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_floor
-        order by r.part_id, r.lane, r.seq, r.message_id;
+        order by r.queue_id, r.lane, r.seq, r.message_id;
 begin
     for i in 1 .. v_lanes.count loop
         v_id := null;
@@ -89,7 +89,7 @@ begin
         close lane_rows;
         select min(m.enqueued_at) into v_head
         from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = v_id;
         v_oldest := least(coalesce(v_oldest, v_head), coalesce(v_head, v_oldest));
     end loop;
@@ -97,7 +97,7 @@ begin
 end internal_oldest_ready;
 
 procedure internal_health_queue(
-    p_part_id        in number,
+    p_queue_id       in number,
     p_queue_name     in varchar2,
     p_is_paused      in boolean,
     p_result_seconds in number,
@@ -115,7 +115,7 @@ is
     v_finished_at timestamp(6);
     v_ended_at    timestamp(6);
     v_history_from constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_part_id, -8 /* history */));
+        internal_from_microseconds(internal_read_floor(p_queue_id, -8 /* history */));
 
     procedure note(
         p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
@@ -130,7 +130,7 @@ is
     end note;
 begin
     note(
-        'oldest_ready', internal_seconds_since(internal_oldest_ready(p_part_id), v_now), 300, 3600,
+        'oldest_ready', internal_seconds_since(internal_oldest_ready(p_queue_id), v_now), 300, 3600,
         'seconds that the oldest ready message has waited'
         || case when p_is_paused then '; the queue is paused' end
     );
@@ -139,7 +139,7 @@ begin
     from (
         select d.message_id
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         fetch first 1000 rows only
     ) h;
     note(
@@ -149,7 +149,7 @@ begin
 
     select min(d.due_at) into v_due_at
     from rowq_delayed d
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.due_at <= v_now;
     note(
         'overdue_delayed', internal_seconds_since(v_due_at, v_now), 30, 300,
@@ -158,7 +158,7 @@ begin
 
     select min(c.lease_until) into v_lease_until
     from rowq_claim c
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.lease_until <= v_now;
     note(
         'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
@@ -172,12 +172,12 @@ begin
                s.message_id
         from rowq_dead d
         join rowq_successor s
-          on s.part_id = d.part_id
+          on s.queue_id = d.queue_id
          and s.predecessor_id = d.message_id
         join rowq_blocked b
-          on b.part_id = s.part_id
+          on b.queue_id = s.queue_id
          and b.message_id = s.message_id
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
         fetch first 1000 rows only
     ) h;
     note(
@@ -186,8 +186,8 @@ begin
     );
 
     select min(r.due_at) into v_due_at
-    from rowq_recheck r
-    where r.part_id = p_part_id
+    from rowq_deferred r
+    where r.queue_id = p_queue_id
       and r.due_at <= v_now;
     note(
         'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
@@ -196,7 +196,7 @@ begin
 
     select min(e.expires_at) into v_due_at
     from rowq_expiry e
-    where e.part_id = p_part_id
+    where e.queue_id = p_queue_id
       and e.expires_at <= v_now;
     note(
         'overdue_expiries', internal_seconds_since(v_due_at, v_now), 30, 300,
@@ -205,7 +205,7 @@ begin
 
     select min(r.finished_at) into v_finished_at
     from rowq_result r
-    where r.part_id = p_part_id
+    where r.queue_id = p_queue_id
       and r.finished_at <= v_now;
     note(
         'overdue_results',
@@ -216,7 +216,7 @@ begin
 
     select /*+ index(h rowq_history_pk) */ min(h.ended_at) into v_ended_at
     from rowq_history h
-    where h.part_id = p_part_id
+    where h.queue_id = p_queue_id
       and h.ended_at >= v_history_from
       and h.ended_at <= v_now;
     note(
@@ -230,7 +230,7 @@ begin
     select min(case when s.next_run_at <= v_now then s.next_run_at end), count(s.last_error)
     into v_due_at, v_failed
     from rowq_schedule s
-    where s.part_id = p_part_id;
+    where s.queue_id = p_queue_id;
     note(
         'overdue_schedules', internal_seconds_since(v_due_at, v_now), 30, 300,
         'seconds that a tick of a schedule has not been run; call maintain every second, or end '
@@ -257,7 +257,7 @@ is
     v_seconds  number;
     v_session  varchar2(200 char);
     v_horizon  varchar2(500 char) := 'no transaction is older than a second';
-    v_fault    rowq_meta.value%type;
+    v_error    rowq_meta.value%type;
     v_fault_at rowq_meta.changed_at%type;
     -- A worker may hold a claim that is newer than any which was restored or replicated.
     c_margin   constant number := 1000000;
@@ -306,43 +306,43 @@ begin
     );
 
     select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
-    into v_fault, v_fault_at
+    into v_error, v_fault_at
     from rowq_meta m
     where m.name like 'maintain_fault.%';
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
-        'maintain_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
+        'maintain_fault', null, case when v_error is null then 0 else 1 end, 1, 1,
         case
-            when v_fault is null then 'maintain had no error'
+            when v_error is null then 'maintain had no error'
             else substr(
                 to_char(v_fault_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
-                || v_fault, 1, 500
+                || v_error, 1, 500
             )
         end
     );
 
-    select q.part_id bulk collect into v_parts
+    select q.queue_id bulk collect into v_parts
     from rowq_queue q;
     for i in 1 .. v_parts.count loop
         select max(m.message_id) into v_some
         from rowq_message m
-        where m.part_id = v_parts(i);
+        where m.queue_id = v_parts(i);
         v_newest := greatest(v_newest, coalesce(v_some, 0));
         select max(r.message_id) into v_some
         from rowq_result r
-        where r.part_id = v_parts(i);
+        where r.queue_id = v_parts(i);
         v_newest := greatest(v_newest, coalesce(v_some, 0));
         select max(h.message_id) into v_some
         from rowq_history h
-        where h.part_id = v_parts(i);
+        where h.queue_id = v_parts(i);
         v_newest := greatest(v_newest, coalesce(v_some, 0));
         select max(c.claim_id) into v_some
         from rowq_claim c
-        where c.part_id = v_parts(i);
+        where c.queue_id = v_parts(i);
         v_claim := greatest(v_claim, coalesce(v_some, 0));
         select max(f.finish_id) into v_some
         from rowq_finished f
-        where f.part_id = v_parts(i);
+        where f.queue_id = v_parts(i);
         v_claim := greatest(v_claim, coalesce(v_some, 0));
     end loop;
     compare_sequence('rowq_message_seq', v_newest);

@@ -6,12 +6,12 @@
 -- table that every finishing call inserts into.
 --
 --   complete, retry_later, fail_now, ... -> push_history
---   purge_archive, maintain_kept -> purge_history
+--   purge_archive, maintain_retention -> purge_history
 --
 -- Writes history.
 
 procedure internal_push_history(
-    p_part_id  in number,
+    p_queue_id in number,
     p_claim    in t_claim,
     p_messages in t_messages,
     p_outcome  in varchar2,
@@ -29,11 +29,11 @@ begin
     end if;
     forall i in 1 .. p_messages.count
         insert into rowq_history (
-            part_id, ended_at, message_id, claim_id, attempt, leased_at, outcome, worker_name,
+            queue_id, ended_at, message_id, claim_id, attempt, leased_at, outcome, worker_name,
             error
         )
         values (
-            p_part_id, v_now, p_messages(i).message_id, p_claim.claim_id, p_messages(i).attempt,
+            p_queue_id, v_now, p_messages(i).message_id, p_claim.claim_id, p_messages(i).attempt,
             p_claim.leased_at, p_outcome, p_claim.worker_name, v_error
         );
 end internal_push_history;
@@ -46,24 +46,24 @@ is
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(p_queue.history_days, 'day');
     v_since   constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -8 /* history */));
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -8 /* history */));
     v_probe   rowq_history.ended_at%type;
     v_row_ids t_row_ids;
     v_purged  number := 0;
     cursor old is
         select /*+ index_rs_asc(h rowq_history_pk) */ h.ended_at
         from rowq_history h
-        where h.part_id = p_queue.part_id
+        where h.queue_id = p_queue.queue_id
           and h.ended_at >= v_since
           and h.ended_at < v_before
-        order by h.part_id, h.ended_at, h.message_id, h.claim_id;
+        order by h.queue_id, h.ended_at, h.message_id, h.claim_id;
     cursor old_rows is
         select /*+ index_rs_asc(h rowq_history_pk) no_batch_table_access_by_rowid(h) */ h.rowid
         from rowq_history h
-        where h.part_id = p_queue.part_id
+        where h.queue_id = p_queue.queue_id
           and h.ended_at >= v_since
           and h.ended_at < v_before
-        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        order by h.queue_id, h.ended_at, h.message_id, h.claim_id
         for update skip locked;
 begin
     -- Look without a lock first, so that a call that finds nothing begins no transaction.
@@ -82,7 +82,7 @@ begin
     forall i in 1 .. v_row_ids.count
         delete from rowq_history h
         where h.rowid = v_row_ids(i)
-          and h.part_id = p_queue.part_id
+          and h.queue_id = p_queue.queue_id
           and h.ended_at < v_before;
     for i in 1 .. v_row_ids.count loop
         v_purged := v_purged + sql%bulk_rowcount(i);

@@ -5,41 +5,41 @@
 -- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
 -- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
 -- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in gate.
+-- queue's row in limit_lock.
 --
---   dequeue -> admit -> room, lock_gate
---   dequeue -> note_start
+--   dequeue -> admit -> available_capacity, lock_limit
+--   dequeue -> record_start
 --   maintain_queue -> purge_started
 --
--- Writes gate, started. Only reads leased, queue.
+-- Writes limit_lock, started. Only reads leased, queue.
 
-function internal_admit(p_part_id in number, p_wanted in number)
+function internal_admit(p_queue_id in number, p_wanted in number)
 return number
 is
 -- purpose   Return how many messages a dequeue may lease under its queue's limits; from then on it is alone until its transaction ends.
--- locks     the gate of the queue
+-- locks     the limit lock of the queue
 -- errors    RQ713
 -- differs   a serializable transaction is refused only where others have leased since it began:
 --           nothing tells its level
 begin
     -- Look first, because a poll of a queue without room shall neither wait nor write.
-    if internal_room(p_part_id, p_wanted) = 0 then
+    if internal_available_capacity(p_queue_id, p_wanted) = 0 then
         return 0;
     end if;
-    if not internal_lock_gate(p_part_id) then
+    if not internal_lock_limit(p_queue_id) then
         return 0;
     end if;
     -- Look again, in a statement of its own: it is younger than the lock, so it sees what the
-    -- session leased that held the gate before, and settings that were changed meanwhile.
-    return internal_room(p_part_id, p_wanted);
+    -- session leased that held the limit lock before, and settings that were changed meanwhile.
+    return internal_available_capacity(p_queue_id, p_wanted);
 end internal_admit;
 
-function internal_room(p_part_id in number, p_wanted in number)
+function internal_available_capacity(p_queue_id in number, p_wanted in number)
 return number
 is
 -- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment; none while it is paused.
     v_now  constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_room number := 0;
+    v_capacity number := 0;
     -- Count from the first row and not from a floor, because a claim that was committed late
     -- counts, too.
     cursor room_row is
@@ -49,7 +49,7 @@ is
                        when q.max_leased > 0 then q.max_leased - (
                            select /*+ index_rs_asc(l rowq_leased_pk) */ count(*)
                            from rowq_leased l
-                           where l.part_id = p_part_id
+                           where l.queue_id = p_queue_id
                        )
                        else p_wanted
                    end,
@@ -58,7 +58,7 @@ is
                            select /*+ index_rs_asc(s rowq_started_pk) */
                                   coalesce(sum(s.messages), 0)
                            from rowq_started s
-                           where s.part_id = p_part_id
+                           where s.queue_id = p_queue_id
                              and s.started_at
                                  > v_now - numtodsinterval(q.rate_seconds, 'second')
                        )
@@ -66,32 +66,32 @@ is
                    end
                ) as messages
         from rowq_queue q
-        where q.part_id = p_part_id
+        where q.queue_id = p_queue_id
           and q.paused_at is null;
 begin
     open room_row;
-    fetch room_row into v_room;
+    fetch room_row into v_capacity;
     close room_row;
-    return greatest(v_room, 0);
-end internal_room;
+    return greatest(v_capacity, 0);
+end internal_available_capacity;
 
-function internal_lock_gate(p_part_id in number)
+function internal_lock_limit(p_queue_id in number)
 return boolean
 is
--- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
--- locks     the gate of the queue, tried for a tenth of a second
+-- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
+-- locks     the limit lock of the queue, tried for a tenth of a second
 -- errors    RQ713
 -- differs   the row is written, so that a serializable transaction that is older is refused
-    -- ORA-08177: this transaction is serializable, and the gate was taken after it began.
+    -- ORA-08177: this transaction is serializable, and the limit lock was taken after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     c_most_tries constant pls_integer := 10;
     v_tries pls_integer := 0;
-    v_held  rowq_gate.part_id%type;
+    v_held  rowq_limit_lock.queue_id%type;
     cursor gate_row is
-        select g.part_id
-        from rowq_gate g
-        where g.part_id = p_part_id
+        select g.queue_id
+        from rowq_limit_lock g
+        where g.queue_id = p_queue_id
         for update skip locked;
 begin
     loop
@@ -105,9 +105,9 @@ begin
     if v_held is null then
         return false;
     end if;
-    update rowq_gate g
-    set g.taken_at = sys_extract_utc(systimestamp)
-    where g.part_id = p_part_id;
+    update rowq_limit_lock g
+    set g.locked_at = sys_extract_utc(systimestamp)
+    where g.queue_id = p_queue_id;
     return true;
 exception
     when e_not_serial then
@@ -116,10 +116,10 @@ exception
             'RQ713 wrong_transaction_state: a queue with max_leased or rate_limit delivers under'
             || ' read committed only'
         );
-end internal_lock_gate;
+end internal_lock_limit;
 
-procedure internal_note_start(
-    p_part_id    in number,
+procedure internal_record_start(
+    p_queue_id   in number,
     p_claim_id   in number,
     p_started_at in timestamp,
     p_messages   in number
@@ -128,12 +128,12 @@ is
 -- purpose   Note the deliveries that a claim has begun, where the queue has a rate_limit.
 -- locks     the new started row
 begin
-    insert into rowq_started (part_id, started_at, claim_id, messages)
-    select p_part_id, p_started_at, p_claim_id, p_messages
+    insert into rowq_started (queue_id, started_at, claim_id, messages)
+    select p_queue_id, p_started_at, p_claim_id, p_messages
     from rowq_queue q
-    where q.part_id = p_part_id
+    where q.queue_id = p_queue_id
       and q.rate_limit > 0;
-end internal_note_start;
+end internal_record_start;
 
 procedure internal_purge_started(p_queue in t_queue, p_limit in number)
 is
@@ -150,16 +150,16 @@ is
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(v_seconds, 'second');
     v_since   constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -5 /* started */));
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -5 /* started */));
     v_old     t_starts;
     cursor old_rows is
         select /*+ index_rs_asc(s rowq_started_pk) no_batch_table_access_by_rowid(s) */
                s.started_at, s.claim_id
         from rowq_started s
-        where s.part_id = p_queue.part_id
+        where s.queue_id = p_queue.queue_id
           and s.started_at >= v_since
           and s.started_at < v_before
-        order by s.part_id, s.started_at, s.claim_id
+        order by s.queue_id, s.started_at, s.claim_id
         for update skip locked;
 begin
     open old_rows;
@@ -167,7 +167,7 @@ begin
     close old_rows;
     forall i in 1 .. v_old.count
         delete from rowq_started s
-        where s.part_id = p_queue.part_id
+        where s.queue_id = p_queue.queue_id
           and s.started_at = v_old(i).started_at
           and s.claim_id = v_old(i).claim_id;
 end internal_purge_started;

@@ -6,9 +6,9 @@
 -- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
 -- on, and a call for that queue alone raises it.
 --
---   maintain -> maintain_queue -> maintain_kept
---   maintain_kept -> note_fault
---   maintain, remove_queue, maintain_archive -> note_fault
+--   maintain -> maintain_queue -> maintain_retention
+--   maintain_retention -> record_maintenance_error
+--   maintain, remove_queue, maintain_archive -> record_maintenance_error
 --
 -- Writes meta. Only reads lane.
 
@@ -24,7 +24,7 @@ is
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
     v_lane        rowq_lane.lane%type;
-    v_has_recheck boolean;
+    v_has_deferred boolean;
     v_has_started boolean;
     v_has_expiry  boolean;
     v_has_results boolean;
@@ -36,7 +36,7 @@ is
     cursor seat is
         select l.lane
         from rowq_lane l
-        where l.part_id = p_queue.part_id
+        where l.queue_id = p_queue.queue_id
           and l.lane = -1 /* claim */
         for update skip locked;
 begin
@@ -51,20 +51,20 @@ begin
     p_kept.elected := 1;
     -- Put the floors right first, so that the steps below find what was committed late.
     internal_rescan_floors(
-        p_queue.part_id, v_has_recheck, v_has_started, v_has_expiry, v_has_results,
+        p_queue.queue_id, v_has_deferred, v_has_started, v_has_expiry, v_has_results,
         v_has_history
     );
     if v_has_expiry then
         p_kept.expired := internal_expire(p_queue, p_limit);
     end if;
-    p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
+    p_kept.promoted := internal_promote(p_queue.queue_id, p_limit);
     v_sent := internal_run_schedules(p_queue, p_queue_name);
-    if v_has_recheck then
-        v_solved := internal_recheck(p_queue.part_id, p_limit);
+    if v_has_deferred then
+        v_solved := internal_run_deferred(p_queue.queue_id, p_limit);
     end if;
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
     if p_kept.promoted + v_sent + p_kept.reaped + v_solved > 0 then
-        internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
+        internal_wake_waiters(p_queue.queue_id, p_queue.waiting_until);
     end if;
     if v_has_started then
         internal_purge_started(p_queue, p_limit);
@@ -74,15 +74,15 @@ begin
     );
     if v_has_results then
         p_kept.purged := p_kept.purged
-            + internal_maintain_kept(p_queue, 'results', p_limit, c_results_until);
+            + internal_maintain_retention(p_queue, 'results', p_limit, c_results_until);
     end if;
     if v_has_history then
         p_kept.purged := p_kept.purged
-            + internal_maintain_kept(p_queue, 'history', p_limit, p_until);
+            + internal_maintain_retention(p_queue, 'history', p_limit, p_until);
     end if;
 end internal_maintain_queue;
 
-function internal_maintain_kept(
+function internal_maintain_retention(
     p_queue in t_queue,
     p_what  in varchar2,
     p_limit in number,
@@ -97,7 +97,7 @@ is
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     c_most_batches constant pls_integer := 10;
-    v_fault  rowq_meta.value%type;
+    v_error  rowq_meta.value%type;
     v_batch  number;
     v_purged number := 0;
 begin
@@ -118,23 +118,23 @@ exception
     when others then
         -- An error is only noted, because housekeeping must go on. The archive has noted its own
         -- state before, and does so again before the next one of these.
-        v_fault := substr(p_what || ': ' || sqlerrm, 1, 500);
+        v_error := substr(p_what || ': ' || sqlerrm, 1, 500);
         rollback to savepoint rowq_kept_part;
-        internal_note_fault(p_queue.part_id, v_fault);
+        internal_record_maintenance_error(p_queue.queue_id, v_error);
         return 0;
-end internal_maintain_kept;
+end internal_maintain_retention;
 
-procedure internal_note_fault(p_part_id in number, p_fault in varchar2)
+procedure internal_record_maintenance_error(p_queue_id in number, p_error in varchar2)
 is
 -- purpose   Remember the last error in maintain of a queue, for health; null forgets it.
 -- locks     a row of meta
 -- differs   no such helper elsewhere: other engines warn
-    v_name constant rowq_meta.name%type := 'maintain_fault.' || internal_number_text(p_part_id);
+    v_name constant rowq_meta.name%type := 'maintain_fault.' || internal_number_text(p_queue_id);
 begin
-    if p_fault is null then
+    if p_error is null then
         delete from rowq_meta m
         where m.name = v_name;
         return;
     end if;
-    internal_note_value(v_name, p_fault);
-end internal_note_fault;
+    internal_record_value(v_name, p_error);
+end internal_record_maintenance_error;

@@ -3,35 +3,35 @@
 -- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
 -- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
 -- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
 -- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
 -- messages, rows of ended messages. maintain runs what is due of it.
 --
---   archive -> awaited_of
+--   archive -> find_awaited
 --   store -> block_batch -> block
---   block -> refuse_unknown, await_predecessor, fail_with, recheck_later
+--   block -> refuse_unknown, await_predecessor, fail_with, defer
 --   await_predecessor -> next_shown, read_end, rest_unfinished
---   cut_ties, delete_messages -> recheck_later
---   push_dead -> follow_deaths -> recheck_later, awaited_of, follow_death
---   follow_death -> recheck_later, unblock
+--   release_links, delete_messages -> defer
+--   push_dead -> propagate_deaths -> defer, find_awaited, propagate_death
+--   propagate_death -> defer, unblock
 --   unblock -> try_unblock
 --   try_unblock -> lock_blocked, await_predecessor, fail_with
---   cut_ties, archive -> free_successors -> recheck_later, let_go
---   let_go -> unblock, follow_deaths
+--   release_links, archive -> resume_successors -> defer, resume_blocked
+--   resume_blocked -> unblock, propagate_deaths
 --   purge_blocked, pop_expired, pop_waiting -> pop_blocked
---   maintain_queue -> recheck -> try_recheck
---   recheck_groups -> try_recheck -> free_successors, let_go, recheck_death
---   recheck_death -> read_end, follow_deaths
+--   maintain_queue -> run_deferred -> try_deferred
+--   run_deferred_groups -> try_deferred -> resume_successors, resume_blocked, retry_propagation
+--   retry_propagation -> read_end, propagate_deaths
 --
--- Writes blocked, dead, dedup, delayed, grouped, message, recheck, successor. Only reads finished,
--- lane, queue.
+-- Writes blocked, dead, dedup, delayed, group_waiting, message, deferred, successor. Only reads
+-- finished, lane, queue.
 
-function internal_awaited_of(p_part_id in number, p_ids in rowq_ids)
+function internal_find_awaited(p_queue_id in number, p_ids in rowq_ids)
 return rowq_ids
 is
 -- purpose   Return those of these messages, whose rows the caller has locked, that others wait for, perhaps.
--- differs   no such helper elsewhere: part of internal_archive and internal_follow_deaths
+-- differs   no such helper elsewhere: part of internal_archive and internal_propagate_deaths
     v_awaited rowq_ids;
 begin
     -- A statement of its own sees who has come to wait until the rows were locked.
@@ -39,14 +39,14 @@ begin
     bulk collect into v_awaited
     from table(p_ids) a
     join rowq_message m
-      on m.part_id = p_part_id
+      on m.queue_id = p_queue_id
      and m.message_id = a.column_value
     where m.has_successors = 1;
     return v_awaited;
-end internal_awaited_of;
+end internal_find_awaited;
 
 procedure internal_block_batch(
-    p_part_id in number,
+    p_queue_id in number,
     p_new     in t_new_messages,
     p_ready   in out nocopy t_numbers,
     p_later   in out nocopy t_numbers
@@ -70,7 +70,7 @@ begin
                 end loop;
             end if;
             v_is_blocked := internal_block(
-                p_part_id, p_new(i).message_id, p_new(i).place, p_new(i).lane, p_new(i).due_at,
+                p_queue_id, p_new(i).message_id, p_new(i).place, p_new(i).lane, p_new(i).due_at,
                 p_new(i).group_key, v_ids, p_new(i).on_predecessor_dead
             );
             if v_is_blocked then
@@ -82,7 +82,7 @@ begin
 end internal_block_batch;
 
 function internal_block(
-    p_part_id         in number,
+    p_queue_id        in number,
     p_message_id      in number,
     p_place           in number,
     p_lane            in number,
@@ -94,10 +94,10 @@ function internal_block(
 return boolean
 is
 -- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended. p_place is its place in a batch, or 0.
--- locks     as internal_await_predecessor; new blocked, recheck and dead rows
+-- locks     as internal_await_predecessor; new blocked, deferred and dead rows
 -- errors    RQ711
     v_ids            rowq_ids;
-    v_rest_ids       rowq_ids;
+    v_remaining_ids  rowq_ids;
     v_rest           clob;
     v_predecessor_id rowq_message.message_id%type;
     v_state          varchar2(20 char);
@@ -112,26 +112,26 @@ begin
     end if;
     internal_refuse_unknown(p_message_id, p_place, v_ids(1));
     internal_await_predecessor(
-        p_part_id, p_message_id, v_ids, p_on_dead, v_state, v_predecessor_id, v_rest_ids
+        p_queue_id, p_message_id, v_ids, p_on_dead, v_state, v_predecessor_id, v_remaining_ids
     );
     if v_state = 'free' then
         return false;
     end if;
     if v_state = 'failed' then
-        internal_fail_with(p_part_id, p_message_id, p_lane, v_predecessor_id);
+        internal_fail_with(p_queue_id, p_message_id, p_lane, v_predecessor_id);
         return true;
     end if;
 
-    v_rest := case when v_rest_ids.count > 0 then ids(v_rest_ids) end;
+    v_rest := case when v_remaining_ids.count > 0 then ids(v_remaining_ids) end;
     insert into rowq_blocked (
-        part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+        queue_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, remaining_ids
     )
     values (
-        p_part_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
+        p_queue_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
         v_rest
     );
     if v_state = 'unsure' then
-        internal_recheck_later(p_part_id, rowq_ids(p_message_id), null, 0);
+        internal_defer(p_queue_id, rowq_ids(p_message_id), null, 0);
     end if;
     return true;
 end internal_block;
@@ -165,13 +165,13 @@ begin
 end internal_refuse_unknown;
 
 procedure internal_await_predecessor(
-    p_part_id        in number,
+    p_queue_id       in number,
     p_message_id     in number,
     p_ids            in rowq_ids,
     p_on_dead        in varchar2,
     p_state          out varchar2,
     p_predecessor_id out number,
-    p_rest_ids       out nocopy rowq_ids
+    p_remaining_ids  out nocopy rowq_ids
 )
 is
 -- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, or unsure where others are at work.
@@ -183,21 +183,21 @@ is
     v_end    varchar2(20 char);
 begin
     p_state := null;
-    p_rest_ids := rowq_ids();
+    p_remaining_ids := rowq_ids();
     while p_state is null loop
-        v_place := internal_next_shown(p_part_id, v_ids, v_place);
+        v_place := internal_next_shown(p_queue_id, v_ids, v_place);
         exit when v_place is null;
         p_predecessor_id := v_ids(v_place);
         -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
         -- one, or leaves a note to look again. This one waits for nobody.
         v_end := null;
-        internal_lock_messages(p_part_id, rowq_ids(p_predecessor_id), v_locked, v_held);
+        internal_lock_messages(p_queue_id, rowq_ids(p_predecessor_id), v_locked, v_held);
         if v_held.count > 0 then
             p_state := 'unsure';
         elsif v_locked.count > 0 then
             -- The archive keeps the message row for a while. Where the end is not seen here, the
             -- archiver frees what waits when it deletes the row.
-            v_end := internal_read_end(p_part_id, p_predecessor_id);
+            v_end := internal_read_end(p_queue_id, p_predecessor_id);
             if v_end = 'dead' and p_on_dead = 'fail' then
                 p_state := 'failed';
             elsif v_end is null
@@ -207,7 +207,7 @@ begin
         end if;
         if p_state is null and v_end = 'finished' then
             -- Thousands may have ended since the archiver was here: leave all of them out at once.
-            v_ids := internal_rest_unfinished(p_part_id, v_ids, v_place + 1);
+            v_ids := internal_rest_unfinished(p_queue_id, v_ids, v_place + 1);
             v_place := 1;
         elsif p_state is null then
             v_place := v_place + 1;
@@ -218,17 +218,17 @@ begin
     if p_state = 'waiting' then
         update rowq_message m
         set m.has_successors = 1
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = p_predecessor_id;
         -- A message that is looked at again may have its row there already. Nobody else inserts
         -- this row, because who does holds the row of the predecessor.
-        insert into rowq_successor (part_id, predecessor_id, message_id)
-        select p_part_id, p_predecessor_id, p_message_id
+        insert into rowq_successor (queue_id, predecessor_id, message_id)
+        select p_queue_id, p_predecessor_id, p_message_id
         from dual
         where not exists (
             select null
             from rowq_successor s
-            where s.part_id = p_part_id
+            where s.queue_id = p_queue_id
               and s.predecessor_id = p_predecessor_id
               and s.message_id = p_message_id
         );
@@ -238,13 +238,13 @@ begin
     end if;
     if p_state in ('waiting', 'unsure') then
         for i in v_place .. v_ids.count loop
-            p_rest_ids.extend;
-            p_rest_ids(p_rest_ids.last) := v_ids(i);
+            p_remaining_ids.extend;
+            p_remaining_ids(p_remaining_ids.last) := v_ids(i);
         end loop;
     end if;
 end internal_await_predecessor;
 
-function internal_next_shown(p_part_id in number, p_ids in rowq_ids, p_from in number)
+function internal_next_shown(p_queue_id in number, p_ids in rowq_ids, p_from in number)
 return number
 is
 -- purpose   Return the place of the first of these messages, from p_from on, that has a body; null where none has.
@@ -255,7 +255,7 @@ is
     v_to     pls_integer;
     v_some   rowq_ids;
     v_shown  t_numbers;
-    v_places t_places;
+    v_places t_positions;
 begin
     while v_from <= p_ids.count loop
         v_to := least(v_from + c_step - 1, p_ids.count);
@@ -268,7 +268,7 @@ begin
         bulk collect into v_shown
         from table(v_some) a
         join rowq_message m
-          on m.part_id = p_part_id
+          on m.queue_id = p_queue_id
          and m.message_id = a.column_value;
         for i in 1 .. v_shown.count loop
             v_places(internal_number_text(v_shown(i))) := i;
@@ -283,7 +283,7 @@ begin
     return null;
 end internal_next_shown;
 
-function internal_read_end(p_part_id in number, p_message_id in number)
+function internal_read_end(p_queue_id in number, p_message_id in number)
 return varchar2
 is
 -- purpose   Return whether a message that still has a body is finished or dead; null where it is neither.
@@ -292,16 +292,16 @@ is
     cursor ends is
         select 'dead' as state
         from rowq_dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = p_message_id
         union all
         select /*+ index_rs_asc(f rowq_finished_pk) */ 'finished' as state
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= (
               select l.floor_seq
               from rowq_lane l
-              where l.part_id = p_part_id
+              where l.queue_id = p_queue_id
                 and l.lane = -3 /* finished */
           )
           and f.message_id = p_message_id;
@@ -312,7 +312,7 @@ begin
     return v_state;
 end internal_read_end;
 
-function internal_rest_unfinished(p_part_id in number, p_ids in rowq_ids, p_from in number)
+function internal_rest_unfinished(p_queue_id in number, p_ids in rowq_ids, p_from in number)
 return rowq_ids
 is
 -- purpose   Return those of these messages, from the place p_from on, that the archiver has not still to move, newest first.
@@ -330,11 +330,11 @@ begin
     where a.column_value not in (
         select /*+ hash_aj index_rs_asc(f rowq_finished_pk) */ f.message_id
         from rowq_finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= (
               select l.floor_seq
               from rowq_lane l
-              where l.part_id = p_part_id
+              where l.queue_id = p_queue_id
                 and l.lane = -3 /* finished */
           )
     )
@@ -343,16 +343,16 @@ begin
 end internal_rest_unfinished;
 
 procedure internal_fail_with(
-    p_part_id        in number,
+    p_queue_id       in number,
     p_message_id     in number,
     p_lane           in number,
     p_predecessor_id in number
 )
 is
--- purpose   Keep a message as dead whose predecessor is dead; free its dedup key. It has made no attempt, and has no token of a group.
+-- purpose   Keep a message as dead whose predecessor is dead; free its dedup key. It has made no attempt, and has no slot of a group.
 -- locks     a new dead row; the message row, which the caller holds already; a dedup row; a result
 --           row
--- differs   no such helper elsewhere: part of internal_block and internal_follow_deaths
+-- differs   no such helper elsewhere: part of internal_block and internal_propagate_deaths
     v_error     constant varchar2(100 char) :=
         'predecessor ' || internal_number_text(p_predecessor_id) || ' is dead';
     v_dedup_key rowq_message.dedup_key%type;
@@ -361,63 +361,63 @@ is
     v_failed    t_messages;
     v_results   t_clobs;
 begin
-    insert into rowq_dead (part_id, message_id, lane, attempt, died_at)
-    values (p_part_id, p_message_id, p_lane, 0, sys_extract_utc(systimestamp));
+    insert into rowq_dead (queue_id, message_id, lane, attempt, died_at)
+    values (p_queue_id, p_message_id, p_lane, 0, sys_extract_utc(systimestamp));
     update rowq_message m
     set m.last_error = v_error
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and m.message_id = p_message_id
     returning m.dedup_key into v_dedup_key;
     if v_dedup_key is not null then
         v_key := utl_raw.cast_to_raw(v_dedup_key);
         delete from rowq_dedup d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = v_key
           and d.message_id = p_message_id;
     end if;
 
     select max(q.result_seconds) into v_seconds
     from rowq_queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     if v_seconds > 0 then
         v_failed(1).message_id := p_message_id;
-        internal_push_result(p_part_id, v_failed, 'dead', v_error, v_results);
+        internal_push_result(p_queue_id, v_failed, 'dead', v_error, v_results);
     end if;
 end internal_fail_with;
 
-procedure internal_recheck_later(
-    p_part_id         in number,
+procedure internal_defer(
+    p_queue_id        in number,
     p_message_ids     in rowq_ids,
     p_predecessor_ids in rowq_ids,
     p_are_dead        in number
 )
 is
 -- purpose   Have maintain look again at blocked messages, or at what waits for predecessors that have ended; the same ids as both are messages that have ended, and whose rows another transaction has locked.
--- locks     new recheck rows; the first time its lane, passed over when locked
+-- locks     new deferred rows; the first time its lane, passed over when locked
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
-    internal_open_lanes(p_part_id, -4 /* deferred */);
+    internal_open_lanes(p_queue_id, -4 /* deferred */);
     if p_message_ids is not null and p_predecessor_ids is not null then
         forall i in 1 .. p_message_ids.count
-            insert into rowq_recheck (part_id, due_at, recheck_id, message_id, predecessor_id)
+            insert into rowq_deferred (queue_id, due_at, deferred_id, message_id, predecessor_id)
             values (
-                p_part_id, v_now, rowq_claim_seq.nextval, p_message_ids(i), p_predecessor_ids(i)
+                p_queue_id, v_now, rowq_claim_seq.nextval, p_message_ids(i), p_predecessor_ids(i)
             );
     elsif p_message_ids is not null then
         forall i in 1 .. p_message_ids.count
-            insert into rowq_recheck (part_id, due_at, recheck_id, message_id)
-            values (p_part_id, v_now, rowq_claim_seq.nextval, p_message_ids(i));
+            insert into rowq_deferred (queue_id, due_at, deferred_id, message_id)
+            values (p_queue_id, v_now, rowq_claim_seq.nextval, p_message_ids(i));
     else
         forall i in 1 .. p_predecessor_ids.count
-            insert into rowq_recheck (part_id, due_at, recheck_id, predecessor_id, is_hint)
-            values (p_part_id, v_now, rowq_claim_seq.nextval, p_predecessor_ids(i), p_are_dead);
+            insert into rowq_deferred (queue_id, due_at, deferred_id, predecessor_id, is_hint)
+            values (p_queue_id, v_now, rowq_claim_seq.nextval, p_predecessor_ids(i), p_are_dead);
     end if;
-end internal_recheck_later;
+end internal_defer;
 
-procedure internal_follow_deaths(p_part_id in number, p_dead_ids in rowq_ids)
+procedure internal_propagate_deaths(p_queue_id in number, p_dead_ids in rowq_ids)
 is
 -- purpose   Let what waits for dead messages do as it asked, and so on down the tree.
--- locks     message rows, tried only; as internal_follow_death; new recheck rows
+-- locks     message rows, tried only; as internal_propagate_death; new deferred rows
     -- A long tree dies in steps, and a wide one too, so that no transaction grows without end.
     c_most constant pls_integer := 1000;
     v_count   pls_integer := 0;
@@ -430,33 +430,33 @@ begin
     while v_dead.count > 0 loop
         -- Where a row is held, a producer is adding a message that waits: look again when it is
         -- there.
-        internal_lock_messages(p_part_id, v_dead, v_locked, v_held);
+        internal_lock_messages(p_queue_id, v_dead, v_locked, v_held);
         if v_held.count > 0 then
-            internal_recheck_later(p_part_id, null, v_held, 1);
+            internal_defer(p_queue_id, null, v_held, 1);
         end if;
-        v_awaited := internal_awaited_of(p_part_id, v_locked);
+        v_awaited := internal_find_awaited(p_queue_id, v_locked);
         v_failed := rowq_ids();
         for i in 1 .. v_awaited.count loop
             if v_count + v_failed.count > c_most then
-                internal_recheck_later(p_part_id, null, rowq_ids(v_awaited(i)), 1);
+                internal_defer(p_queue_id, null, rowq_ids(v_awaited(i)), 1);
             else
-                internal_follow_death(p_part_id, v_awaited(i), v_failed);
+                internal_propagate_death(p_queue_id, v_awaited(i), v_failed);
             end if;
         end loop;
         v_count := v_count + v_failed.count;
         v_dead := v_failed;
     end loop;
-end internal_follow_deaths;
+end internal_propagate_deaths;
 
-procedure internal_follow_death(
-    p_part_id in number,
+procedure internal_propagate_death(
+    p_queue_id in number,
     p_dead_id in number,
     p_failed  in out nocopy rowq_ids
 )
 is
 -- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are dead now, and are added to p_failed.
--- locks     successor rows, passing over locked ones; as internal_unblock; new recheck rows
--- differs   part of internal_follow_deaths on PostgreSQL
+-- locks     successor rows, passing over locked ones; as internal_unblock; new deferred rows
+-- differs   part of internal_propagate_deaths on PostgreSQL
     c_most constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
@@ -465,16 +465,16 @@ is
         select /*+ index_rs_asc(s rowq_successor_pk) no_batch_table_access_by_rowid(s) */
                s.message_id
         from rowq_successor s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_dead_id
           and exists (
               select null
               from rowq_blocked b
-              where b.part_id = s.part_id
+              where b.queue_id = s.queue_id
                 and b.message_id = s.message_id
                 and b.on_dead in ('continue', 'fail')
           )
-        order by s.part_id, s.predecessor_id, s.message_id
+        order by s.queue_id, s.predecessor_id, s.message_id
         for update skip locked;
 begin
     open asking_rows;
@@ -484,25 +484,25 @@ begin
         return;
     end if;
     if v_ids.count = c_most then
-        internal_recheck_later(p_part_id, null, rowq_ids(p_dead_id), 1);
+        internal_defer(p_queue_id, null, rowq_ids(p_dead_id), 1);
     end if;
     forall i in 1 .. v_ids.count
         delete from rowq_successor s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_dead_id
           and s.message_id = v_ids(i);
-    internal_unblock(p_part_id, v_ids, null, v_again, v_some);
+    internal_unblock(p_queue_id, v_ids, null, v_again, v_some);
     if v_again.count > 0 then
-        internal_recheck_later(p_part_id, v_again, null, 0);
+        internal_defer(p_queue_id, v_again, null, 0);
     end if;
     for i in 1 .. v_some.count loop
         p_failed.extend;
         p_failed(p_failed.last) := v_some(i);
     end loop;
-end internal_follow_death;
+end internal_propagate_death;
 
 procedure internal_unblock(
-    p_part_id     in number,
+    p_queue_id    in number,
     p_message_ids in rowq_ids,
     p_ended_id    in number,
     p_again       out nocopy rowq_ids,
@@ -515,7 +515,7 @@ is
     v_lane           rowq_blocked.lane%type;
     v_ready          t_messages;
     v_next           pls_integer := 0;
-    v_listened_until rowq_queue.listened_until%type;
+    v_waiting_until rowq_queue.waiting_until%type;
     v_began          constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     p_again := rowq_ids();
@@ -525,7 +525,7 @@ begin
         if internal_seconds_since(v_began, sys_extract_utc(systimestamp)) > 0.2 then
             v_state := 'again';
         else
-            internal_try_unblock(p_part_id, p_message_ids(i), p_ended_id, v_state, v_lane);
+            internal_try_unblock(p_queue_id, p_message_ids(i), p_ended_id, v_state, v_lane);
         end if;
         if v_state = 'again' then
             p_again.extend;
@@ -542,16 +542,16 @@ begin
     end loop;
 
     if v_next > 0 then
-        internal_push_ready(p_part_id, v_ready);
-        select q.listened_until into v_listened_until
+        internal_push_ready(p_queue_id, v_ready);
+        select q.waiting_until into v_waiting_until
         from rowq_queue q
-        where q.part_id = p_part_id;
-        internal_ring_doorbell(p_part_id, v_listened_until);
+        where q.queue_id = p_queue_id;
+        internal_wake_waiters(p_queue_id, v_waiting_until);
     end if;
 end internal_unblock;
 
 procedure internal_try_unblock(
-    p_part_id    in number,
+    p_queue_id   in number,
     p_message_id in number,
     p_ended_id   in number,
     p_state      out varchar2,
@@ -560,7 +560,7 @@ procedure internal_try_unblock(
 is
 -- purpose   Look again what a blocked message waits for: again, gone, waiting, moved, failed, or ready, with its lane.
 -- locks     the blocked and the message row, tried only; as internal_await_predecessor and
---           internal_enter_group
+--           internal_take_group_slot
 -- differs   PostgreSQL does it in internal_unblock
     v_is_listed      boolean;
     v_predecessor_id rowq_blocked.predecessor_id%type;
@@ -571,21 +571,21 @@ is
     v_rest           clob;
     v_listed         rowq_ids := rowq_ids();
     v_ids            rowq_ids := rowq_ids();
-    v_rest_ids       rowq_ids;
+    v_remaining_ids  rowq_ids;
     v_locked         rowq_ids;
     v_held           rowq_ids;
     v_awaited_id     rowq_message.message_id%type;
-    v_has_token      boolean;
+    v_has_slot      boolean;
 begin
-    internal_lock_blocked(p_part_id, p_message_id, p_state);
+    internal_lock_blocked(p_queue_id, p_message_id, p_state);
     if p_state <> 'locked' then
         return;
     end if;
     -- Read the row in a statement of its own, which sees it as it is now.
-    select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.rest_ids
+    select b.lane, b.predecessor_id, b.due_at, b.on_dead, b.group_key, b.remaining_ids
     into p_lane, v_predecessor_id, v_due_at, v_on_dead, v_group_key, v_rest
     from rowq_blocked b
-    where b.part_id = p_part_id
+    where b.queue_id = p_queue_id
       and b.message_id = p_message_id;
 
     p_state := 'free';
@@ -602,42 +602,42 @@ begin
     end if;
     if v_ids.count > 0 then
         internal_await_predecessor(
-            p_part_id, p_message_id, v_ids, v_on_dead, p_state, v_awaited_id, v_rest_ids
+            p_queue_id, p_message_id, v_ids, v_on_dead, p_state, v_awaited_id, v_remaining_ids
         );
     end if;
 
     if p_state = 'unsure' then
         p_state := 'again';
     elsif p_state = 'waiting' then
-        v_rest := case when v_rest_ids.count > 0 then ids(v_rest_ids) end;
+        v_rest := case when v_remaining_ids.count > 0 then ids(v_remaining_ids) end;
         update rowq_blocked b
         set b.predecessor_id = v_awaited_id,
-            b.rest_ids = v_rest
-        where b.part_id = p_part_id
+            b.remaining_ids = v_rest
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
     elsif p_state = 'failed' then
         -- Its row is to have the error, and a producer may be adding a message that waits for it.
-        internal_lock_messages(p_part_id, rowq_ids(p_message_id), v_locked, v_held);
+        internal_lock_messages(p_queue_id, rowq_ids(p_message_id), v_locked, v_held);
         if v_locked.count = 0 then
             p_state := 'again';
         else
-            internal_fail_with(p_part_id, p_message_id, p_lane, v_awaited_id);
+            internal_fail_with(p_queue_id, p_message_id, p_lane, v_awaited_id);
         end if;
     elsif v_due_at > sys_extract_utc(systimestamp) then
-        insert into rowq_delayed (part_id, due_at, message_id, lane, group_key)
-        values (p_part_id, v_due_at, p_message_id, p_lane, v_group_key);
+        insert into rowq_delayed (queue_id, due_at, message_id, lane, group_key)
+        values (p_queue_id, v_due_at, p_message_id, p_lane, v_group_key);
         p_state := 'moved';
     elsif v_group_key is not null then
         v_key := utl_raw.cast_to_raw(v_group_key);
-        v_has_token := internal_enter_group(p_part_id, v_key, false);
-        if v_has_token is null then
+        v_has_slot := internal_take_group_slot(p_queue_id, v_key, false);
+        if v_has_slot is null then
             p_state := 'again';
-        elsif v_has_token then
+        elsif v_has_slot then
             -- Groups take turns.
             p_state := 'ready';
         else
-            insert into rowq_grouped (part_id, group_key, message_id, lane)
-            values (p_part_id, v_key, p_message_id, p_lane);
+            insert into rowq_group_waiting (queue_id, group_key, message_id, lane)
+            values (p_queue_id, v_key, p_message_id, p_lane);
             p_state := 'moved';
         end if;
     else
@@ -648,12 +648,12 @@ begin
 
     if p_state in ('moved', 'ready', 'failed') then
         delete from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id;
     end if;
 end internal_try_unblock;
 
-procedure internal_lock_blocked(p_part_id in number, p_message_id in number, p_state out varchar2)
+procedure internal_lock_blocked(p_queue_id in number, p_message_id in number, p_state out varchar2)
 is
 -- purpose   Lock the row of a blocked message: locked, again where somebody holds it, or gone.
 -- locks     a blocked row, passed over when locked
@@ -666,7 +666,7 @@ is
     cursor blocked_row is
         select b.message_id
         from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_message_id
         for update skip locked;
 begin
@@ -682,7 +682,7 @@ begin
     -- gone on.
     select count(*) into v_shown
     from rowq_blocked b
-    where b.part_id = p_part_id
+    where b.queue_id = p_queue_id
       and b.message_id = p_message_id;
     p_state := case
         when v_shown = 0 then 'gone'
@@ -691,10 +691,10 @@ begin
     end;
 end internal_lock_blocked;
 
-procedure internal_free_successors(p_part_id in number, p_predecessor_id in number)
+procedure internal_resume_successors(p_queue_id in number, p_predecessor_id in number)
 is
 -- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
--- locks     successor rows, passing over locked ones; as internal_let_go; new recheck rows
+-- locks     successor rows, passing over locked ones; as internal_resume_blocked; new deferred rows
     c_most constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
@@ -702,9 +702,9 @@ is
         select /*+ index_rs_asc(s rowq_successor_pk) no_batch_table_access_by_rowid(s) */
                s.message_id
         from rowq_successor s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_predecessor_id
-        order by s.part_id, s.predecessor_id, s.message_id
+        order by s.queue_id, s.predecessor_id, s.message_id
         for update skip locked;
 begin
     open waiting_rows;
@@ -714,38 +714,38 @@ begin
         return;
     end if;
     if v_ids.count = c_most then
-        internal_recheck_later(p_part_id, null, rowq_ids(p_predecessor_id), 0);
+        internal_defer(p_queue_id, null, rowq_ids(p_predecessor_id), 0);
     end if;
     forall i in 1 .. v_ids.count
         delete from rowq_successor s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = p_predecessor_id
           and s.message_id = v_ids(i);
-    internal_let_go(p_part_id, v_ids, p_predecessor_id, v_again);
+    internal_resume_blocked(p_queue_id, v_ids, p_predecessor_id, v_again);
     if v_again.count > 0 then
-        internal_recheck_later(p_part_id, v_again, null, 0);
+        internal_defer(p_queue_id, v_again, null, 0);
     end if;
-end internal_free_successors;
+end internal_resume_successors;
 
-procedure internal_let_go(
-    p_part_id     in number,
+procedure internal_resume_blocked(
+    p_queue_id    in number,
     p_message_ids in rowq_ids,
     p_ended_id    in number,
     p_again       out nocopy rowq_ids
 )
 is
 -- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. p_again are those that need another look.
--- locks     as internal_unblock and internal_follow_deaths
+-- locks     as internal_unblock and internal_propagate_deaths
     v_failed rowq_ids;
 begin
-    internal_unblock(p_part_id, p_message_ids, p_ended_id, p_again, v_failed);
+    internal_unblock(p_queue_id, p_message_ids, p_ended_id, p_again, v_failed);
     if v_failed.count > 0 then
-        internal_follow_deaths(p_part_id, v_failed);
+        internal_propagate_deaths(p_queue_id, v_failed);
     end if;
-end internal_let_go;
+end internal_resume_blocked;
 
 procedure internal_pop_blocked(
-    p_part_id  in number,
+    p_queue_id in number,
     p_ids      in t_numbers,
     p_lanes    in t_numbers,
     p_messages in out nocopy t_messages
@@ -758,7 +758,7 @@ is
 begin
     forall i in 1 .. p_ids.count
         delete from rowq_blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = p_ids(i);
     -- Take a message only if this statement has deleted its row, so that no other session has the
     -- message too.
@@ -768,47 +768,47 @@ begin
             p_messages(v_next).message_id := p_ids(i);
             p_messages(v_next).lane := p_lanes(i);
             p_messages(v_next).attempt := 0;
-            p_messages(v_next).is_tokenless := 1;
+            p_messages(v_next).is_without_slot := 1;
         end if;
     end loop;
 end internal_pop_blocked;
 
-function internal_recheck(p_part_id in number, p_limit in number)
+function internal_run_deferred(p_queue_id in number, p_limit in number)
 return number
 is
--- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough.
--- locks     recheck rows, passing over locked ones; as internal_try_recheck
+-- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough.
+-- locks     deferred rows, passing over locked ones; as internal_try_deferred
     type t_note is record (
-        due_at         rowq_recheck.due_at%type,
-        recheck_id     rowq_recheck.recheck_id%type,
-        group_key      rowq_recheck.group_key%type,
-        is_hint        rowq_recheck.is_hint%type,
-        message_id     rowq_recheck.message_id%type,
-        predecessor_id rowq_recheck.predecessor_id%type
+        due_at         rowq_deferred.due_at%type,
+        deferred_id    rowq_deferred.deferred_id%type,
+        group_key      rowq_deferred.group_key%type,
+        is_hint        rowq_deferred.is_hint%type,
+        message_id     rowq_deferred.message_id%type,
+        predecessor_id rowq_deferred.predecessor_id%type
     );
     type t_notes is table of t_note index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_part_id, -4 /* deferred */));
-    v_probe     rowq_recheck.recheck_id%type;
+        internal_from_microseconds(internal_read_floor(p_queue_id, -4 /* deferred */));
+    v_probe     rowq_deferred.deferred_id%type;
     v_notes     t_notes;
     v_is_solved boolean;
     v_solved    pls_integer := 0;
     cursor due is
-        select /*+ index_rs_asc(r rowq_recheck_pk) */ r.recheck_id
-        from rowq_recheck r
-        where r.part_id = p_part_id
+        select /*+ index_rs_asc(r rowq_deferred_pk) */ r.deferred_id
+        from rowq_deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= v_since
           and r.due_at <= v_now
-        order by r.part_id, r.due_at, r.recheck_id;
+        order by r.queue_id, r.due_at, r.deferred_id;
     cursor due_rows is
-        select /*+ index_rs_asc(r rowq_recheck_pk) no_batch_table_access_by_rowid(r) */
-               r.due_at, r.recheck_id, r.group_key, r.is_hint, r.message_id, r.predecessor_id
-        from rowq_recheck r
-        where r.part_id = p_part_id
+        select /*+ index_rs_asc(r rowq_deferred_pk) no_batch_table_access_by_rowid(r) */
+               r.due_at, r.deferred_id, r.group_key, r.is_hint, r.message_id, r.predecessor_id
+        from rowq_deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= v_since
           and r.due_at <= v_now
-        order by r.part_id, r.due_at, r.recheck_id
+        order by r.queue_id, r.due_at, r.deferred_id
         for update skip locked;
 begin
     -- Look without a lock first, so that a call that finds nothing begins no transaction.
@@ -827,19 +827,19 @@ begin
         exit when i > 1
              and internal_seconds_since(v_now, sys_extract_utc(systimestamp)) > 0.5;
         savepoint rowq_note_part;
-        v_is_solved := internal_try_recheck(
-            p_part_id, v_notes(i).group_key, v_notes(i).message_id, v_notes(i).predecessor_id,
+        v_is_solved := internal_try_deferred(
+            p_queue_id, v_notes(i).group_key, v_notes(i).message_id, v_notes(i).predecessor_id,
             v_notes(i).is_hint
         );
         -- A row that is not solved stays as it is: a producer that is idle in its transaction must
         -- not make every look write.
         if v_is_solved then
-            delete from rowq_recheck r
-            where r.part_id = p_part_id
+            delete from rowq_deferred r
+            where r.queue_id = p_queue_id
               and r.due_at = v_notes(i).due_at
-              and r.recheck_id = v_notes(i).recheck_id;
+              and r.deferred_id = v_notes(i).deferred_id;
             -- Another session may have solved it after the cursor was opened. Once is enough: a
-            -- token must not be passed on twice.
+            -- slot must not be passed on twice.
             if sql%rowcount = 0 then
                 rollback to savepoint rowq_note_part;
             else
@@ -848,10 +848,10 @@ begin
         end if;
     end loop;
     return v_solved;
-end internal_recheck;
+end internal_run_deferred;
 
-function internal_try_recheck(
-    p_part_id        in number,
+function internal_try_deferred(
+    p_queue_id       in number,
     p_group_key      in raw,
     p_message_id     in number,
     p_predecessor_id in number,
@@ -859,10 +859,10 @@ function internal_try_recheck(
 )
 return boolean
 is
--- purpose   Look again at what a row of recheck names; return whether that was enough.
--- locks     as internal_pass_group, internal_widen_group, internal_let_go,
---           internal_free_successors, internal_recheck_death and internal_lock_messages
--- differs   no such helper elsewhere: part of internal_recheck
+-- purpose   Look again at what a row of deferred names; return whether that was enough.
+-- locks     as internal_pass_group_slot, internal_add_group_slots, internal_resume_blocked,
+--           internal_resume_successors, internal_retry_propagation and internal_lock_messages
+-- differs   no such helper elsewhere: part of internal_run_deferred
     v_again         rowq_ids;
     v_locked        rowq_ids;
     v_held          rowq_ids;
@@ -871,49 +871,49 @@ is
 begin
     if p_message_id = p_predecessor_id then
         -- It has ended, and its row was locked. Its keys were freed then.
-        internal_lock_messages(p_part_id, rowq_ids(p_message_id), v_locked, v_held);
+        internal_lock_messages(p_queue_id, rowq_ids(p_message_id), v_locked, v_held);
         if v_held.count > 0 then
             return false;
         end if;
         delete from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = p_message_id;
-        internal_free_successors(p_part_id, p_message_id);
+        internal_resume_successors(p_queue_id, p_message_id);
         return true;
     end if;
     if p_message_id is not null then
-        internal_let_go(p_part_id, rowq_ids(p_message_id), null, v_again);
+        internal_resume_blocked(p_queue_id, rowq_ids(p_message_id), null, v_again);
         return v_again.count = 0;
     end if;
     if p_predecessor_id is not null then
         if p_is_hint = 1 then
-            return internal_recheck_death(p_part_id, p_predecessor_id);
+            return internal_retry_propagation(p_queue_id, p_predecessor_id);
         end if;
-        internal_free_successors(p_part_id, p_predecessor_id);
+        internal_resume_successors(p_queue_id, p_predecessor_id);
         return true;
     end if;
     if p_is_hint = 1 then
-        return internal_widen_group(p_part_id, p_group_key);
+        return internal_add_group_slots(p_queue_id, p_group_key);
     end if;
-    internal_pass_group(p_part_id, p_group_key, true, v_is_left, v_pause_seconds);
+    internal_pass_group_slot(p_queue_id, p_group_key, true, v_is_left, v_pause_seconds);
     return not v_is_left;
-end internal_try_recheck;
+end internal_try_deferred;
 
-function internal_recheck_death(p_part_id in number, p_message_id in number)
+function internal_retry_propagation(p_queue_id in number, p_message_id in number)
 return boolean
 is
 -- purpose   Look again what waits for a dead message; false where a producer is still adding something that does.
--- locks     the message row, tried only; as internal_follow_deaths
+-- locks     the message row, tried only; as internal_propagate_deaths
     v_locked rowq_ids;
     v_held   rowq_ids;
 begin
-    internal_lock_messages(p_part_id, rowq_ids(p_message_id), v_locked, v_held);
+    internal_lock_messages(p_queue_id, rowq_ids(p_message_id), v_locked, v_held);
     if v_held.count > 0 then
         return false;
     end if;
     -- One that was reset meanwhile is waited for as before.
-    if v_locked.count > 0 and internal_read_end(p_part_id, p_message_id) = 'dead' then
-        internal_follow_deaths(p_part_id, v_locked);
+    if v_locked.count > 0 and internal_read_end(p_queue_id, p_message_id) = 'dead' then
+        internal_propagate_deaths(p_queue_id, v_locked);
     end if;
     return true;
-end internal_recheck_death;
+end internal_retry_propagation;

@@ -8,21 +8,21 @@
 -- No row can be locked shared, so drop_queue locks the tables, and holds none while it waits for
 -- another one.
 --
---   create_queue -> add_part
+--   create_queue -> add_queue_rows
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
 --   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
 --   drop_queue -> remove_queue -> refuse_not_empty, delete_queue
 --   bind_topic, unbind_topic -> lock_bindings -> require_queue
---   purge_queue -> purge_blocked, purge_grouped, purge_ready, purge_waiting
---   drop_days, note_fault -> note_value
+--   purge_queue -> purge_blocked, purge_group_waiting, purge_ready, purge_waiting
+--   drop_days, record_maintenance_error -> record_value
 --
--- Writes archive, blocked, claim, dead, dedup, delayed, door, expiry, finished, gate, grouped,
--- history, lane, leased, message, message_group, meta, queue, ready, recheck, result, schedule,
--- started, successor, topic_binding, worker.
+-- Writes archive, blocked, claim, dead, dedup, delayed, lock_bucket, expiry, finished, limit_lock,
+-- group_waiting, history, lane, leased, message, group_slot, meta, queue, ready, deferred, result,
+-- schedule, started, successor, topic_binding, worker.
 
-procedure internal_add_part(p_part_id in number)
+procedure internal_add_queue_rows(p_queue_id in number)
 is
--- purpose   Insert the lanes, the doors and the gate of a new queue.
+-- purpose   Insert the lanes, the buckets and the limit lock of a new queue.
 -- locks     new rows only
 -- differs   no such helper on PostgreSQL; no part, as the queue row itself is what a drop locks
     c_lanes constant pls_integer := 28;
@@ -38,18 +38,18 @@ begin
         v_open(i) := case when v_lanes(i) in (10, 11) then 1 else 0 end;
     end loop;
     forall i in 1 .. c_lanes
-        insert into rowq_lane (part_id, lane, is_open)
-        values (p_part_id, v_lanes(i), v_open(i));
+        insert into rowq_lane (queue_id, lane, is_open)
+        values (p_queue_id, v_lanes(i), v_open(i));
 
     for i in 1 .. c_doors loop
         v_doors(i) := i - 1;
     end loop;
     forall i in 1 .. c_doors
-        insert into rowq_door (part_id, door_no)
-        values (p_part_id, v_doors(i));
-    insert into rowq_gate (part_id)
-    values (p_part_id);
-end internal_add_part;
+        insert into rowq_lock_bucket (queue_id, bucket_no)
+        values (p_queue_id, v_doors(i));
+    insert into rowq_limit_lock (queue_id)
+    values (p_queue_id);
+end internal_add_queue_rows;
 
 procedure internal_refuse_queue(p_queue_name in varchar2)
 is
@@ -70,11 +70,11 @@ is
     v_key   raw(400);
     v_queue t_queue;
     cursor named is
-        select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+        select q.queue_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length, q.group_limit, q.group_after_dead, q.max_leased,
                q.rate_limit, q.rate_seconds, q.result_seconds, q.history_days, q.paused_at,
-               q.listened_until
+               q.waiting_until
         from rowq_queue q
         where q.queue_key = v_key;
 begin
@@ -84,14 +84,14 @@ begin
         fetch named into v_queue;
         close named;
     end if;
-    if v_queue.part_id is null then
+    if v_queue.queue_id is null then
         internal_refuse_queue(p_queue_name);
     end if;
     return v_queue;
 end internal_require_queue;
 
 procedure internal_remove_queue(
-    p_part_id    in number,
+    p_queue_id   in number,
     p_queue_name in varchar2,
     p_force      in boolean
 )
@@ -119,9 +119,10 @@ begin
         lock table rowq_claim in share row exclusive mode wait 1;
         rollback to savepoint rowq_drop_part;
         lock table rowq_message in share row exclusive mode wait 1;
-        lock table rowq_schedule, rowq_topic_binding, rowq_worker, rowq_gate, rowq_claim,
-            rowq_leased, rowq_ready, rowq_delayed, rowq_door, rowq_grouped, rowq_message_group,
-            rowq_recheck, rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive,
+        lock table rowq_schedule, rowq_topic_binding, rowq_worker, rowq_limit_lock, rowq_claim,
+            rowq_leased, rowq_ready, rowq_delayed, rowq_lock_bucket, rowq_group_waiting,
+            rowq_group_slot,
+            rowq_deferred, rowq_successor, rowq_blocked, rowq_dead, rowq_finished, rowq_archive,
             rowq_started, rowq_expiry, rowq_result, rowq_history, rowq_lane, rowq_queue
             in share row exclusive mode nowait;
     exception
@@ -131,13 +132,13 @@ begin
             );
     end;
     if not p_force then
-        internal_refuse_not_empty(p_part_id, p_queue_name);
+        internal_refuse_not_empty(p_queue_id, p_queue_name);
     end if;
-    internal_delete_queue(p_part_id);
-    internal_note_fault(p_part_id, null);
+    internal_delete_queue(p_queue_id);
+    internal_record_maintenance_error(p_queue_id, null);
 end internal_remove_queue;
 
-procedure internal_refuse_not_empty(p_part_id in number, p_queue_name in varchar2)
+procedure internal_refuse_not_empty(p_queue_id in number, p_queue_name in varchar2)
 is
 -- purpose   Raise an error if a queue still has messages or an archive.
 -- errors    RQ704
@@ -146,11 +147,11 @@ is
     cursor kept is
         select m.message_id
         from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
         union all
         select a.message_id
         from rowq_archive a
-        where a.part_id = p_part_id;
+        where a.queue_id = p_queue_id;
 begin
     open kept;
     fetch kept into v_id;
@@ -164,37 +165,37 @@ begin
     end if;
 end internal_refuse_not_empty;
 
-procedure internal_delete_queue(p_part_id in number)
+procedure internal_delete_queue(p_queue_id in number)
 is
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- locks     all rows of the queue
 -- differs   no such helper elsewhere: part of drop_queue
 begin
-    delete from rowq_schedule s where s.part_id = p_part_id;
-    delete from rowq_topic_binding b where b.part_id = p_part_id;
-    delete from rowq_worker w where w.part_id = p_part_id;
-    delete from rowq_ready r where r.part_id = p_part_id;
-    delete from rowq_delayed d where d.part_id = p_part_id;
-    delete from rowq_leased l where l.part_id = p_part_id;
-    delete from rowq_claim c where c.part_id = p_part_id;
-    delete from rowq_dead d where d.part_id = p_part_id;
-    delete from rowq_dedup d where d.part_id = p_part_id;
-    delete from rowq_blocked b where b.part_id = p_part_id;
-    delete from rowq_successor s where s.part_id = p_part_id;
-    delete from rowq_grouped g where g.part_id = p_part_id;
-    delete from rowq_message_group t where t.part_id = p_part_id;
-    delete from rowq_recheck r where r.part_id = p_part_id;
-    delete from rowq_expiry e where e.part_id = p_part_id;
-    delete from rowq_result r where r.part_id = p_part_id;
-    delete from rowq_history h where h.part_id = p_part_id;
-    delete from rowq_finished f where f.part_id = p_part_id;
-    delete from rowq_message m where m.part_id = p_part_id;
-    delete from rowq_archive a where a.part_id = p_part_id;
-    delete from rowq_started s where s.part_id = p_part_id;
-    delete from rowq_gate g where g.part_id = p_part_id;
-    delete from rowq_door d where d.part_id = p_part_id;
-    delete from rowq_lane l where l.part_id = p_part_id;
-    delete from rowq_queue q where q.part_id = p_part_id;
+    delete from rowq_schedule s where s.queue_id = p_queue_id;
+    delete from rowq_topic_binding b where b.queue_id = p_queue_id;
+    delete from rowq_worker w where w.queue_id = p_queue_id;
+    delete from rowq_ready r where r.queue_id = p_queue_id;
+    delete from rowq_delayed d where d.queue_id = p_queue_id;
+    delete from rowq_leased l where l.queue_id = p_queue_id;
+    delete from rowq_claim c where c.queue_id = p_queue_id;
+    delete from rowq_dead d where d.queue_id = p_queue_id;
+    delete from rowq_dedup d where d.queue_id = p_queue_id;
+    delete from rowq_blocked b where b.queue_id = p_queue_id;
+    delete from rowq_successor s where s.queue_id = p_queue_id;
+    delete from rowq_group_waiting g where g.queue_id = p_queue_id;
+    delete from rowq_group_slot t where t.queue_id = p_queue_id;
+    delete from rowq_deferred r where r.queue_id = p_queue_id;
+    delete from rowq_expiry e where e.queue_id = p_queue_id;
+    delete from rowq_result r where r.queue_id = p_queue_id;
+    delete from rowq_history h where h.queue_id = p_queue_id;
+    delete from rowq_finished f where f.queue_id = p_queue_id;
+    delete from rowq_message m where m.queue_id = p_queue_id;
+    delete from rowq_archive a where a.queue_id = p_queue_id;
+    delete from rowq_started s where s.queue_id = p_queue_id;
+    delete from rowq_limit_lock g where g.queue_id = p_queue_id;
+    delete from rowq_lock_bucket d where d.queue_id = p_queue_id;
+    delete from rowq_lane l where l.queue_id = p_queue_id;
+    delete from rowq_queue q where q.queue_id = p_queue_id;
 end internal_delete_queue;
 
 function internal_lock_bindings(p_queue_name in varchar2)
@@ -203,7 +204,7 @@ is
 -- purpose   Return the settings of a queue, and keep it from being dropped.
 -- locks     the table of bindings against drop_queue; waits for one that is under way
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere a row of the queue or of its part is locked
+-- differs   this engine's own: elsewhere a row of the queue or of its queue is locked
 begin
     -- The look after this one sees what a drop has left that this session has waited for.
     lock table rowq_topic_binding in row exclusive mode;
@@ -226,8 +227,8 @@ is
         select /*+ index_rs_asc(b rowq_blocked_pk) no_batch_table_access_by_rowid(b) */
                b.message_id, b.lane
         from rowq_blocked b
-        where b.part_id = p_queue.part_id
-        order by b.part_id, b.message_id
+        where b.queue_id = p_queue.queue_id
+        order by b.queue_id, b.message_id
         for update skip locked;
 begin
     open waiting_rows;
@@ -236,7 +237,7 @@ begin
         fetch waiting_rows bulk collect into v_ids, v_lanes limit v_step;
         exit when v_ids.count = 0;
         v_messages.delete;
-        internal_pop_blocked(p_queue.part_id, v_ids, v_lanes, v_messages);
+        internal_pop_blocked(p_queue.queue_id, v_ids, v_lanes, v_messages);
         internal_finish(p_queue, v_messages, 'cancelled');
         v_removed := v_removed + v_messages.count;
     end loop;
@@ -244,15 +245,15 @@ begin
     return v_removed;
 end internal_purge_blocked;
 
-function internal_purge_grouped(p_queue in t_queue, p_limit in number)
+function internal_purge_group_waiting(p_queue in t_queue, p_limit in number)
 return number
 is
 -- purpose   Delete up to p_limit messages that wait in groups; null means all.
--- locks     grouped rows, passing over locked ones; then as internal_finish
+-- locks     group_waiting rows, passing over locked ones; then as internal_finish
 -- differs   no such helper on PostgreSQL: part of purge_queue
     type t_grouped_row is record (
-        group_key  rowq_grouped.group_key%type,
-        message_id rowq_grouped.message_id%type
+        group_key  rowq_group_waiting.group_key%type,
+        message_id rowq_group_waiting.message_id%type
     );
     type t_grouped_rows is table of t_grouped_row index by pls_integer;
     c_step constant pls_integer := 5000;
@@ -261,11 +262,11 @@ is
     v_locked   t_grouped_rows;
     v_messages t_messages;
     cursor waiting_rows is
-        select /*+ index_rs_asc(g rowq_grouped_pk) no_batch_table_access_by_rowid(g) */
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) no_batch_table_access_by_rowid(g) */
                g.group_key, g.message_id
-        from rowq_grouped g
-        where g.part_id = p_queue.part_id
-        order by g.part_id, g.group_key, g.message_id
+        from rowq_group_waiting g
+        where g.queue_id = p_queue.queue_id
+        order by g.queue_id, g.group_key, g.message_id
         for update skip locked;
 begin
     open waiting_rows;
@@ -274,8 +275,8 @@ begin
         fetch waiting_rows bulk collect into v_locked limit v_step;
         exit when v_locked.count = 0;
         forall i in 1 .. v_locked.count
-            delete from rowq_grouped g
-            where g.part_id = p_queue.part_id
+            delete from rowq_group_waiting g
+            where g.queue_id = p_queue.queue_id
               and g.group_key = v_locked(i).group_key
               and g.message_id = v_locked(i).message_id;
         v_messages.delete;
@@ -283,7 +284,7 @@ begin
         for i in 1 .. v_locked.count loop
             if sql%bulk_rowcount(i) = 1 then
                 v_messages(v_messages.count + 1).message_id := v_locked(i).message_id;
-                v_messages(v_messages.count).is_tokenless := 1;
+                v_messages(v_messages.count).is_without_slot := 1;
             end if;
         end loop;
         internal_finish(p_queue, v_messages, 'cancelled');
@@ -291,7 +292,7 @@ begin
     end loop;
     close waiting_rows;
     return v_removed;
-end internal_purge_grouped;
+end internal_purge_group_waiting;
 
 function internal_purge_ready(p_queue in t_queue, p_limit in number)
 return number
@@ -307,8 +308,8 @@ is
         select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
-        where r.part_id = p_queue.part_id
-        order by r.part_id, r.lane, r.seq, r.message_id
+        where r.queue_id = p_queue.queue_id
+        order by r.queue_id, r.lane, r.seq, r.message_id
         for update skip locked;
 begin
     open ready_rows;
@@ -339,15 +340,15 @@ is
         select /*+ index_rs_asc(d rowq_delayed_pk) no_batch_table_access_by_rowid(d) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
-        where d.part_id = p_queue.part_id
-        order by d.part_id, d.due_at, d.message_id
+        where d.queue_id = p_queue.queue_id
+        order by d.queue_id, d.due_at, d.message_id
         for update skip locked;
     cursor dead_rows is
         select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
-        where d.part_id = p_queue.part_id
-        order by d.part_id, d.message_id
+        where d.queue_id = p_queue.queue_id
+        order by d.queue_id, d.message_id
         for update skip locked;
 begin
     if p_of_dead then
@@ -378,11 +379,12 @@ begin
     return v_removed;
 end internal_purge_waiting;
 
-procedure internal_note_value(p_name in varchar2, p_value in varchar2)
+procedure internal_record_value(p_name in varchar2, p_value in varchar2)
 is
 -- purpose   Keep a value in meta under a name.
 -- locks     a row of meta
--- differs   no such helper elsewhere: part of internal_note_fault and internal_drop_days
+-- differs   no such helper elsewhere: part of internal_record_maintenance_error and
+--           internal_drop_days
 begin
     merge into rowq_meta m
     using (select p_name as name from dual) n on (m.name = n.name)
@@ -395,4 +397,4 @@ exception
     when dup_val_on_index then
         -- Another session has just added the same row, for the same reason.
         null;
-end internal_note_value;
+end internal_record_value;

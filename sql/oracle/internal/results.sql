@@ -12,14 +12,14 @@
 --   complete, fail_with, finish, ... -> push_result
 --   complete -> read_results, results_of
 --   get_result -> read_result
---   wait_for_result -> look_for_result -> read_result
+--   wait_for_result -> poll_result_once -> read_result
 --   wait_for_result -> result_json
---   maintain_kept -> purge_results
+--   maintain_retention -> purge_results
 --
 -- Writes result. Only reads archive, message.
 
 procedure internal_push_result(
-    p_part_id  in number,
+    p_queue_id in number,
     p_messages in t_messages,
     p_state    in varchar2,
     p_error    in clob,
@@ -37,8 +37,8 @@ begin
     if p_results.count > 0 then
         -- What was completed has no row yet. A merge is not for LOBs of many rows.
         forall i in 1 .. p_messages.count
-            insert into rowq_result (part_id, message_id, finished_at, state, result)
-            values (p_part_id, p_messages(i).message_id, v_now, p_state, p_results(i));
+            insert into rowq_result (queue_id, message_id, finished_at, state, result)
+            values (p_queue_id, p_messages(i).message_id, v_now, p_state, p_results(i));
         return;
     end if;
 
@@ -46,16 +46,16 @@ begin
     forall i in 1 .. p_messages.count
         merge into rowq_result r
         using (
-            select p_part_id as part_id, p_messages(i).message_id as message_id
+            select p_queue_id as queue_id, p_messages(i).message_id as message_id
             from dual
-        ) n on (r.part_id = n.part_id and r.message_id = n.message_id)
+        ) n on (r.queue_id = n.queue_id and r.message_id = n.message_id)
         when matched then update
             set r.finished_at = v_now,
                 r.state       = p_state
         when not matched then insert (
-            part_id, message_id, finished_at, state, last_error
+            queue_id, message_id, finished_at, state, last_error
         )
-        values (n.part_id, n.message_id, v_now, p_state, v_error);
+        values (n.queue_id, n.message_id, v_now, p_state, v_error);
 end internal_push_result;
 
 procedure internal_read_results(
@@ -71,7 +71,7 @@ is
 --           numbers
     c_longest constant pls_integer := 1048576;
     v_cuts    t_numbers;
-    v_fault   varchar2(32767);
+    v_error   varchar2(32767);
     v_from    number;
     v_to      number;
     v_given   pls_integer := 0;
@@ -90,9 +90,9 @@ begin
     if p_queue.result_seconds = 0 then
         internal_refuse('the queue keeps no results: its result_seconds is 0');
     end if;
-    internal_json_fault('results', p_results, 'array', 21, null, v_cuts, v_fault);
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    internal_json_error('results', p_results, 'array', 21, null, v_cuts, v_error);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
 
     -- Find the values by their places first, so that each is copied once and no function of SQL
@@ -145,7 +145,7 @@ return t_clobs
 is
 -- purpose   Return the results of messages by their places, null for one without; none where nobody has one. p_given goes along p_ids, or, where these are null, along p_messages. Of a message named twice the first one counts.
 -- differs   no such helper elsewhere: part of push_result
-    v_places  t_places;
+    v_places  t_positions;
     v_place   pls_integer;
     v_results t_clobs;
 begin
@@ -166,7 +166,7 @@ begin
 end internal_results_of;
 
 procedure internal_read_result(
-    p_part_id     in number,
+    p_queue_id    in number,
     p_message_id  in number,
     p_state       out varchar2,
     p_finished_at out timestamp
@@ -190,21 +190,21 @@ is
     cursor results is
         select r.state, r.finished_at
         from rowq_result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = p_message_id;
     cursor archived is
         select a.state, a.finished_at
         from rowq_archive a
-        where a.part_id = p_part_id
+        where a.queue_id = p_queue_id
           and a.message_id = p_message_id;
 begin
     select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
     from rowq_message m
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and m.message_id = p_message_id;
     if v_is_known = 1 then
         internal_locate_messages(
-            p_part_id, p_message_id, v_group_key, v_due_at, v_place, v_lane, v_attempt,
+            p_queue_id, p_message_id, v_group_key, v_due_at, v_place, v_lane, v_attempt,
             v_claim_id, v_worker_name, v_lease_until, v_ended_at, v_waits_for, v_leased_at
         );
     end if;
@@ -229,12 +229,12 @@ begin
     end if;
 end internal_read_result;
 
-procedure look_for_result(
+procedure poll_result_once(
     p_queue_name  in varchar2,
     p_message_id  in number,
     p_is_first    in number,
     p_is_last     in number,
-    p_part_id     out number,
+    p_queue_id    out number,
     p_state       out varchar2,
     p_finished_at out timestamp
 )
@@ -249,15 +249,15 @@ begin
         internal_refuse('message_id is missing');
     end if;
     v_queue := internal_require_queue(p_queue_name);
-    p_part_id := v_queue.part_id;
+    p_queue_id := v_queue.queue_id;
 
     if p_is_first = 1 or p_is_last = 1 then
-        internal_read_result(v_queue.part_id, p_message_id, p_state, p_finished_at);
+        internal_read_result(v_queue.queue_id, p_message_id, p_state, p_finished_at);
     else
         -- Looks between need no more than the result, which is found by its key.
         select max(r.state), max(r.finished_at) into p_state, p_finished_at
         from rowq_result r
-        where r.part_id = v_queue.part_id
+        where r.queue_id = v_queue.queue_id
           and r.message_id = p_message_id;
     end if;
     if p_finished_at is null
@@ -266,10 +266,10 @@ begin
        and (p_is_first = 0 or p_state is not null) then
         internal_refuse('the queue keeps no results: its result_seconds is 0');
     end if;
-end look_for_result;
+end poll_result_once;
 
 function result_json(
-    p_part_id     in number,
+    p_queue_id    in number,
     p_message_id  in number,
     p_state       in varchar2,
     p_finished_at in timestamp
@@ -286,12 +286,12 @@ is
     cursor results is
         select 1 as is_kept, r.result, r.last_error
         from rowq_result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = p_message_id;
     cursor bodies is
         select m.last_error
         from rowq_message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = p_message_id;
 begin
     if p_state is null then
@@ -339,23 +339,23 @@ is
     v_before  constant timestamp(6) :=
         sys_extract_utc(systimestamp) - numtodsinterval(p_queue.result_seconds, 'second');
     v_since   constant timestamp(6) :=
-        internal_from_microseconds(internal_read_floor(p_queue.part_id, -7 /* result */));
+        internal_from_microseconds(internal_read_floor(p_queue.queue_id, -7 /* result */));
     v_probe   rowq_result.finished_at%type;
     v_row_ids t_row_ids;
     v_purged  number := 0;
     cursor due is
         select /*+ index_rs_asc(r rowq_result_finished_ix) */ r.finished_at
         from rowq_result r
-        where r.part_id = p_queue.part_id
+        where r.queue_id = p_queue.queue_id
           and r.finished_at >= v_since
           and r.finished_at < v_before
-        order by r.part_id, r.finished_at;
+        order by r.queue_id, r.finished_at;
     -- The order of the index is enough: no statement sorts, and a row is locked when it is fetched.
     cursor due_rows is
         select /*+ index_rs_asc(r rowq_result_finished_ix) no_batch_table_access_by_rowid(r) */
                r.rowid
         from rowq_result r
-        where r.part_id = p_queue.part_id
+        where r.queue_id = p_queue.queue_id
           and r.finished_at >= v_since
           and r.finished_at < v_before
         for update skip locked;
@@ -376,7 +376,7 @@ begin
     forall i in 1 .. v_row_ids.count
         delete from rowq_result r
         where r.rowid = v_row_ids(i)
-          and r.part_id = p_queue.part_id
+          and r.queue_id = p_queue.queue_id
           and r.finished_at < v_before;
     for i in 1 .. v_row_ids.count loop
         v_purged := v_purged + sql%bulk_rowcount(i);

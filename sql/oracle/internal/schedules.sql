@@ -11,18 +11,18 @@
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, next_tick
 --   next_ticks -> check_time_zone -> local_of
 --   create_schedule, alter_schedule, next_ticks -> next_tick -> next_cron, parse_cron
---   next_cron -> to_minute, local_of, next_cron_local, moment_of_local, offset_change
---   moment_of_local -> offset_of, local_of, offset_change
+--   next_cron -> to_minute, local_of, next_cron_local, local_to_utc, offset_change
+--   local_to_utc -> offset_of, local_of, offset_change
 --   offset_of -> local_of
 --   offset_change -> offset_of
 --   parse_cron -> parse_cron_field
 --   create_schedule -> read_schedule
 --   alter_schedule, drop_schedule, run_schedule -> require_schedule -> read_schedule
---   run_schedule -> send_tick -> tick_headers, tick_key
+--   run_schedule -> enqueue_tick -> tick_headers, tick_key
 --   maintain_queue -> run_schedules -> try_schedule, run_due, read_schedule
---   run_due -> next_tick, can_send, send_tick, give_up_tick
+--   run_due -> next_tick, can_send, enqueue_tick, skip_tick
 --   can_send -> tick_key
---   give_up_tick -> next_tick
+--   skip_tick -> next_tick
 --
 -- Writes schedule. Only reads dedup.
 
@@ -33,11 +33,11 @@ is
     c_first constant timestamp(6) := timestamp '2000-01-01 00:00:00';
     c_last  constant timestamp(6) := timestamp '2100-01-01 00:00:00';
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_fault varchar2(32767);
+    v_error varchar2(32767);
     v_cuts  t_numbers;
 begin
     internal_check_name('schedule_name', p_schedule.schedule_name);
-    v_fault := case
+    v_error := case
         when p_schedule.cron is null and p_schedule.interval_seconds is null
              or p_schedule.cron is not null and p_schedule.interval_seconds is not null
             then 'a schedule has either cron or interval_seconds'
@@ -57,25 +57,25 @@ begin
              or p_schedule.ends_at not between c_first and c_last
             then 'starts_at and ends_at must be moments between the years 2000 and 2100'
     end;
-    if v_fault is null then
-        internal_json_fault(
-            'headers', p_schedule.headers, 'object', 20, 65536, v_cuts, v_fault
+    if v_error is null then
+        internal_json_error(
+            'headers', p_schedule.headers, 'object', 20, 65536, v_cuts, v_error
         );
     end if;
-    if v_fault is null then
-        v_fault := coalesce(
-            internal_message_fault(
+    if v_error is null then
+        v_error := coalesce(
+            internal_message_error(
                 p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
                 internal_tick_headers(p_schedule, v_now), p_schedule.priority, null, null, null,
                 p_schedule.max_attempts, p_schedule.group_key, null, null
             ),
-            internal_body_fault(
+            internal_body_error(
                 p_schedule.body, p_schedule.body_binary, p_queue.max_body_length
             )
         );
     end if;
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
     internal_check_range('interval_seconds', p_schedule.interval_seconds, 1, 315360000);
     internal_check_time_zone(p_schedule.time_zone);
@@ -206,7 +206,7 @@ begin
             if v_local is null then
                 return null;
             end if;
-            v_moment := internal_moment_of_local(v_local, p_time_zone);
+            v_moment := internal_local_to_utc(v_local, p_time_zone);
             if v_moment > p_after then
                 return v_moment;
             end if;
@@ -295,7 +295,7 @@ begin
     return null;
 end internal_next_cron_local;
 
-function internal_moment_of_local(p_local in timestamp, p_time_zone in varchar2)
+function internal_local_to_utc(p_local in timestamp, p_time_zone in varchar2)
 return timestamp
 is
 -- purpose   Return when the clocks of a time zone show a time: the first of two moments where they are set back over it, and the end of the gap where they are set forward over it.
@@ -318,7 +318,7 @@ begin
     return internal_offset_change(
         least(v_before, v_after), greatest(v_before, v_after), p_time_zone
     );
-end internal_moment_of_local;
+end internal_local_to_utc;
 
 function internal_offset_of(p_moment in timestamp, p_time_zone in varchar2)
 return number
@@ -527,19 +527,19 @@ begin
     return v_bits;
 end internal_parse_cron_field;
 
-function internal_read_schedule(p_part_id in number, p_schedule_key in raw)
+function internal_read_schedule(p_queue_id in number, p_schedule_key in raw)
 return t_schedule
 is
--- purpose   Return a schedule; its part_id is null where there is none.
+-- purpose   Return a schedule; its queue_id is null where there is none.
 -- differs   no such helper elsewhere: part of require_schedule and run_schedules
     v_schedule t_schedule;
     cursor keyed is
-        select s.part_id, s.schedule_key, s.schedule_name, s.cron, s.interval_seconds,
+        select s.queue_id, s.schedule_key, s.schedule_name, s.cron, s.interval_seconds,
                s.time_zone, s.missed, s.overlap, s.starts_at, s.ends_at, s.message_type,
                s.priority, s.group_key, s.max_attempts, s.is_paused, s.next_run_at, s.headers,
                s.body, s.body_binary
         from rowq_schedule s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.schedule_key = p_schedule_key;
 begin
     open keyed;
@@ -548,7 +548,7 @@ begin
     return v_schedule;
 end internal_read_schedule;
 
-function internal_require_schedule(p_part_id in number, p_schedule_name in varchar2)
+function internal_require_schedule(p_queue_id in number, p_schedule_name in varchar2)
 return t_schedule
 is
 -- purpose   Return a schedule and hold it to the end of the transaction; raise an error if there is none.
@@ -560,7 +560,7 @@ is
     cursor named is
         select s.schedule_key
         from rowq_schedule s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.schedule_key = v_key
         for update;
 begin
@@ -579,11 +579,11 @@ begin
         );
     end if;
     -- Read it once it is locked, so that what another session has just changed is seen.
-    v_schedule := internal_read_schedule(p_part_id, v_held);
+    v_schedule := internal_read_schedule(p_queue_id, v_held);
     return v_schedule;
 end internal_require_schedule;
 
-procedure internal_send_tick(
+procedure internal_enqueue_tick(
     p_queue      in t_queue,
     p_queue_name in varchar2,
     p_schedule   in t_schedule,
@@ -596,15 +596,15 @@ is
 -- locks     as internal_store
 -- errors    RQ701 RQ711
 -- differs   does not call enqueue, which would move the savepoint of the routine that runs
-    v_fault varchar2(32767);
+    v_error varchar2(32767);
     v_new   t_new_messages;
 begin
     -- Only the length of the body can have become wrong since the schedule was checked.
-    v_fault := internal_body_fault(
+    v_error := internal_body_error(
         p_schedule.body, p_schedule.body_binary, p_queue.max_body_length
     );
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_schedule.body, p_schedule.body_binary,
@@ -612,16 +612,16 @@ begin
         null, null, internal_tick_key(p_schedule), p_schedule.max_attempts,
         p_schedule.group_key, null, null, null
     );
-    internal_store(p_queue.part_id, p_queue_name, v_new);
+    internal_store(p_queue.queue_id, p_queue_name, v_new);
     p_message_id := v_new(1).message_id;
     p_outcome := v_new(1).outcome;
-end internal_send_tick;
+end internal_enqueue_tick;
 
 function internal_tick_key(p_schedule in t_schedule)
 return varchar2
 is
 -- purpose   Return the dedup key of a schedule's messages; null where they may overlap.
--- differs   no such helper elsewhere: part of send_tick
+-- differs   no such helper elsewhere: part of enqueue_tick
 begin
     return case when p_schedule.overlap = 0 then 'schedule:' || p_schedule.schedule_name end;
 end internal_tick_key;
@@ -639,20 +639,20 @@ begin
     select /*+ index_rs_asc(s rowq_schedule_pk) */ s.schedule_key
     bulk collect into v_keys
     from rowq_schedule s
-    where s.part_id = p_queue.part_id
+    where s.queue_id = p_queue.queue_id
       and s.next_run_at <= v_now;
     for i in 1 .. v_keys.count loop
-        v_is_due := internal_try_schedule(p_queue.part_id, v_keys(i));
+        v_is_due := internal_try_schedule(p_queue.queue_id, v_keys(i));
         if v_is_due then
             v_sent := v_sent + internal_run_due(
-                p_queue, p_queue_name, internal_read_schedule(p_queue.part_id, v_keys(i))
+                p_queue, p_queue_name, internal_read_schedule(p_queue.queue_id, v_keys(i))
             );
         end if;
     end loop;
     return v_sent;
 end internal_run_schedules;
 
-function internal_try_schedule(p_part_id in number, p_schedule_key in raw)
+function internal_try_schedule(p_queue_id in number, p_schedule_key in raw)
 return boolean
 is
 -- purpose   Hold a schedule that is due to the end of the transaction; return false where another session holds it or has run it.
@@ -666,7 +666,7 @@ is
     cursor due_row is
         select s.schedule_key
         from rowq_schedule s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.schedule_key = p_schedule_key
           and s.next_run_at <= v_now
         for update skip locked;
@@ -688,7 +688,7 @@ function internal_run_due(
 return number
 is
 -- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; return how many were added.
--- locks     as internal_can_send and internal_send_tick
+-- locks     as internal_can_send and internal_enqueue_tick
 -- commits   never; an error takes back what was done for this schedule
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
@@ -712,14 +712,14 @@ begin
             v_tick := internal_next_tick(p_schedule, v_late);
             continue;
         end if;
-        v_can_send := internal_can_send(p_queue.part_id, p_schedule, v_id);
+        v_can_send := internal_can_send(p_queue.queue_id, p_schedule, v_id);
         if not v_can_send then
             rollback to savepoint rowq_schedule_part;
             return 0;
         end if;
         v_outcome := 'duplicate';
         if v_id is null then
-            internal_send_tick(p_queue, p_queue_name, p_schedule, v_tick, v_id, v_outcome);
+            internal_enqueue_tick(p_queue, p_queue_name, p_schedule, v_tick, v_id, v_outcome);
         end if;
         v_error := null;
         if v_outcome = 'enqueued' then
@@ -741,7 +741,7 @@ begin
         s.last_run_at     = nvl2(v_last_id, v_now, s.last_run_at),
         s.last_message_id = coalesce(v_last_id, s.last_message_id),
         s.last_error      = v_error
-    where s.part_id = p_schedule.part_id
+    where s.queue_id = p_schedule.queue_id
       and s.schedule_key = p_schedule.schedule_key;
     return v_sent;
 exception
@@ -757,20 +757,20 @@ exception
         -- lost (ORA-01882).
         if v_code between -20999 and -20000
            or v_code in (-1400, -1438, -2290, -6502, -12899, -1882) then
-            internal_give_up_tick(p_schedule, v_now, v_error);
+            internal_skip_tick(p_schedule, v_now, v_error);
         end if;
         return 0;
 end internal_run_due;
 
 function internal_can_send(
-    p_part_id  in number,
+    p_queue_id in number,
     p_schedule in t_schedule,
     p_owner_id out number
 )
 return boolean
 is
 -- purpose   Return whether a tick can be run without a wait for the end of another transaction. p_owner_id is the message of an earlier tick that must end first, or null.
--- locks     the doors of the group and of the dedup key, passed over when locked; a dedup row,
+-- locks     the buckets of the group and of the dedup key, passed over when locked; a dedup row,
 --           likewise, and given back
 -- differs   this engine's own: elsewhere the wait of an insert has a limit
     v_group_key constant raw(800) := utl_raw.cast_to_raw(p_schedule.group_key);
@@ -780,22 +780,22 @@ is
     cursor owner_row is
         select d.message_id
         from rowq_dedup d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.dedup_key = v_dedup_key
         for update skip locked;
 begin
     if v_group_key is not null then
-        v_is_free := internal_lock_door(p_part_id, v_group_key);
+        v_is_free := internal_lock_bucket(p_queue_id, v_group_key);
     end if;
     if v_dedup_key is not null and v_is_free then
-        v_is_free := internal_lock_door(p_part_id, v_dedup_key);
+        v_is_free := internal_lock_bucket(p_queue_id, v_dedup_key);
     end if;
     if v_dedup_key is null or not v_is_free then
         return v_is_free;
     end if;
     select max(d.message_id) into p_owner_id
     from rowq_dedup d
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.dedup_key = v_dedup_key;
     if p_owner_id is null then
         return true;
@@ -813,7 +813,7 @@ begin
     return v_held_id is not null;
 end internal_can_send;
 
-procedure internal_give_up_tick(
+procedure internal_skip_tick(
     p_schedule in t_schedule,
     p_now      in timestamp,
     p_error    in varchar2
@@ -843,6 +843,6 @@ begin
     update rowq_schedule s
     set s.next_run_at = v_tick,
         s.last_error  = v_error
-    where s.part_id = p_schedule.part_id
+    where s.queue_id = p_schedule.queue_id
       and s.schedule_key = p_schedule.schedule_key;
-end internal_give_up_tick;
+end internal_skip_tick;

@@ -7,22 +7,22 @@
 -- SQL functions differ between sessions with other NLS settings, so texts and numbers are converted
 -- here with formats of their own. A LOB is read in pieces that fit varchar2.
 --
---   dequeue_wait, wait_for_result, recheck, ... -> seconds_since -> microseconds
+--   dequeue_wait, wait_for_result, run_deferred, ... -> seconds_since -> microseconds
 --   report_worker, new_message, push_ready, ... -> microseconds
 --   retry_later, fail_now, release, ... -> ids_of
---   extend_lease, parse_message, note_error, ... -> clob_part
+--   extend_lease, parse_message, record_error, ... -> clob_part
 --   cancel_many -> has_header -> number_text, clob_part
---   body_fault, check_range, check_whole, ... -> number_text
+--   body_error, check_range, check_whole, ... -> number_text
 --   maintain, back_off -> random_fraction
---   list_delayed, promote, recheck_groups, ... -> from_microseconds
+--   list_delayed, promote, run_deferred_groups, ... -> from_microseconds
 --   parse_messages -> cut_headers -> clob_part
 --   parse_message -> from_base64 -> clob_part
 --   is_id_list, parse_messages -> is_json
 --   messages_json, result_json -> iso_text
---   message_fault, check_schedule, read_results -> json_fault -> is_json, json_limit
+--   message_error, check_schedule, read_results -> json_error -> is_json, json_limit
 --   json_limit -> clob_part, number_text
---   parse_message -> parse_moment
---   body_fault, read_results -> text_length -> clob_part
+--   parse_message -> parse_timestamp
+--   body_error, read_results -> text_length -> clob_part
 --   messages_json -> to_base64
 --
 -- No table.
@@ -78,7 +78,7 @@ begin
 exception
     when e_split then
         -- The part would end inside an emoji, which is two units, so it ends one unit earlier. The
-        -- caller goes on after length2 of the part.
+        -- caller goes on after length2 of the queue.
         return dbms_lob.substr(p_text, p_length - 1, p_place);
     when e_never_stored then
         -- An empty_clob() of the caller's is a locator of no LOB: it has no text.
@@ -315,29 +315,29 @@ begin
     end;
 end internal_iso_text;
 
-procedure internal_json_fault(
+procedure internal_json_error(
     p_name    in varchar2,
     p_json    in clob,
     p_kind    in varchar2,
     p_deepest in number,
     p_longest in number,
     p_cuts    out nocopy t_numbers,
-    p_fault   out varchar2
+    p_error   out varchar2
 )
 is
 -- purpose   Return what is wrong with headers or results: p_kind is what they must be, p_deepest how deep 20 levels are, from the outside; null means nothing. p_cuts are the places of the brackets of the first level, and of the commas between.
 begin
-    p_fault := null;
+    p_error := null;
     p_cuts.delete;
     if p_json is null then
         return;
     end if;
     if internal_is_json(p_json) then
-        internal_json_limit(p_name, p_json, p_kind, p_deepest, p_longest, p_cuts, p_fault);
+        internal_json_limit(p_name, p_json, p_kind, p_deepest, p_longest, p_cuts, p_error);
     else
-        p_fault := p_name || ' must be a JSON ' || p_kind;
+        p_error := p_name || ' must be a JSON ' || p_kind;
     end if;
-end internal_json_fault;
+end internal_json_error;
 
 procedure internal_json_limit(
     p_name    in varchar2,
@@ -346,11 +346,11 @@ procedure internal_json_limit(
     p_deepest in number,
     p_longest in number,
     p_cuts    in out nocopy t_numbers,
-    p_fault   out varchar2
+    p_error   out varchar2
 )
 is
--- purpose   Return what in valid JSON not every JSON reader would accept, or null; the rest is internal_json_fault's.
--- differs   no such helper elsewhere: part of json_fault
+-- purpose   Return what in valid JSON not every JSON reader would accept, or null; the rest is internal_json_error's.
+-- differs   no such helper elsewhere: part of json_error
     c_quote   constant pls_integer := ascii('"');
     c_opening constant pls_integer := case p_kind when 'array' then ascii('[') else ascii('{') end;
     v_part     varchar2(32767);
@@ -368,14 +368,14 @@ is
 begin
     -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
-        -- Read short parts, because substr counts from the start of a part each time.
+        -- Read short parts, because substr counts from the start of a queue each time.
         v_part := internal_clob_part(p_json, v_place, 500);
         exit when v_part is null;
         v_from := v_place;
         v_place := v_place + length2(v_part);
         v_length := v_length + length(v_part);
         if v_length > p_longest then
-            p_fault := p_name || ' are longer than ' || internal_number_text(p_longest)
+            p_error := p_name || ' are longer than ' || internal_number_text(p_longest)
                 || ' characters';
             return;
         end if;
@@ -384,7 +384,7 @@ begin
             v_char := substr(v_part, i, 1);
             v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
             if v_depth = 0 and v_code not in (9, 10, 13, 32, c_opening) then
-                p_fault := p_name || ' must be a JSON ' || p_kind;
+                p_error := p_name || ' must be a JSON ' || p_kind;
                 return;
             end if;
             if v_in_text then
@@ -397,7 +397,7 @@ begin
                     v_exponent := v_exponent * 10 + v_code - ascii('0');
                 end if;
                 if v_digits > 100 or v_exponent > 200 then
-                    p_fault := p_name || ' have a number of too many digits';
+                    p_error := p_name || ' have a number of too many digits';
                     return;
                 end if;
             elsif v_code in (ascii('e'), ascii('E')) and v_digits > 0 then
@@ -421,14 +421,14 @@ begin
             if v_depth > p_deepest
                or v_depth = p_deepest
                   and v_code not in (9, 10, 13, 32, 44, 58, 91, 93, 123, 125) then
-                p_fault := p_name || ' are nested more than 20 deep';
+                p_error := p_name || ' are nested more than 20 deep';
                 return;
             end if;
         end loop;
     end loop;
 end internal_json_limit;
 
-function internal_parse_moment(p_text in varchar2)
+function internal_parse_timestamp(p_text in varchar2)
 return timestamp
 is
 -- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
@@ -467,7 +467,7 @@ exception
             return null;
         end if;
         raise;
-end internal_parse_moment;
+end internal_parse_timestamp;
 
 function internal_text_length(p_text in clob)
 return number

@@ -6,16 +6,16 @@
 -- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
 -- each. Arguments are checked whether a queue is bound or not.
 --
---   bind_topic -> head_key
+--   bind_topic -> prefix_key
 --   bind_topic -> read_pattern -> words_of
---   bind_topic, unbind_topic, parse_message -> topic_fault -> words_of
+--   bind_topic, unbind_topic, parse_message -> topic_error -> words_of
 --   publish_batch -> publish -> bound_queues, store_bound
 --   bound_queues -> topic_patterns
---   topic_patterns -> words_of, head_key
+--   topic_patterns -> words_of, prefix_key
 --
 -- Reads queue, topic_binding.
 
-function internal_head_key(p_head in varchar2)
+function internal_prefix_key(p_head in varchar2)
 return raw
 is
 -- purpose   Return the first words of a topic or a pattern as bytes.
@@ -24,7 +24,7 @@ begin
     -- Where there is no such word, a dot stands for it, because an empty text is null. No head is a
     -- dot.
     return utl_raw.cast_to_raw(coalesce(p_head, '.'));
-end internal_head_key;
+end internal_prefix_key;
 
 procedure internal_read_pattern(
     p_pattern in varchar2,
@@ -69,7 +69,7 @@ begin
     return v_words;
 end internal_words_of;
 
-function internal_topic_fault(
+function internal_topic_error(
     p_name       in varchar2,
     p_topic      in varchar2,
     p_is_pattern in boolean
@@ -130,7 +130,7 @@ begin
             then p_name || ' must be words of letters, digits, _, - or *, with dots between, # last'
         else p_name || ' must be words of letters, digits, _, -, with dots between'
     end;
-end internal_topic_fault;
+end internal_topic_error;
 
 procedure internal_publish(
     p_new  in t_new_messages,
@@ -143,7 +143,7 @@ is
 -- differs   no such helper elsewhere: part of publish and publish_batch
     v_bound t_bound_queues;
     v_place pls_integer;
-    v_fault varchar2(32767);
+    v_error varchar2(32767);
     v_own   t_new_messages;
 begin
     p_sent := rowq_sent_list();
@@ -151,22 +151,22 @@ begin
     -- Check all before anything is stored, because a trigger has no savepoint.
     for i in 1 .. v_bound.count loop
         v_place := v_bound(i).place;
-        v_fault := internal_body_fault(
+        v_error := internal_body_error(
             p_new(v_place).body, p_new(v_place).body_binary, v_bound(i).max_body_length
         );
-        if v_fault is not null then
-            v_fault := v_fault || ' of ' || v_bound(i).queue_name;
+        if v_error is not null then
+            v_error := v_error || ' of ' || v_bound(i).queue_name;
             -- What publish itself hands over has no place.
             if p_new(v_place).place > 0 then
-                v_fault := v_fault || ' (message ' || internal_number_text(v_place) || ')';
+                v_error := v_error || ' (message ' || internal_number_text(v_place) || ')';
             end if;
-            internal_refuse(v_fault);
+            internal_refuse(v_error);
         end if;
     end loop;
 
     for i in 1 .. v_bound.count loop
         v_own(v_own.count + 1) := p_new(v_bound(i).place);
-        if i = v_bound.count or v_bound(i).part_id <> v_bound(i + 1).part_id then
+        if i = v_bound.count or v_bound(i).queue_id <> v_bound(i + 1).queue_id then
             internal_store_bound(v_bound(i), v_own, p_sent);
             v_own.delete;
         end if;
@@ -180,7 +180,7 @@ is
 -- locks     the table of messages against drop_queue; waits for one that is under way
     v_found    t_bound_queues;
     v_topic    varchar2(400 char);
-    v_first    t_places;
+    v_first    t_positions;
     v_lists    t_key_lists;
     v_shapes   t_shapes;
     v_patterns rowq_keys;
@@ -207,12 +207,12 @@ begin
 
     select /*+ leading(k b q) use_nl(b) use_nl(q) cardinality(k 10)
                index(b rowq_topic_binding_key_ix) index(q rowq_queue_pk) */
-           distinct k.place, q.part_id, q.queue_name, q.queue_key, q.max_body_length,
-           q.listened_until
+           distinct k.place, q.queue_id, q.queue_name, q.queue_key, q.max_body_length,
+           q.waiting_until
     bulk collect into v_found
     from table(v_keys) k
     join rowq_topic_binding b on b.pattern_key = k.pattern_key
-    join rowq_queue q on q.part_id = b.part_id
+    join rowq_queue q on q.queue_id = b.queue_id
     order by q.queue_key, k.place;
     return v_found;
 end internal_bound_queues;
@@ -239,28 +239,29 @@ is
     function pattern_of(p_shape in varchar2)
     return varchar2
     is
-        v_has_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
-        v_count    constant pls_integer := length(p_shape) - case when v_has_rest then 1 else 0 end;
+        v_matches_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
+        v_count    constant pls_integer :=
+            length(p_shape) - case when v_matches_rest then 1 else 0 end;
         v_text varchar2(400 char);
     begin
-        if v_count > v_words.count or v_count < v_words.count and not v_has_rest then
+        if v_count > v_words.count or v_count < v_words.count and not v_matches_rest then
             return null;
         end if;
         for i in 1 .. v_count loop
             v_text := v_text || case when i > 1 then '.' end
                 || case to_number(substr(p_shape, i, 1), '9') when 1 then '*' else v_words(i) end;
         end loop;
-        if v_has_rest then
+        if v_matches_rest then
             v_text := v_text || case when v_count > 0 then '.' end || '#';
         end if;
         return v_text;
     end pattern_of;
 begin
     v_heads.extend(v_words.count + 1);
-    v_heads(1) := internal_head_key(null);
+    v_heads(1) := internal_prefix_key(null);
     for i in 1 .. v_words.count loop
         v_head := v_head || case when i > 1 then '.' end || v_words(i);
-        v_heads(i + 1) := internal_head_key(v_head);
+        v_heads(i + 1) := internal_prefix_key(v_head);
     end loop;
 
     -- A batch reads each pattern once, however many of its topics begin as the pattern does.
@@ -270,11 +271,11 @@ begin
             v_unread(v_unread.last) := v_heads(i);
         end if;
     end loop;
-    select /*+ leading(h b) use_nl(b) cardinality(h 4) index(b rowq_topic_binding_head_ix) */
-           distinct b.head_key, b.shape
+    select /*+ leading(h b) use_nl(b) cardinality(h 4) index(b rowq_topic_binding_prefix_ix) */
+           distinct b.prefix_key, b.shape
     bulk collect into v_found_heads, v_found
     from table(v_unread) h
-    join rowq_topic_binding b on b.head_key = h.column_value;
+    join rowq_topic_binding b on b.prefix_key = h.column_value;
     for i in 1 .. v_found.count loop
         v_key := rawtohex(v_found_heads(i));
         if not p_shapes.exists(v_key) then
@@ -314,8 +315,8 @@ is
     e_cannot_serialize exception;
     pragma exception_init(e_cannot_serialize, -8177);
 begin
-    internal_store(p_queue.part_id, p_queue.queue_name, p_new);
-    internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
+    internal_store(p_queue.queue_id, p_queue.queue_name, p_new);
+    internal_wake_waiters(p_queue.queue_id, p_queue.waiting_until);
     for i in 1 .. p_new.count loop
         p_sent.extend;
         p_sent(p_sent.last) := rowq_sent(

@@ -1,10 +1,10 @@
 -- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
--- group_key is set only where a message is to join its group, and is_tokenless is 1 for one that
--- comes from a place where it had no token. is_cancelled is 1 for one of a claim that was cancelled
+-- group_key is set only where a message is to join its group, and is_without_slot is 1 for one that
+-- comes from a place where it had no slot. is_cancelled is 1 for one of a claim that was cancelled
 -- meanwhile. place is that of a new message in its batch, or 0, and predecessor_ids is null for one
 -- that names none. topic is null where it is not published.
 type t_queue is record (
-    part_id              rowq_queue.part_id%type,
+    queue_id             rowq_queue.queue_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
     max_attempts         rowq_queue.max_attempts%type,
     backoff_base_seconds rowq_queue.backoff_base_seconds%type,
@@ -21,7 +21,7 @@ type t_queue is record (
     result_seconds       rowq_queue.result_seconds%type,
     history_days         rowq_queue.history_days%type,
     paused_at            rowq_queue.paused_at%type,
-    listened_until       rowq_queue.listened_until%type
+    waiting_until        rowq_queue.waiting_until%type
 );
 type t_claim is record (
     claim_id    rowq_claim.claim_id%type,
@@ -34,7 +34,7 @@ type t_message is record (
     attempt      rowq_ready.attempt%type,
     seq          rowq_ready.seq%type,
     group_key    rowq_message.group_key%type,
-    is_tokenless number(1),
+    is_without_slot number(1),
     is_cancelled rowq_leased.is_cancelled%type
 );
 type t_messages is table of t_message index by pls_integer;
@@ -52,7 +52,7 @@ type t_lane is record (
 );
 type t_lanes is table of t_lane index by pls_integer;
 type t_open_lane is record (
-    part_id       rowq_queue.part_id%type,
+    queue_id      rowq_queue.queue_id%type,
     lease_seconds rowq_queue.lease_seconds%type,
     max_leased    rowq_queue.max_leased%type,
     rate_limit    rowq_queue.rate_limit%type,
@@ -86,18 +86,18 @@ type t_new_messages is table of t_new_message index by pls_integer;
 -- place is that of a message, in its batch, whose topic the queue is bound to.
 type t_bound_queue is record (
     place           number(10),
-    part_id         rowq_queue.part_id%type,
+    queue_id        rowq_queue.queue_id%type,
     queue_name      rowq_queue.queue_name%type,
     queue_key       rowq_queue.queue_key%type,
     max_body_length rowq_queue.max_body_length%type,
-    listened_until  rowq_queue.listened_until%type
+    waiting_until   rowq_queue.waiting_until%type
 );
 type t_bound_queues is table of t_bound_queue index by pls_integer;
 type t_numbers is table of number index by pls_integer;
 -- Texts and numbers of a schedule are as long as a caller may pass them, so that they can be
 -- checked before they are stored.
 type t_schedule is record (
-    part_id          rowq_schedule.part_id%type,
+    queue_id         rowq_schedule.queue_id%type,
     schedule_key     rowq_schedule.schedule_key%type,
     schedule_name    varchar2(32767),
     cron             varchar2(32767),
@@ -117,20 +117,20 @@ type t_schedule is record (
     body             clob,
     body_binary      blob
 );
--- first_id is the first of the messages that wait in the group; tokens are numbers, by themselves.
+-- first_id is the first of the messages that wait in the group; slots are numbers, by themselves.
 type t_group is record (
     group_limit    rowq_queue.group_limit%type,
     pause_seconds  rowq_queue.group_pause_seconds%type,
-    listened_until rowq_queue.listened_until%type,
-    first_id       rowq_grouped.message_id%type,
-    tokens         t_numbers
+    waiting_until rowq_queue.waiting_until%type,
+    first_id       rowq_group_waiting.message_id%type,
+    slots         t_numbers
 );
 type t_group_row is record (
     group_limit    rowq_queue.group_limit%type,
     pause_seconds  rowq_queue.group_pause_seconds%type,
-    listened_until rowq_queue.listened_until%type,
-    first_id       rowq_grouped.message_id%type,
-    token_no       rowq_message_group.token_no%type
+    waiting_until rowq_queue.waiting_until%type,
+    first_id       rowq_group_waiting.message_id%type,
+    slot_no        rowq_group_slot.slot_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
 -- A t_expiring is a row of expiry that is due. place is the table in which its message waits, or
@@ -148,12 +148,12 @@ type t_expiring is record (
 );
 type t_expiring_list is table of t_expiring index by pls_integer;
 type t_clobs is table of clob index by pls_integer;
-type t_moments is table of timestamp(6) index by pls_integer;
+type t_timestamps is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_key_lists is table of rowq_keys index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
 -- A t_shapes finds the shapes of the patterns that begin with some words, by these words in hex.
 type t_shapes is table of t_texts index by varchar2(4000);
--- A t_places finds a position by the text of an id, or by what internal_dedup_order returns.
-type t_places is table of pls_integer index by varchar2(4000);
+-- A t_positions finds a position by the text of an id, or by what internal_dedup_order returns.
+type t_positions is table of pls_integer index by varchar2(4000);

@@ -23,7 +23,7 @@ is
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row; new recheck rows
+-- locks     the queue row; new deferred rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -57,13 +57,13 @@ begin
         q.rate_seconds         = coalesce(p_rate_seconds, q.rate_seconds),
         q.result_seconds       = coalesce(p_result_seconds, q.result_seconds),
         q.history_days         = coalesce(p_history_days, q.history_days)
-    where q.part_id = v_queue.part_id;
+    where q.queue_id = v_queue.queue_id;
     if sql%rowcount = 0 then
         -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);
     end if;
     if p_group_limit > v_queue.group_limit then
-        internal_hint_groups(v_queue.part_id);
+        internal_defer_group_checks(v_queue.queue_id);
     end if;
 
     open p_rows for

@@ -33,7 +33,7 @@ is
 begin
     internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
-    v_schedule := internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_schedule := internal_require_schedule(v_queue.queue_id, p_schedule_name);
 
     -- One kind of time, or of body, takes the place of the other.
     if p_cron is not null or p_interval_seconds is not null then
@@ -87,7 +87,7 @@ begin
         s.headers          = v_schedule.headers,
         s.body             = v_schedule.body,
         s.body_binary      = v_schedule.body_binary
-    where s.part_id = v_schedule.part_id
+    where s.queue_id = v_schedule.queue_id
       and s.schedule_key = v_schedule.schedule_key;
 
     open p_rows for

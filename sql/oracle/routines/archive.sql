@@ -19,7 +19,7 @@ begin
     internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
-    v_archived := internal_archive(v_queue.part_id, p_batch_size);
+    v_archived := internal_archive(v_queue.queue_id, p_batch_size);
 
     open p_rows for
         select v_archived as archived

@@ -17,28 +17,28 @@ is
     -- began.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
-    v_fault         varchar2(32767);
+    v_error         varchar2(32767);
     v_queue         t_queue;
     v_head          varchar2(200 char);
     v_shape         varchar2(100 char);
     v_key           raw(200);
-    v_head_key      raw(200);
+    v_prefix_key    raw(200);
     v_outcome       varchar2(20 char) := 'bound';
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
-    v_fault := internal_topic_fault('topic_pattern', p_topic_pattern, true);
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    v_error := internal_topic_error('topic_pattern', p_topic_pattern, true);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
     v_queue := internal_lock_bindings(p_queue_name);
     internal_read_pattern(p_topic_pattern, v_head, v_shape);
     v_key := utl_raw.cast_to_raw(p_topic_pattern);
-    v_head_key := internal_head_key(v_head);
+    v_prefix_key := internal_prefix_key(v_head);
 
     begin
-        insert into rowq_topic_binding (part_id, pattern_key, topic_pattern, head_key, shape)
-        values (v_queue.part_id, v_key, p_topic_pattern, v_head_key, v_shape);
+        insert into rowq_topic_binding (queue_id, pattern_key, topic_pattern, prefix_key, shape)
+        values (v_queue.queue_id, v_key, p_topic_pattern, v_prefix_key, v_shape);
     exception
         when e_no_queue then
             internal_refuse_queue(p_queue_name);

@@ -9,7 +9,7 @@ is
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     claim rows, if include_leased, then blocked, delayed, ready, grouped, dead rows,
+-- locks     claim rows, if include_leased, then blocked, delayed, ready, group_waiting, dead rows,
 --           passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -35,13 +35,13 @@ begin
     -- Look into the claims first: what is noted there is not looked for among the ready ones.
     v_rest := v_ids;
     if p_include_leased = 1 then
-        internal_note_cancels(v_queue.part_id, v_ids, v_noted, v_rest);
+        internal_record_cancels(v_queue.queue_id, v_ids, v_noted, v_rest);
     end if;
-    v_messages := internal_pop_waiting(v_queue.part_id, v_rest);
+    v_messages := internal_pop_waiting(v_queue.queue_id, v_rest);
     internal_finish(v_queue, v_messages, 'cancelled');
     v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
     internal_mark_lines(v_lines, v_noted, 'requested');
-    internal_mark_leased(v_queue.part_id, v_lines);
+    internal_mark_leased(v_queue.queue_id, v_lines);
 
     open p_rows for
         select n.message_id, n.outcome

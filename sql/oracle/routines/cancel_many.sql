@@ -49,9 +49,9 @@ begin
         select /*+ index_rs_asc(m rowq_message_pk) */
                m.message_id, m.message_type, m.group_key, m.enqueued_at, m.headers
         from rowq_message m
-        where m.part_id = v_queue.part_id
+        where m.queue_id = v_queue.queue_id
           and m.message_id > coalesce(p_after_message_id, 0)
-        order by m.part_id, m.message_id
+        order by m.queue_id, m.message_id
         fetch first p_max_messages rows only
     ) loop
         v_looked_at := v_looked_at + 1;
@@ -71,10 +71,10 @@ begin
     -- Leave out what a worker holds, and what is finished and not yet archived, because it would be
     -- looked for among all ready messages.
     if v_ids.count > 0 then
-        v_ids := internal_waiting_of(v_queue.part_id, v_ids);
+        v_ids := internal_waiting_of(v_queue.queue_id, v_ids);
     end if;
     if v_ids.count > 0 then
-        v_messages := internal_pop_waiting(v_queue.part_id, v_ids);
+        v_messages := internal_pop_waiting(v_queue.queue_id, v_ids);
         internal_finish(v_queue, v_messages, 'cancelled');
     end if;
     v_cancelled := v_messages.count;

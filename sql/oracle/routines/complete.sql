@@ -11,7 +11,7 @@ is
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
 -- locks     the claim row; then dedup rows; message rows, rows of groups and of messages that wait,
---           all of them tried only; new result, history and recheck rows
+--           all of them tried only; new result, history and deferred rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -34,17 +34,17 @@ begin
         );
     end if;
 
-    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
+    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     if p_results is not null and v_ids is null and v_messages.count > 1 then
         internal_refuse('results without message_ids are of a claim of one message');
     end if;
     internal_finish(v_queue, v_messages, 'completed');
     if v_queue.result_seconds > 0 then
         v_results := internal_results_of(v_messages, v_ids, v_given);
-        internal_push_result(v_queue.part_id, v_messages, 'completed', null, v_results);
+        internal_push_result(v_queue.queue_id, v_messages, 'completed', null, v_results);
     end if;
     if v_queue.history_days > 0 then
-        internal_push_history(v_queue.part_id, v_claim, v_messages, 'completed', null);
+        internal_push_history(v_queue.queue_id, v_claim, v_messages, 'completed', null);
     end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'completed');
 

@@ -23,14 +23,13 @@ is
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new rows of queue, lane, door and gate; waits for a session that is creating the
---           same
---           queue
+-- locks     the new rows of queue, lane, bucket and limit lock; waits for a session that is
+--           creating the same queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
     v_key           raw(400);
-    v_part_id       rowq_queue.part_id%type;
+    v_queue_id      rowq_queue.queue_id%type;
     v_outcome       varchar2(20 char) := 'exists';
     v_has_savepoint boolean;
 begin
@@ -45,21 +44,21 @@ begin
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
     -- Look first, because an insert that ends in a conflict uses up a number.
-    select max(q.part_id) into v_part_id
+    select max(q.queue_id) into v_queue_id
     from rowq_queue q
     where q.queue_key = v_key;
-    if v_part_id is null then
-        v_part_id := rowq_part_seq.nextval;
+    if v_queue_id is null then
+        v_queue_id := rowq_queue_seq.nextval;
         begin
             insert into rowq_queue (
-                part_id, queue_name, queue_key, lease_seconds, max_attempts,
+                queue_id, queue_name, queue_key, lease_seconds, max_attempts,
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
                 archive_days, max_body_length, group_limit, group_after_dead,
                 group_pause_seconds, max_leased, rate_limit, rate_seconds,
                 result_seconds, history_days, created_at
             )
             values (
-                v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
+                v_queue_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
                 coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
                 coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
@@ -73,16 +72,16 @@ begin
         exception
             when dup_val_on_index then
                 -- Another session has made the queue while this one waited for it. If there is no
-                -- queue of that name, part_id was the duplicate, and that stays an error.
-                select max(q.part_id) into v_part_id
+                -- queue of that name, queue_id was the duplicate, and that stays an error.
+                select max(q.queue_id) into v_queue_id
                 from rowq_queue q
                 where q.queue_key = v_key;
-                if v_part_id is null then
+                if v_queue_id is null then
                     raise;
                 end if;
         end;
         if v_outcome = 'created' then
-            internal_add_part(v_part_id);
+            internal_add_queue_rows(v_queue_id);
         end if;
     end if;
 

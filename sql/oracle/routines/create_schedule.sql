@@ -40,7 +40,7 @@ is
 begin
     internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
-    v_schedule.part_id := v_queue.part_id;
+    v_schedule.queue_id := v_queue.queue_id;
     v_schedule.schedule_name := p_schedule_name;
     v_schedule.cron := p_cron;
     v_schedule.interval_seconds := p_interval_seconds;
@@ -63,12 +63,12 @@ begin
     loop
         begin
             insert into rowq_schedule (
-                part_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
+                queue_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
                 overlap, starts_at, ends_at, message_type, priority, group_key, max_attempts,
                 next_run_at, headers, body, body_binary
             )
             values (
-                v_schedule.part_id, v_schedule.schedule_key, v_schedule.schedule_name,
+                v_schedule.queue_id, v_schedule.schedule_key, v_schedule.schedule_name,
                 v_schedule.cron, v_schedule.interval_seconds, v_schedule.time_zone,
                 v_schedule.missed, v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
                 v_schedule.message_type, v_schedule.priority, v_schedule.group_key,
@@ -80,8 +80,8 @@ begin
             when e_no_queue then
                 internal_refuse_queue(p_queue_name);
             when dup_val_on_index then
-                v_existing := internal_read_schedule(v_queue.part_id, v_schedule.schedule_key);
-                if v_existing.part_id is not null then
+                v_existing := internal_read_schedule(v_queue.queue_id, v_schedule.schedule_key);
+                if v_existing.queue_id is not null then
                     v_outcome := 'exists';
                     v_schedule.next_run_at := v_existing.next_run_at;
                     exit;

@@ -11,18 +11,19 @@ is
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
---           its gate, tried for a tenth of a second and held until the caller's transaction ends
+--           its limit lock, tried for a tenth of a second and held until the caller's transaction
+--           ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   nothing
-    v_part_id       rowq_queue.part_id%type;
+    v_queue_id      rowq_queue.queue_id%type;
     v_claim_id      rowq_claim.claim_id%type;
     v_lease_until   rowq_claim.lease_until%type;
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
     internal_dequeue(
-        p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_part_id, v_claim_id,
+        p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_queue_id, v_claim_id,
         v_lease_until
     );
 
@@ -32,11 +33,11 @@ begin
                m.body_binary, m.enqueued_at, v_lease_until as lease_until, m.last_error
         from rowq_leased l
         join rowq_message m
-          on m.part_id = l.part_id
+          on m.queue_id = l.queue_id
          and m.message_id = l.message_id
-        where l.part_id = v_part_id
+        where l.queue_id = v_queue_id
           and l.claim_id = v_claim_id
-        order by l.part_id, l.claim_id, l.place;
+        order by l.queue_id, l.claim_id, l.place;
 exception
     when others then
         internal_roll_back(v_has_savepoint);

@@ -18,10 +18,10 @@ is
     -- Package rowq is called by dynamic SQL, so that it is in use for the moment of a look only and
     -- can be replaced while sessions wait.
     c_look     constant varchar2(100 char) :=
-        'begin rowq.look(:1, :2, :3, :4, :5, :6, :7, :8); end;';
+        'begin rowq.poll_once(:1, :2, :3, :4, :5, :6, :7, :8); end;';
     c_messages constant varchar2(100 char) :=
         'select rowq.messages_json(:1, :2, :3) as messages from dual';
-    v_part_id        rowq_queue.part_id%type;
+    v_queue_id       rowq_queue.queue_id%type;
     v_claim_id       rowq_claim.claim_id%type;
     v_lease_until    rowq_claim.lease_until%type;
     v_until          timestamp(6);
@@ -29,8 +29,8 @@ is
     v_pause          number := 0.02;
     v_lock           number;
     v_is_leader      boolean := false;
-    v_has_doorbell   boolean := false;
-    v_listened_until timestamp(6);
+    v_has_wakeup_queue   boolean := false;
+    v_waiting_until timestamp(6);
 begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
@@ -49,39 +49,39 @@ begin
         loop
             execute immediate c_look
                 using in p_queue_name, in p_batch_size, in p_worker_name, in p_lease_seconds,
-                in v_listened_until, out v_part_id, out v_claim_id, out v_lease_until;
+                in v_waiting_until, out v_queue_id, out v_claim_id, out v_lease_until;
             commit;
             v_left := internal_seconds_since(sys_extract_utc(systimestamp), v_until);
             exit when v_claim_id is not null or v_left <= 0;
 
             if v_lock is null and v_left >= 1 then
-                v_lock := internal_waiters_lock_number(v_part_id);
-                v_has_doorbell := internal_has_doorbell;
+                v_lock := internal_poller_lock_number(v_queue_id);
+                v_has_wakeup_queue := internal_has_wakeup_queue;
             end if;
-            if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_doorbell) then
+            if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_wakeup_queue) then
                 dbms_session.sleep(least(v_pause, v_left));
                 v_pause := least(v_pause * 2, 0.25);
             elsif v_is_leader then
-                internal_wait_for_ring(v_part_id, v_listened_until, v_has_doorbell);
+                internal_wait_for_wakeup(v_queue_id, v_waiting_until, v_has_wakeup_queue);
                 commit;
             else
                 -- One waiter of a queue looks for all. The others wait for its lock, and look once
                 -- a second in case the lock was left behind.
-                v_is_leader := internal_try_lead_waiters(v_lock);
+                v_is_leader := internal_try_become_poller(v_lock);
             end if;
         end loop;
         if v_is_leader then
-            internal_stop_leading_waiters(v_lock);
+            internal_stop_polling(v_lock);
         end if;
     exception
         when others then
             -- No transaction was open when the call began, so all of this one is the call's own.
             rollback;
             if v_is_leader then
-                internal_stop_leading_waiters(v_lock);
+                internal_stop_polling(v_lock);
             end if;
             raise;
     end;
 
-    open p_rows for c_messages using v_part_id, v_claim_id, v_lease_until;
+    open p_rows for c_messages using v_queue_id, v_claim_id, v_lease_until;
 end dequeue_wait;

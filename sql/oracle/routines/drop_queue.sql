@@ -20,7 +20,7 @@ begin
         internal_refuse('force must be 0 or 1');
     end if;
     v_queue := internal_require_queue(p_queue_name);
-    internal_remove_queue(v_queue.part_id, p_queue_name, coalesce(p_force, 0) = 1);
+    internal_remove_queue(v_queue.queue_id, p_queue_name, coalesce(p_force, 0) = 1);
 
     open p_rows for
         select p_queue_name as queue_name, 'dropped' as outcome

@@ -18,9 +18,9 @@ is
 begin
     internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
-    v_schedule := internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_schedule := internal_require_schedule(v_queue.queue_id, p_schedule_name);
     delete from rowq_schedule s
-    where s.part_id = v_schedule.part_id
+    where s.queue_id = v_schedule.queue_id
       and s.schedule_key = v_schedule.schedule_key;
 
     open p_rows for

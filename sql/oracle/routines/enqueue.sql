@@ -25,7 +25,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
-    v_fault         varchar2(32767);
+    v_error         varchar2(32767);
     v_ids           rowq_ids;
     v_is_good       boolean;
     v_queue         t_queue;
@@ -33,23 +33,23 @@ is
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
-    v_fault := internal_message_fault(
+    v_error := internal_message_error(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
         p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead, p_expire_seconds
     );
-    if p_predecessor_ids is not null and v_fault is null then
+    if p_predecessor_ids is not null and v_error is null then
         v_is_good := internal_is_id_list(p_predecessor_ids, v_ids);
         if not v_is_good then
-            v_fault := 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+            v_error := 'predecessor_ids must be a flat list of at most 10000 ids, no null';
         end if;
     end if;
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
     v_queue := internal_require_queue(p_queue_name);
-    v_fault := internal_body_fault(p_body, p_body_binary, v_queue.max_body_length);
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    v_error := internal_body_error(p_body, p_body_binary, v_queue.max_body_length);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
 
     v_new(1) := internal_new_message(
@@ -57,8 +57,8 @@ begin
         p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
         v_ids, p_on_predecessor_dead, p_expire_seconds
     );
-    internal_store(v_queue.part_id, p_queue_name, v_new);
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_store(v_queue.queue_id, p_queue_name, v_new);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
 
     open p_rows for
         select v_new(1).message_id as message_id, v_new(1).outcome as outcome

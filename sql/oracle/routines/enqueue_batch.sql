@@ -21,8 +21,8 @@ begin
     internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
     v_new := internal_parse_messages(p_messages, v_queue.max_body_length);
-    internal_store(v_queue.part_id, p_queue_name, v_new);
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_store(v_queue.queue_id, p_queue_name, v_new);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     v_lines.extend(v_new.count);
     for i in 1 .. v_new.count loop
         v_lines(i) := rowq_line(i, v_new(i).message_id, null, null, v_new(i).outcome, null);

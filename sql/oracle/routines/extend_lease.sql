@@ -24,7 +24,7 @@ is
     cursor claim_row is
         select c.rowid, c.lease_until, c.has_cancels
         from rowq_claim c
-        where c.part_id = v_queue.part_id
+        where c.queue_id = v_queue.queue_id
           and c.claim_id = p_claim_id
         for update;
 begin
@@ -66,7 +66,7 @@ begin
                                       then json_arrayagg(l.message_id returning clob)
                               end
                        from rowq_leased l
-                       where l.part_id = v_queue.part_id
+                       where l.queue_id = v_queue.queue_id
                          and l.claim_id = p_claim_id
                          and l.is_cancelled = 1
                    )

@@ -30,13 +30,13 @@ begin
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
+    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_push_dead(v_queue, v_rest, p_error, true);
     if v_queue.history_days > 0 then
-        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
-        internal_push_history(v_queue.part_id, v_claim, v_rest, 'dead', p_error);
+        internal_push_history(v_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.queue_id, v_claim, v_rest, 'dead', p_error);
     end if;
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');

@@ -25,7 +25,7 @@ begin
     -- No message has the id 0.
     select coalesce(max(d.message_id), 0) into v_message_id
     from rowq_dedup d
-    where d.part_id = v_queue.part_id
+    where d.queue_id = v_queue.queue_id
       and d.dedup_key = v_key;
     get_message(p_queue_name, v_message_id, p_rows);
 end find_message;

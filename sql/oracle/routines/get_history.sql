@@ -35,11 +35,11 @@ begin
     -- then, and is left out where it is still taken for a lease.
     select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
     from rowq_message m
-    where m.part_id = v_queue.part_id
+    where m.queue_id = v_queue.queue_id
       and m.message_id = p_message_id;
     if v_is_known = 1 then
         internal_locate_messages(
-            v_queue.part_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
+            v_queue.queue_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
             v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for, v_leased_at
         );
     end if;
@@ -51,7 +51,7 @@ begin
                    h.attempt, h.worker_name, h.leased_at, h.ended_at, h.outcome, h.error,
                    h.claim_id
             from rowq_history h
-            where h.part_id = v_queue.part_id
+            where h.queue_id = v_queue.queue_id
               and h.message_id = p_message_id
             union all
             select v_attempt as attempt, v_worker_name as worker_name, v_leased_at as leased_at,
@@ -63,7 +63,7 @@ begin
               and not exists (
                   select /*+ index_rs_asc(k rowq_history_message_ix) */ null
                   from rowq_history k
-                  where k.part_id = v_queue.part_id
+                  where k.queue_id = v_queue.queue_id
                     and k.message_id = p_message_id
                     and k.claim_id = v_claim_id
               )

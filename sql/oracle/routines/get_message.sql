@@ -33,12 +33,12 @@ begin
 
     select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
     from rowq_message m
-    where m.part_id = v_queue.part_id
+    where m.queue_id = v_queue.queue_id
       and m.message_id = p_message_id;
 
     if v_is_known = 1 then
         internal_locate_messages(
-            v_queue.part_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
+            v_queue.queue_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
             v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for, v_leased_at
         );
         open p_rows for
@@ -53,9 +53,9 @@ begin
                    c.progress
             from rowq_message m
             left join rowq_claim c
-              on c.part_id = m.part_id
+              on c.queue_id = m.queue_id
              and c.claim_id = v_claim_id
-            where m.part_id = v_queue.part_id
+            where m.queue_id = v_queue.queue_id
               and m.message_id = p_message_id;
     else
         open p_rows for
@@ -68,7 +68,7 @@ begin
                    to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for,
                    cast(null as timestamp) as expires_at, to_clob(null) as progress
             from rowq_archive a
-            where a.part_id = v_queue.part_id
+            where a.queue_id = v_queue.queue_id
               and a.message_id = p_message_id;
     end if;
 end get_message;

@@ -20,7 +20,7 @@ begin
         internal_refuse('message_id is missing');
     end if;
     v_queue := internal_require_queue(p_queue_name);
-    internal_read_result(v_queue.part_id, p_message_id, v_state, v_finished_at);
+    internal_read_result(v_queue.queue_id, p_message_id, v_state, v_finished_at);
 
     -- Of a dead message whose result is not kept, the error is that beside its body.
     open p_rows for
@@ -30,11 +30,11 @@ begin
                case when r.message_id is null then m.last_error else r.last_error end as last_error
         from dual
         left join rowq_result r
-          on r.part_id = v_queue.part_id
+          on r.queue_id = v_queue.queue_id
          and r.message_id = p_message_id
          and v_finished_at is not null
         left join rowq_message m
-          on m.part_id = v_queue.part_id
+          on m.queue_id = v_queue.queue_id
          and m.message_id = p_message_id
          and v_state = 'dead'
         where v_state is not null;

@@ -9,7 +9,7 @@ is
 -- errors    none
 -- differs   checks of the horizon and the archive are this engine's
     type t_named is record (
-        part_id        rowq_queue.part_id%type,
+        queue_id       rowq_queue.queue_id%type,
         queue_name     rowq_queue.queue_name%type,
         paused_at      rowq_queue.paused_at%type,
         result_seconds rowq_queue.result_seconds%type,
@@ -20,13 +20,13 @@ is
     v_checks rowq_checks := rowq_checks();
 begin
     internal_health_server(v_checks);
-    select q.part_id, q.queue_name, q.paused_at, q.result_seconds, q.history_days
+    select q.queue_id, q.queue_name, q.paused_at, q.result_seconds, q.history_days
     bulk collect into v_queues
     from rowq_queue q
     order by q.queue_key;
     for i in 1 .. v_queues.count loop
         internal_health_queue(
-            v_queues(i).part_id, v_queues(i).queue_name, v_queues(i).paused_at is not null,
+            v_queues(i).queue_id, v_queues(i).queue_name, v_queues(i).paused_at is not null,
             v_queues(i).result_seconds, v_queues(i).history_days, v_checks
         );
     end loop;

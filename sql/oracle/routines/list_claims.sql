@@ -26,7 +26,7 @@ begin
                (
                    select /*+ index_rs_asc(l rowq_leased_pk) */ count(*)
                    from rowq_leased l
-                   where l.part_id = h.part_id
+                   where l.queue_id = h.queue_id
                      and l.claim_id = h.claim_id
                ) as message_count,
                h.lease_until,
@@ -37,23 +37,23 @@ begin
         from (
             -- Each queue gives a page at most, so no more than these are put in order.
             select /*+ leading(q f c) use_nl(f) use_nl(c) index(f rowq_lane_pk) */
-                   q.queue_name, q.part_id, c.claim_id, c.worker_name, c.lease_until
+                   q.queue_name, q.queue_id, c.claim_id, c.worker_name, c.lease_until
             from rowq_queue q
             join rowq_lane f
-              on f.part_id = q.part_id
+              on f.queue_id = q.queue_id
              and f.lane = -1 /* claim */
             cross apply (
                 select /*+ index_rs_asc(k rowq_claim_pk) */
                        k.claim_id, k.worker_name, k.lease_until
                 from rowq_claim k
-                where k.part_id = q.part_id
+                where k.queue_id = q.queue_id
                   and k.claim_id >= f.floor_seq
                   and k.claim_id > coalesce(p_after_claim_id, 0)
-                order by k.part_id, k.claim_id
+                order by k.queue_id, k.claim_id
                 fetch first p_max_claims rows only
             ) c
-            where v_queue.part_id is null
-               or q.part_id = v_queue.part_id
+            where v_queue.queue_id is null
+               or q.queue_id = v_queue.queue_id
             order by c.claim_id
             fetch first p_max_claims rows only
         ) h

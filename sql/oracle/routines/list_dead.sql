@@ -30,21 +30,21 @@ begin
                    m.enqueued_at, h.died_at, m.last_error
             from (
                 select /*+ index_rs_asc(d rowq_dead_pk) */
-                       d.part_id, d.message_id, d.lane, d.attempt, d.died_at
+                       d.queue_id, d.message_id, d.lane, d.attempt, d.died_at
                 from rowq_dead d
-                where d.part_id = v_queue.part_id
+                where d.queue_id = v_queue.queue_id
                   and d.message_id > coalesce(p_after_message_id, 0)
                   and (v_type is null or v_type = (
                       select /*+ index(x rowq_message_pk) */ hextoraw(rawtohex(x.message_type))
                       from rowq_message x
-                      where x.part_id = d.part_id
+                      where x.queue_id = d.queue_id
                         and x.message_id = d.message_id
                   ))
-                order by d.part_id, d.message_id
+                order by d.queue_id, d.message_id
                 fetch first p_max_messages rows only
             ) h
             join rowq_message m
-              on m.part_id = h.part_id
+              on m.queue_id = h.queue_id
              and m.message_id = h.message_id
             order by h.message_id;
     else
@@ -54,22 +54,22 @@ begin
                    m.enqueued_at, h.died_at, m.last_error
             from (
                 select /*+ index_rs_desc(d rowq_dead_pk) */
-                       d.part_id, d.message_id, d.lane, d.attempt, d.died_at
+                       d.queue_id, d.message_id, d.lane, d.attempt, d.died_at
                 from rowq_dead d
-                where d.part_id = v_queue.part_id
+                where d.queue_id = v_queue.queue_id
                   and d.message_id > coalesce(p_after_message_id, 0)
                   and d.message_id < p_before_message_id
                   and (v_type is null or v_type = (
                       select /*+ index(x rowq_message_pk) */ hextoraw(rawtohex(x.message_type))
                       from rowq_message x
-                      where x.part_id = d.part_id
+                      where x.queue_id = d.queue_id
                         and x.message_id = d.message_id
                   ))
-                order by d.part_id desc, d.message_id desc
+                order by d.queue_id desc, d.message_id desc
                 fetch first p_max_messages rows only
             ) h
             join rowq_message m
-              on m.part_id = h.part_id
+              on m.queue_id = h.queue_id
              and m.message_id = h.message_id
             order by h.message_id desc;
     end if;

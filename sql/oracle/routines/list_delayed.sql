@@ -25,7 +25,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     -- Begin no sooner than where the first live row may be, beyond the emptied index blocks.
-    v_from := internal_from_microseconds(internal_read_floor(v_queue.part_id, -2 /* delayed */));
+    v_from := internal_from_microseconds(internal_read_floor(v_queue.queue_id, -2 /* delayed */));
     if p_after_due_at >= v_from then
         v_from := p_after_due_at;
     else
@@ -39,31 +39,31 @@ begin
         from (
             -- Two ranges, because one for both would read all that is due at the same moment before
             -- the place to go on from.
-            select x.part_id, x.message_id, x.lane, x.attempt, x.due_at
+            select x.queue_id, x.message_id, x.lane, x.attempt, x.due_at
             from (
                 select /*+ index_rs_asc(d rowq_delayed_pk) */
-                       d.part_id, d.message_id, d.lane, d.attempt, d.due_at
+                       d.queue_id, d.message_id, d.lane, d.attempt, d.due_at
                 from rowq_delayed d
-                where d.part_id = v_queue.part_id
+                where d.queue_id = v_queue.queue_id
                   and d.due_at = v_from
                   and d.message_id > v_after
-                order by d.part_id, d.due_at, d.message_id
+                order by d.queue_id, d.due_at, d.message_id
                 fetch first p_max_messages rows only
             ) x
             union all
-            select y.part_id, y.message_id, y.lane, y.attempt, y.due_at
+            select y.queue_id, y.message_id, y.lane, y.attempt, y.due_at
             from (
                 select /*+ index_rs_asc(d rowq_delayed_pk) */
-                       d.part_id, d.message_id, d.lane, d.attempt, d.due_at
+                       d.queue_id, d.message_id, d.lane, d.attempt, d.due_at
                 from rowq_delayed d
-                where d.part_id = v_queue.part_id
+                where d.queue_id = v_queue.queue_id
                   and d.due_at > v_from
-                order by d.part_id, d.due_at, d.message_id
+                order by d.queue_id, d.due_at, d.message_id
                 fetch first p_max_messages rows only
             ) y
         ) h
         join rowq_message m
-          on m.part_id = h.part_id
+          on m.queue_id = h.queue_id
          and m.message_id = h.message_id
         order by h.due_at, h.message_id
         fetch first p_max_messages rows only;

@@ -23,8 +23,8 @@ begin
                s.missed, s.overlap, s.starts_at, s.ends_at, s.message_type, s.priority,
                s.max_attempts, s.group_key
         from rowq_queue q
-        join rowq_schedule s on s.part_id = q.part_id
-        where v_queue.part_id is null
-           or q.part_id = v_queue.part_id
+        join rowq_schedule s on s.queue_id = q.queue_id
+        where v_queue.queue_id is null
+           or q.queue_id = v_queue.queue_id
         order by q.queue_key, s.schedule_key;
 end list_schedules;

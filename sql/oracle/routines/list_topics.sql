@@ -20,8 +20,8 @@ begin
     open p_rows for
         select q.queue_name, b.topic_pattern
         from rowq_queue q
-        join rowq_topic_binding b on b.part_id = q.part_id
-        where v_queue.part_id is null
-           or q.part_id = v_queue.part_id
+        join rowq_topic_binding b on b.queue_id = q.queue_id
+        where v_queue.queue_id is null
+           or q.queue_id = v_queue.queue_id
         order by q.queue_key, b.pattern_key;
 end list_topics;

@@ -27,8 +27,8 @@ begin
                + extract(second from v_now - w.last_seen_at) as last_seen_seconds,
                w.completed, w.failed, w.completed_per_second, w.failed_per_second
         from rowq_queue q
-        join rowq_worker w on w.part_id = q.part_id
-        where (v_queue.part_id is null or q.part_id = v_queue.part_id)
+        join rowq_worker w on w.queue_id = q.queue_id
+        where (v_queue.queue_id is null or q.queue_id = v_queue.queue_id)
           and w.last_seen_at > v_now - interval '1' hour
         order by q.queue_key, w.worker_key;
 end list_workers;

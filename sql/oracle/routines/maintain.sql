@@ -30,13 +30,13 @@ is
     v_seed  pls_integer;
     v_names t_names;
     v_queue t_queue;
-    v_fault rowq_meta.value%type;
+    v_error rowq_meta.value%type;
     v_kept  rowq_kept;
     v_rows  rowq_kept_list := rowq_kept_list();
     cursor some_queues is
         select q.queue_name
         from rowq_queue q
-        order by ora_hash(q.part_id, 4294967295, v_seed);
+        order by ora_hash(q.queue_id, 4294967295, v_seed);
 begin
     internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
@@ -68,9 +68,9 @@ begin
                     raise;
                 end if;
                 -- A queue that cannot be maintained must not stop the others.
-                v_fault := substr('maintain of ' || v_names(i) || ': ' || sqlerrm, 1, 500);
+                v_error := substr('maintain of ' || v_names(i) || ': ' || sqlerrm, 1, 500);
                 rollback to savepoint rowq_queue_part;
-                internal_note_fault(v_queue.part_id, v_fault);
+                internal_record_maintenance_error(v_queue.queue_id, v_error);
         end;
     end loop;
 

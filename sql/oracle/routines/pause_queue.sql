@@ -17,7 +17,7 @@ begin
 
     update rowq_queue q
     set q.paused_at = coalesce(q.paused_at, sys_extract_utc(systimestamp))
-    where q.part_id = v_queue.part_id;
+    where q.queue_id = v_queue.queue_id;
     if sql%rowcount = 0 then
         -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);

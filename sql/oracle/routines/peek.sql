@@ -17,7 +17,7 @@ is
 begin
     internal_check_whole('max_messages', p_max_messages, 1, 1000, p_is_required => true);
     v_queue := internal_require_queue(p_queue_name);
-    v_lines := internal_peek_ready(v_queue.part_id, p_max_messages);
+    v_lines := internal_peek_ready(v_queue.queue_id, p_max_messages);
 
     open p_rows for
         select /*+ leading(n m) use_nl(m) index(m rowq_message_pk) */
@@ -25,7 +25,7 @@ begin
                m.body, m.body_binary, m.enqueued_at, m.last_error
         from table(v_lines) n
         join rowq_message m
-          on m.part_id = v_queue.part_id
+          on m.queue_id = v_queue.queue_id
          and m.message_id = n.message_id
         order by n.place;
 end peek;

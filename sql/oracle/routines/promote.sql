@@ -19,9 +19,9 @@ begin
     internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
-    v_promoted := internal_promote(v_queue.part_id, p_batch_size);
+    v_promoted := internal_promote(v_queue.queue_id, p_batch_size);
     if v_promoted > 0 then
-        internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+        internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     end if;
 
     open p_rows for

@@ -22,7 +22,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
-    v_fault         varchar2(32767);
+    v_error         varchar2(32767);
     v_new           t_new_messages;
     v_sent          rowq_sent_list;
     v_has_savepoint boolean;
@@ -30,15 +30,15 @@ begin
     internal_begin_work(v_has_savepoint);
     -- What is wrong is refused where no queue is bound, too. The length of a body is for each queue
     -- to judge.
-    v_fault := coalesce(
-        internal_topic_fault('topic', p_topic, false),
-        internal_message_fault(
+    v_error := coalesce(
+        internal_topic_error('topic', p_topic, false),
+        internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, p_expire_seconds
         )
     );
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
 
     v_new(1) := internal_new_message(

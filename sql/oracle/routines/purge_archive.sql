@@ -24,7 +24,7 @@ begin
     -- be in the way.
     v_dropped := internal_drop_days(true);
     v_purged := internal_purge_archive(
-        v_queue.part_id,
+        v_queue.queue_id,
         sys_extract_utc(systimestamp) - numtodsinterval(v_queue.archive_days, 'day'),
         p_batch_size
     );

@@ -9,7 +9,8 @@ is
 -- version   1
 -- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
--- locks     blocked, grouped, ready, delayed, dead rows, passing over locked ones; then as complete
+-- locks     blocked, group_waiting, ready, delayed, dead rows, passing over locked ones; then as
+--           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -26,11 +27,11 @@ begin
     -- No archive keeps what is purged.
     v_queue.archive_days := 0;
 
-    -- Begin with what waits for others and in groups, so that nothing is freed and no token is
+    -- Begin with what waits for others and in groups, so that nothing is freed and no slot is
     -- passed on to a message that goes too.
     v_removed := internal_purge_blocked(v_queue, p_max_messages);
     v_removed := v_removed
-        + internal_purge_grouped(v_queue, p_max_messages - v_removed);
+        + internal_purge_group_waiting(v_queue, p_max_messages - v_removed);
     v_removed := v_removed
         + internal_purge_ready(v_queue, p_max_messages - v_removed);
     v_removed := v_removed

@@ -18,11 +18,11 @@ is
 begin
     internal_check_whole('max_count', p_max_count, 1, 100000000, p_is_required => true);
     if p_queue_name is null then
-        select q.part_id bulk collect into v_parts
+        select q.queue_id bulk collect into v_parts
         from rowq_queue q;
     else
         v_queue := internal_require_queue(p_queue_name);
-        v_parts(1) := v_queue.part_id;
+        v_parts(1) := v_queue.queue_id;
     end if;
     v_counts.extend(v_parts.count);
     for i in 1 .. v_parts.count loop
@@ -39,6 +39,6 @@ begin
                q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
                q.history_days
         from table(v_counts) n
-        join rowq_queue q on q.part_id = n.part_id
+        join rowq_queue q on q.queue_id = n.queue_id
         order by q.queue_key;
 end queue_stats;

@@ -23,7 +23,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
     internal_reap(v_queue, p_batch_size, v_reaped, v_died);
     if v_reaped > 0 then
-        internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+        internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     end if;
 
     open p_rows for

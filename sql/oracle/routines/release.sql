@@ -28,17 +28,17 @@ begin
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
+    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
     -- Before the attempt is given back, because its number belongs to what has ended.
     if v_queue.history_days > 0 then
-        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
-        internal_push_history(v_queue.part_id, v_claim, v_rest, 'released', null);
+        internal_push_history(v_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.queue_id, v_claim, v_rest, 'released', null);
     end if;
     internal_as_front(v_rest, 1);
-    internal_push_ready(v_queue.part_id, v_rest);
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_push_ready(v_queue.queue_id, v_rest);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     v_lines := internal_outcomes(v_ids, v_messages, 'released');
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 

@@ -39,12 +39,12 @@ is
     cursor own is
         select w.rowid, w.last_seen_at, w.completed, w.failed
         from rowq_worker w
-        where w.part_id = v_queue.part_id
+        where w.queue_id = v_queue.queue_id
           and w.worker_key = v_key;
     cursor gone is
         select w.rowid
         from rowq_worker w
-        where w.part_id = v_queue.part_id
+        where w.queue_id = v_queue.queue_id
           and w.last_seen_at < v_now - interval '1' hour
         for update skip locked;
 begin
@@ -71,7 +71,7 @@ begin
     if p_is_ended = 1 then
         select w.rowid bulk collect into v_deleted
         from rowq_worker w
-        where w.part_id = v_queue.part_id
+        where w.queue_id = v_queue.queue_id
           and w.worker_key = v_key;
     else
         open own;
@@ -80,11 +80,11 @@ begin
         if v_row_id is null then
             begin
                 insert into rowq_worker (
-                    part_id, worker_key, worker_id, worker_name, host_name, worker_version,
+                    queue_id, worker_key, worker_id, worker_name, host_name, worker_version,
                     threads, started_at, last_seen_at, completed, failed
                 )
                 values (
-                    v_queue.part_id, v_key, p_worker_id, p_worker_name, p_host_name,
+                    v_queue.queue_id, v_key, p_worker_id, p_worker_name, p_host_name,
                     p_worker_version, coalesce(p_threads, 1), v_now, v_now,
                     coalesce(p_completed, 0), coalesce(p_failed, 0)
                 );

@@ -32,13 +32,13 @@ begin
         p_queue_name, p_message_ids, p_max_messages, p_message_type, p_died_before,
         v_queue, v_ids, v_locked
     );
-    internal_pop_dead(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
+    internal_pop_dead(v_queue.queue_id, v_ids, v_locked, v_messages, v_lines);
     -- A message that is alive again has not ended.
     forall i in 1 .. v_messages.count
         delete from rowq_result r
-        where r.part_id = v_queue.part_id
+        where r.queue_id = v_queue.queue_id
           and r.message_id = v_messages(i).message_id;
-    internal_join_groups(v_queue.part_id, v_messages, v_waiting);
+    internal_join_groups(v_queue.queue_id, v_messages, v_waiting);
     for i in 1 .. v_messages.count loop
         if v_waiting.exists(i) then
             v_behind(v_behind.count + 1) := v_messages(i);
@@ -46,9 +46,9 @@ begin
             v_ready(v_ready.count + 1) := v_messages(i);
         end if;
     end loop;
-    internal_note_expiry(v_queue.part_id, v_behind, v_seqs);
-    internal_push_ready(v_queue.part_id, v_ready);
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_record_expiry(v_queue.queue_id, v_behind, v_seqs);
+    internal_push_ready(v_queue.queue_id, v_ready);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
 
     open p_rows for
         select n.message_id, n.outcome

@@ -17,12 +17,12 @@ begin
 
     update rowq_queue q
     set q.paused_at = null
-    where q.part_id = v_queue.part_id;
+    where q.queue_id = v_queue.queue_id;
     if sql%rowcount = 0 then
         -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);
     end if;
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
 
     open p_rows for
         select p_queue_name as queue_name, 'resumed' as outcome

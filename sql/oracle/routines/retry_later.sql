@@ -25,7 +25,7 @@ is
     v_cancelled     t_messages;
     v_alive         t_messages;
     v_dead          t_messages;
-    v_due_at        t_moments;
+    v_due_at        t_timestamps;
     v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
@@ -35,19 +35,19 @@ begin
     internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := internal_require_queue(p_queue_name);
 
-    internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids, v_claim, v_messages);
+    internal_pop_claimed(v_queue.queue_id, p_claim_id, v_ids, v_claim, v_messages);
     internal_split_by_cancel(v_messages, v_rest, v_cancelled);
     internal_finish(v_queue, v_cancelled, 'cancelled');
     internal_split_by_attempts(v_queue, v_rest, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
-    internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
+    internal_push_delayed(v_queue.queue_id, v_alive, v_due_at, p_error);
     internal_push_dead(v_queue, v_dead, p_error, true);
     if v_queue.history_days > 0 then
-        internal_push_history(v_queue.part_id, v_claim, v_cancelled, 'cancelled', null);
-        internal_push_history(v_queue.part_id, v_claim, v_alive, 'retrying', p_error);
-        internal_push_history(v_queue.part_id, v_claim, v_dead, 'dead', p_error);
+        internal_push_history(v_queue.queue_id, v_claim, v_cancelled, 'cancelled', null);
+        internal_push_history(v_queue.queue_id, v_claim, v_alive, 'retrying', p_error);
+        internal_push_history(v_queue.queue_id, v_claim, v_dead, 'dead', p_error);
     end if;
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
     internal_mark_lines(v_lines, internal_ids_of(v_cancelled), 'cancelled');
 

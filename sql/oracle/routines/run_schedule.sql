@@ -21,14 +21,14 @@ is
 begin
     internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
-    v_schedule := internal_require_schedule(v_queue.part_id, p_schedule_name);
-    internal_send_tick(v_queue, p_queue_name, v_schedule, v_now, v_message_id, v_outcome);
-    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    v_schedule := internal_require_schedule(v_queue.queue_id, p_schedule_name);
+    internal_enqueue_tick(v_queue, p_queue_name, v_schedule, v_now, v_message_id, v_outcome);
+    internal_wake_waiters(v_queue.queue_id, v_queue.waiting_until);
     if v_outcome = 'enqueued' then
         update rowq_schedule s
         set s.last_run_at     = v_now,
             s.last_message_id = v_message_id
-        where s.part_id = v_schedule.part_id
+        where s.queue_id = v_schedule.queue_id
           and s.schedule_key = v_schedule.schedule_key;
     end if;
 

@@ -12,22 +12,22 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_fault         varchar2(32767);
+    v_error         varchar2(32767);
     v_queue         t_queue;
     v_key           raw(200);
     v_outcome       varchar2(20 char) := 'not_bound';
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);
-    v_fault := internal_topic_fault('topic_pattern', p_topic_pattern, true);
-    if v_fault is not null then
-        internal_refuse(v_fault);
+    v_error := internal_topic_error('topic_pattern', p_topic_pattern, true);
+    if v_error is not null then
+        internal_refuse(v_error);
     end if;
     v_queue := internal_lock_bindings(p_queue_name);
     v_key := utl_raw.cast_to_raw(p_topic_pattern);
 
     delete from rowq_topic_binding b
-    where b.part_id = v_queue.part_id
+    where b.queue_id = v_queue.queue_id
       and b.pattern_key = v_key;
     if sql%rowcount > 0 then
         v_outcome := 'unbound';

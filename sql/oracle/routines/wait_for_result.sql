@@ -17,10 +17,10 @@ is
     -- Package rowq is called by dynamic SQL, so that it is in use for the moment of a look only and
     -- can be replaced while sessions wait.
     c_look   constant varchar2(100 char) :=
-        'begin rowq.look_for_result(:1, :2, :3, :4, :5, :6, :7); end;';
+        'begin rowq.poll_result_once(:1, :2, :3, :4, :5, :6, :7); end;';
     c_answer constant varchar2(100 char) :=
         'select rowq.result_json(:1, :2, :3, :4) as answer from dual';
-    v_part_id     rowq_queue.part_id%type;
+    v_queue_id    rowq_queue.queue_id%type;
     v_state       varchar2(20 char);
     v_finished_at timestamp(6);
     v_until       timestamp(6);
@@ -47,7 +47,7 @@ begin
     loop
         v_is_last := case when sys_extract_utc(systimestamp) >= v_until then 1 else 0 end;
         execute immediate c_look
-            using in p_queue_name, in p_message_id, in v_is_first, in v_is_last, out v_part_id,
+            using in p_queue_name, in p_message_id, in v_is_first, in v_is_last, out v_queue_id,
             out v_state, out v_finished_at;
         commit;
         exit when v_finished_at is not null
@@ -59,5 +59,5 @@ begin
         dbms_session.sleep(greatest(least(v_pause, v_left), 0));
     end loop;
 
-    open p_rows for c_answer using v_part_id, p_message_id, v_state, v_finished_at;
+    open p_rows for c_answer using v_queue_id, p_message_id, v_state, v_finished_at;
 end wait_for_result;

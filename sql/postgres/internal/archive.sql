@@ -11,16 +11,18 @@
 --
 -- Writes archive, finished. Only reads message, queue.
 
-create or replace function rowq.internal_archive(p_part_id integer, p_limit integer)
+create or replace function rowq.internal_archive(p_queue_id integer, p_limit integer)
 returns integer
 language plpgsql
 set lock_timeout = '1s'
 as $$
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- locks     finished rows, passing over locked ones; message rows, tried only; archive, waited for
---           a second; as internal_free_successors
+--           a second; as internal_resume_successors
 declare
-    v_from      constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
+    v_from      constant bigint := rowq.internal_read_floor(
+        p_queue_id, -3::smallint /* finished */
+    );
     v_batch     record;
     v_archived  integer := 0;
     v_count     integer;
@@ -31,9 +33,9 @@ begin
     for v_batch in
         select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
         from rowq.finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= v_from
-        order by f.part_id, f.finish_id
+        order by f.queue_id, f.finish_id
         limit p_limit
         for update skip locked
     loop
@@ -48,7 +50,7 @@ begin
         left join lateral (
             select x.message_id
             from rowq.message x
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.message_id = u.message_id
             for update skip locked
         ) m on true
@@ -56,10 +58,10 @@ begin
         continue when found;
 
         insert into rowq.archive (
-            part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
+            queue_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
             dedup_key, headers, body, body_binary, group_key
         )
-        select p_part_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
+        select p_queue_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
                v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary,
                m.group_key
         from unnest(v_ids, v_batch.lanes[1:v_count], v_batch.attempts[1:v_count])
@@ -68,31 +70,31 @@ begin
             select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary,
                    x.group_key
             from rowq.message x
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.message_id = u.message_id
             offset 0
         ) m;
-        v_gone := rowq.internal_delete_messages(p_part_id, v_ids, true);
+        v_gone := rowq.internal_delete_messages(p_queue_id, v_ids, true);
 
         if v_count = cardinality(v_batch.message_ids) then
             delete from rowq.finished f
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id = v_batch.finish_id;
         else
             update rowq.finished f
             set message_ids = v_batch.message_ids[v_count + 1:],
                 lanes = v_batch.lanes[v_count + 1:],
                 attempts = v_batch.attempts[v_count + 1:]
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id = v_batch.finish_id;
         end if;
         v_archived := v_archived + v_count;
 
         -- The end of a message did not see what its producer had not committed then.
-        if v_gone.o_ties is not null then
-            foreach v_tie slice 1 in array v_gone.o_ties loop
+        if v_gone.o_links is not null then
+            foreach v_tie slice 1 in array v_gone.o_links loop
                 if v_tie[3] is not null then
-                    perform rowq.internal_free_successors(p_part_id, array[v_tie[3]::bigint]);
+                    perform rowq.internal_resume_successors(p_queue_id, array[v_tie[3]::bigint]);
                 end if;
             end loop;
         end if;
@@ -166,7 +168,7 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_archive(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_archive_days integer,
     p_limit        integer,
     p_whole_days   boolean,
@@ -215,13 +217,14 @@ begin
             end if;
 
             execute format(
-                'delete from rowq.%I where part_id = $1 and (finished_at, message_id) in ('
+                'delete from rowq.%I where queue_id = $1 and (finished_at, message_id) in ('
                 'select finished_at, message_id from rowq.%1$I '
-                'where part_id = $1 and finished_at < $2 order by part_id, finished_at, message_id '
+                'where queue_id = $1 and finished_at < $2 '
+                'order by queue_id, finished_at, message_id '
                 'limit $3)',
                 v_partition.partition_name
             )
-            using p_part_id, v_cutoff, p_limit - o_purged;
+            using p_queue_id, v_cutoff, p_limit - o_purged;
             get diagnostics v_rows = row_count;
             o_purged := o_purged + v_rows;
             exit when o_purged >= p_limit;

@@ -8,10 +8,10 @@
 --   create_queue, alter_queue -> check_settings -> check_name, check_range
 --   check_schedule -> check_name
 --   retry_later, extend_lease, create_schedule, ... -> check_range
---   enqueue, check_schedule -> body_fault
---   enqueue, publish, refuse_predecessors, ... -> message_fault -> is_id_list
+--   enqueue, check_schedule -> body_error
+--   enqueue, publish, refuse_predecessors, ... -> message_error -> is_id_list
 --   cancel, refuse_predecessors, lock_dead, ... -> is_id_list
---   enqueue_batch, publish_batch, store_unkeyed -> parse_messages -> message_fault, body_fault,
+--   enqueue_batch, publish_batch, store_unkeyed -> parse_messages -> message_error, body_error,
 --       refuse_bad_value
 --   parse_predecessors -> refuse_bad_value
 --   maintain, reap, promote, ... -> check_batch_size
@@ -105,7 +105,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_body_fault(
+create or replace function rowq.internal_body_error(
     p_body        text,
     p_body_binary bytea,
     p_max_length  integer
@@ -126,7 +126,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_message_fault(
+create or replace function rowq.internal_message_error(
     p_body                text,
     p_body_binary         bytea,
     p_message_type        text,
@@ -176,7 +176,7 @@ begin
             then format('expire_seconds must be between 0.001 and 315360000, got %s',
                         p_expire_seconds)
         when p_headers is not null
-            then rowq.internal_json_fault(
+            then rowq.internal_json_error(
                 'headers', p_headers, 'object', 'strict $.**{20}', 65536
             )
     end;
@@ -221,7 +221,7 @@ as $$
 #variable_conflict use_column
 declare
     v_place integer;
-    v_fault text;
+    v_error text;
 begin
     if p_messages is null
        or jsonb_typeof(p_messages) <> 'array'
@@ -245,7 +245,7 @@ begin
                case when t.wanted is null then 'unknown key %I' else '%I must be a %s' end,
                left(k.key, 100), t.wanted
            )
-    into v_place, v_fault
+    into v_place, v_error
     from jsonb_array_elements(p_messages) with ordinality e (message, place)
     cross join lateral jsonb_each(e.message) k (key, value)
     left join (
@@ -261,7 +261,7 @@ begin
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, v_place
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_place
             using errcode = 'RQ711';
     end if;
 
@@ -275,7 +275,7 @@ begin
                    nullif(e.headers, 'null'),
                    coalesce(e.priority, 5),
                    e.delay_seconds,
-                   case when e.run_at is not null then rowq.internal_parse_moment(e.run_at) end,
+                   case when e.run_at is not null then rowq.internal_parse_timestamp(e.run_at) end,
                    e.dedup_key,
                    e.max_attempts,
                    e.group_key,
@@ -307,15 +307,15 @@ begin
                    body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key,
                    expire_seconds
                ) > 0 then
-                v_fault := coalesce(
-                    rowq.internal_message_fault(
+                v_error := coalesce(
+                    rowq.internal_message_error(
                         body, body_binary, message_type, headers, priority, delay_seconds, run_at,
                         dedup_key, max_attempts, group_key, null, null, expire_seconds
                     ),
-                    rowq.internal_body_fault(body, body_binary, p_max_length)
+                    rowq.internal_body_error(body, body_binary, p_max_length)
                 );
-                if v_fault is not null then
-                    raise exception 'RQ711 invalid_argument: % (message %)', v_fault, place
+                if v_error is not null then
+                    raise exception 'RQ711 invalid_argument: % (message %)', v_error, place
                         using errcode = 'RQ711';
                 end if;
             end if;
@@ -348,7 +348,7 @@ begin
                 when 'delay_seconds' then
                     perform (p_message ->> v_key)::double precision;
                 when 'run_at' then
-                    perform rowq.internal_parse_moment(p_message ->> v_key);
+                    perform rowq.internal_parse_timestamp(p_message ->> v_key);
                 when 'body_base64' then
                     perform decode(p_message ->> v_key, 'base64');
                 when 'predecessor_ids', 'predecessor_positions' then

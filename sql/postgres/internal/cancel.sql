@@ -10,17 +10,17 @@
 -- cancel walks the claims once from their safe floor, however many messages are named.
 --
 --   retry_later, fail_now, release, ... -> end_cancelled
---   cancel -> note_cancels
---   cancel, cancel_many -> withdraw -> pop_waiting
---   reset, push_delayed -> note_expiry
+--   cancel -> record_cancels
+--   cancel, cancel_many -> cancel_unleased -> pop_waiting
+--   reset, push_delayed -> record_expiry
 --   get_message, get_result, get_history -> locate_messages
 --   maintain_queue -> expire -> pop_expired
 --
--- Writes blocked, claim, dead, delayed, expiry, grouped, ready. Only reads finished, floor,
+-- Writes blocked, claim, dead, delayed, expiry, group_waiting, ready. Only reads finished, floor,
 -- message, queue.
 
 create or replace function rowq.internal_end_cancelled(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_lanes       smallint[],
     p_attempts    smallint[],
@@ -50,7 +50,7 @@ begin
     o_leased_at := p_leased_at;
     select q.archive_days, q.history_days into v_archive_days, v_history_days
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
 
     select array_agg(u.message_id order by u.place) ids,
            array_agg(u.lane order by u.place) lanes,
@@ -61,12 +61,12 @@ begin
     where u.message_id = any (p_cancel_ids);
     if v_history_days > 0 then
         perform rowq.internal_push_history(
-            p_part_id, p_claim_id, p_worker_name, p_leased_at, v_ended.ids, v_ended.attempts,
+            p_queue_id, p_claim_id, p_worker_name, p_leased_at, v_ended.ids, v_ended.attempts,
             'cancelled'
         );
     end if;
     perform rowq.internal_finish(
-        p_part_id, v_archive_days, v_ended.ids, v_ended.lanes, v_ended.attempts, 'cancelled'
+        p_queue_id, v_archive_days, v_ended.ids, v_ended.lanes, v_ended.attempts, 'cancelled'
     );
     o_cancel_ids := v_ended.ids;
 
@@ -81,7 +81,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_note_cancels(p_part_id integer, p_message_ids bigint[])
+create or replace function rowq.internal_record_cancels(p_queue_id integer, p_message_ids bigint[])
 returns bigint[]
 language plpgsql
 as $$
@@ -90,7 +90,7 @@ as $$
 declare
     -- Begin at the safe floor, because a claim that was committed late may hold one of them.
     v_from     constant bigint := rowq.internal_read_safe_floor(
-        p_part_id, -1::smallint /* claim */
+        p_queue_id, -1::smallint /* claim */
     );
     v_claim_id bigint;
     v_ids      bigint[];
@@ -99,14 +99,14 @@ begin
     for v_claim_id in
         select c.claim_id
         from rowq.claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id >= v_from
           and exists (
               select 1
               from unnest(c.message_ids) u (message_id)
               where u.message_id = any (p_message_ids)
           )
-        order by c.part_id, c.claim_id
+        order by c.queue_id, c.claim_id
         for update skip locked
     loop
         update rowq.claim c
@@ -116,7 +116,7 @@ begin
                 where u.message_id = any (p_message_ids)
                    or u.message_id = any (c.cancel_ids)
             )
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = v_claim_id
         returning c.cancel_ids into v_ids;
         v_noted := v_noted || v_ids;
@@ -125,8 +125,8 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_withdraw(
-    p_part_id      integer,
+create or replace function rowq.internal_cancel_unleased(
+    p_queue_id     integer,
     p_archive_days integer,
     p_message_ids  bigint[]
 )
@@ -138,11 +138,11 @@ as $$
 declare
     v_found record;
 begin
-    v_found := rowq.internal_pop_waiting(p_part_id, p_message_ids);
+    v_found := rowq.internal_pop_waiting(p_queue_id, p_message_ids);
     if v_found.o_message_ids <> '{}' then
         perform rowq.internal_finish(
-            p_part_id, p_archive_days, v_found.o_message_ids, v_found.o_lanes, v_found.o_attempts,
-            'cancelled', v_found.o_tokenless
+            p_queue_id, p_archive_days, v_found.o_message_ids, v_found.o_lanes, v_found.o_attempts,
+            'cancelled', v_found.o_without_slot
         );
     end if;
     return v_found.o_message_ids;
@@ -150,17 +150,17 @@ end;
 $$;
 
 create or replace function rowq.internal_pop_waiting(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
-    out o_tokenless   bigint[]
+    out o_without_slot bigint[]
 )
 language plpgsql
 as $$
--- purpose   Take messages out of wherever they wait; those that a worker holds stay. o_tokenless are those without a token of a group.
--- locks     delayed, dead, blocked, grouped and ready rows, passing over locked ones
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay. o_without_slot are those without a slot of a group.
+-- locks     delayed, dead, blocked, group_waiting and ready rows, passing over locked ones
 declare
     v_rest  bigint[];
     v_found record;
@@ -168,39 +168,39 @@ begin
     with locked as (
         select d.message_id
         from rowq.delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = any (p_message_ids)
         for update skip locked
     ),
     gone as (
         delete from rowq.delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = any (array(select l.message_id from locked l))
-        returning d.message_id, d.lane, d.attempt, d.group_key is not null as is_tokenless
+        returning d.message_id, d.lane, d.attempt, d.group_key is not null as is_without_slot
     )
     select coalesce(array_agg(g.message_id), '{}'), coalesce(array_agg(g.lane), '{}'),
            coalesce(array_agg(g.attempt), '{}'),
-           array_agg(g.message_id) filter (where g.is_tokenless)
-    into o_message_ids, o_lanes, o_attempts, o_tokenless
+           array_agg(g.message_id) filter (where g.is_without_slot)
+    into o_message_ids, o_lanes, o_attempts, o_without_slot
     from gone g;
 
     with locked as (
         select d.message_id
         from rowq.dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = any (p_message_ids)
         for update skip locked
     ),
     gone as (
         delete from rowq.dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = any (array(select l.message_id from locked l))
-        returning d.message_id, d.lane, d.attempt, d.holds_group is null as is_tokenless
+        returning d.message_id, d.lane, d.attempt, d.holds_slot is null as is_without_slot
     )
     select o_message_ids || array_agg(g.message_id), o_lanes || array_agg(g.lane),
            o_attempts || array_agg(g.attempt),
-           o_tokenless || array_agg(g.message_id) filter (where g.is_tokenless)
-    into o_message_ids, o_lanes, o_attempts, o_tokenless
+           o_without_slot || array_agg(g.message_id) filter (where g.is_without_slot)
+    into o_message_ids, o_lanes, o_attempts, o_without_slot
     from gone g;
 
     -- A message that was never given back is in the tail lane of its priority, where its seq is its
@@ -208,14 +208,14 @@ begin
     for v_found in
         select r.lane, r.seq, r.message_id, r.attempt
         from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
           and r.seq = any (p_message_ids)
           and r.message_id = r.seq
         for update skip locked
     loop
         delete from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = v_found.lane
           and r.seq = v_found.seq;
         o_message_ids := o_message_ids || v_found.message_id;
@@ -226,22 +226,22 @@ begin
     for v_found in
         select b.message_id, b.lane
         from rowq.blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = any (p_message_ids)
         for update skip locked
     loop
         delete from rowq.blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = v_found.message_id;
         o_message_ids := o_message_ids || v_found.message_id;
         o_lanes := o_lanes || v_found.lane;
         o_attempts := o_attempts || 0::smallint;
-        o_tokenless := o_tokenless || v_found.message_id;
+        o_without_slot := o_without_slot || v_found.message_id;
     end loop;
 
     select array_agg(m.message_id) into v_rest
     from rowq.message m
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and m.message_id = any (p_message_ids)
       and m.message_id <> all (o_message_ids);
     if v_rest is null then
@@ -254,24 +254,24 @@ begin
         from rowq.message m
         cross join lateral (
             select w.group_key, w.message_id, w.lane
-            from rowq.grouped w
-            where w.part_id = p_part_id
+            from rowq.group_waiting w
+            where w.queue_id = p_queue_id
               and w.group_key = m.group_key
               and w.message_id = m.message_id
             for update skip locked
         ) x
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = any (v_rest)
           and m.group_key is not null
     loop
-        delete from rowq.grouped x
-        where x.part_id = p_part_id
+        delete from rowq.group_waiting x
+        where x.queue_id = p_queue_id
           and x.group_key = v_found.group_key
           and x.message_id = v_found.message_id;
         o_message_ids := o_message_ids || v_found.message_id;
         o_lanes := o_lanes || v_found.lane;
         o_attempts := o_attempts || 0::smallint;
-        o_tokenless := o_tokenless || v_found.message_id;
+        o_without_slot := o_without_slot || v_found.message_id;
         v_rest := array_remove(v_rest, v_found.message_id);
     end loop;
     if v_rest = '{}' then
@@ -281,12 +281,12 @@ begin
     for v_found in
         select r.lane, r.seq, r.message_id, r.attempt
         from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = any (v_rest)
         for update skip locked
     loop
         delete from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = v_found.lane
           and r.seq = v_found.seq;
         o_message_ids := o_message_ids || v_found.message_id;
@@ -296,7 +296,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_note_expiry(p_part_id integer, p_message_ids bigint[])
+create or replace function rowq.internal_record_expiry(p_queue_id integer, p_message_ids bigint[])
 returns void
 language plpgsql
 as $$
@@ -305,8 +305,8 @@ as $$
 begin
     -- Only a queue that has had messages that expire has this lane, and without it the messages are
     -- not looked up. A row has no moment before now, as internal_newest_number wants it.
-    insert into rowq.expiry (part_id, expires_at, message_id)
-    select p_part_id, greatest(m.expires_at, clock_timestamp()), u.message_id
+    insert into rowq.expiry (queue_id, expires_at, message_id)
+    select p_queue_id, greatest(m.expires_at, clock_timestamp()), u.message_id
     from unnest(p_message_ids) u (message_id)
     cross join lateral (
         select case
@@ -314,7 +314,7 @@ begin
                        then least(x.expires_at, clock_timestamp() + interval '1 day')
                end as expires_at
         from rowq.message x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.message_id = u.message_id
         offset 0
     ) m
@@ -322,14 +322,14 @@ begin
       and exists (
           select
           from rowq.floor f
-          where f.part_id = p_part_id
+          where f.queue_id = p_queue_id
             and f.lane = -6 /* expiry */
       );
 end;
 $$;
 
 create or replace function rowq.internal_locate_messages(
-    p_part_id    integer,
+    p_queue_id   integer,
     p_message_id bigint,
     out state       text,
     out lane        smallint,
@@ -354,7 +354,7 @@ declare
 begin
     select m.group_key into v_group_key
     from rowq.message m
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and m.message_id = p_message_id;
     if not found then
         return;
@@ -363,7 +363,7 @@ begin
     select 'delayed', d.lane, d.attempt, d.due_at, d.last_error
     into state, lane, attempt, due_at, last_error
     from rowq.delayed d
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.message_id = p_message_id;
     if found then
         return;
@@ -372,7 +372,7 @@ begin
     select 'dead', d.lane, d.attempt, d.died_at, d.last_error
     into state, lane, attempt, finished_at, last_error
     from rowq.dead d
-    where d.part_id = p_part_id
+    where d.queue_id = p_queue_id
       and d.message_id = p_message_id;
     if found then
         return;
@@ -381,7 +381,7 @@ begin
     select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
     into state, lane, attempt, due_at, waits_for
     from rowq.blocked b
-    where b.part_id = p_part_id
+    where b.queue_id = p_queue_id
       and b.message_id = p_message_id;
     if found then
         return;
@@ -390,14 +390,14 @@ begin
     if v_group_key is not null then
         select 'blocked', x.lane, 0, x.last_error, (
                    select max(y.message_id)
-                   from rowq.grouped y
-                   where y.part_id = p_part_id
+                   from rowq.group_waiting y
+                   where y.queue_id = p_queue_id
                      and y.group_key = v_group_key
                      and y.message_id < p_message_id
                )
         into state, lane, attempt, last_error, waits_for
-        from rowq.grouped x
-        where x.part_id = p_part_id
+        from rowq.group_waiting x
+        where x.queue_id = p_queue_id
           and x.group_key = v_group_key
           and x.message_id = p_message_id;
         if found then
@@ -405,25 +405,25 @@ begin
         end if;
     end if;
 
-    v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint /* claim */);
+    v_from := rowq.internal_read_safe_floor(p_queue_id, -1::smallint /* claim */);
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
            c.lease_until, c.errors[p.place], c.progress, c.leased_at
     into state, lane, attempt, claim_id, worker_name, lease_until, last_error, progress, leased_at
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id >= v_from
       and p_message_id = any (c.message_ids);
     if found then
         return;
     end if;
 
-    v_from := rowq.internal_read_safe_floor(p_part_id, -3::smallint /* finished */);
+    v_from := rowq.internal_read_safe_floor(p_queue_id, -3::smallint /* finished */);
     select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
     into state, lane, attempt, finished_at
     from rowq.finished f
     cross join lateral array_position(f.message_ids, p_message_id) p (place)
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.finish_id >= v_from
       and p_message_id = any (f.message_ids);
     if found then
@@ -439,7 +439,7 @@ begin
         -- "offset 0" keeps this a lookup by key for each lane.
         select x.lane, x.attempt, x.last_error
         from rowq.ready x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.lane = l.lane
           and x.seq = p_message_id
           and x.message_id = p_message_id
@@ -452,7 +452,7 @@ begin
     select 'ready', r.lane, r.attempt, r.last_error
     into state, lane, attempt, last_error
     from rowq.ready r
-    where r.part_id = p_part_id
+    where r.queue_id = p_queue_id
       and r.message_id = p_message_id;
     if not found then
         -- Another session has moved the message from one place to another between these looks, so
@@ -463,11 +463,11 @@ end;
 $$;
 
 create or replace function rowq.internal_expire(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_archive_days integer,
     p_limit        integer,
-    p_frontier     bigint,
-    p_writers      xid8
+    p_pending_seq     bigint,
+    p_pending_xid      xid8
 )
 returns integer
 language plpgsql
@@ -476,7 +476,7 @@ as $$
 -- locks     expiry rows, passing over locked ones; as internal_pop_expired; then as complete
 declare
     c_steps        constant integer := 10;
-    c_long_walk    constant interval := interval '20 milliseconds';
+    c_slow_scan    constant interval := interval '20 milliseconds';
     v_started      constant timestamp with time zone := clock_timestamp();
     -- The moment is no function in the query, so that the scan stops at the last row that is due.
     v_now          timestamp with time zone;
@@ -497,7 +497,7 @@ begin
     end if;
 
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -6::smallint /* expiry */)
+        rowq.internal_read_floor(p_queue_id, -6::smallint /* expiry */)
     );
     for v_step in 1 .. c_steps loop
         exit when v_expired >= p_limit;
@@ -523,7 +523,7 @@ begin
                        when (
                            select true
                            from rowq.ready r
-                           where r.part_id = p_part_id
+                           where r.queue_id = p_queue_id
                              and r.lane = e.lane
                              and r.seq = e.seq
                              and r.message_id = e.message_id
@@ -531,19 +531,19 @@ begin
                        when (
                            select true
                            from rowq.delayed d
-                           where d.part_id = p_part_id
+                           where d.queue_id = p_queue_id
                              and d.message_id = e.message_id
                        ) then 'delayed'
                        when (
                            select true
                            from rowq.blocked b
-                           where b.part_id = p_part_id
+                           where b.queue_id = p_queue_id
                              and b.message_id = e.message_id
                        ) then 'blocked'
                        when (
                            select true
-                           from rowq.grouped g
-                           where g.part_id = p_part_id
+                           from rowq.group_waiting g
+                           where g.queue_id = p_queue_id
                              and g.group_key = m.group_key
                              and g.message_id = e.message_id
                        ) then 'grouped'
@@ -551,17 +551,17 @@ begin
             from (
                 select x.expires_at, x.expiry_id, x.message_id, x.lane, x.seq
                 from rowq.expiry x
-                where x.part_id = p_part_id
+                where x.queue_id = p_queue_id
                   and (x.expires_at, x.expiry_id) > (v_from, v_from_id)
                   and x.expires_at <= v_now
-                order by x.part_id, x.expires_at, x.expiry_id
+                order by x.queue_id, x.expires_at, x.expiry_id
                 limit p_limit
                 for update skip locked
             ) e
             left join lateral (
                 select y.message_id, y.group_key, y.expires_at
                 from rowq.message y
-                where y.part_id = p_part_id
+                where y.queue_id = p_queue_id
                   and y.message_id = e.message_id
                 offset 0
             ) m on true
@@ -570,12 +570,12 @@ begin
         v_seen := v_seen + v_due.due;
 
         v_popped := rowq.internal_pop_expired(
-            p_part_id, v_due.message_ids, v_due.places, v_due.lanes, v_due.seqs
+            p_queue_id, v_due.message_ids, v_due.places, v_due.lanes, v_due.seqs
         );
         if v_popped.o_message_ids <> '{}' then
             perform rowq.internal_finish(
-                p_part_id, p_archive_days, v_popped.o_message_ids, v_popped.o_lanes,
-                v_popped.o_attempts, 'expired', v_popped.o_tokenless
+                p_queue_id, p_archive_days, v_popped.o_message_ids, v_popped.o_lanes,
+                v_popped.o_attempts, 'expired', v_popped.o_without_slot
             );
             v_expired := v_expired + cardinality(v_popped.o_message_ids);
         end if;
@@ -600,12 +600,12 @@ begin
             if v_row.is_later and not v_row.is_done then
                 update rowq.expiry e
                 set expires_at = least(v_row.later_at, v_now + interval '1 day')
-                where e.part_id = p_part_id
+                where e.queue_id = p_queue_id
                   and e.expires_at = v_row.expires_at
                   and e.expiry_id = v_row.expiry_id;
             elsif v_row.is_done then
                 delete from rowq.expiry e
-                where e.part_id = p_part_id
+                where e.queue_id = p_queue_id
                   and e.expires_at = v_row.expires_at
                   and e.expiry_id = v_row.expiry_id;
             else
@@ -623,7 +623,7 @@ begin
     -- Put what is kept behind the others that are due, once it could stand in front of them: else a
     -- session that is idle in its transaction must not make every look write.
     if v_kept is not null and (
-        v_seen >= c_steps * p_limit or clock_timestamp() - v_started > c_long_walk
+        v_seen >= c_steps * p_limit or clock_timestamp() - v_started > c_slow_scan
     ) then
         for v_row in
             select u.expires_at, u.expiry_id
@@ -631,15 +631,15 @@ begin
         loop
             update rowq.expiry e
             set expires_at = v_now
-            where e.part_id = p_part_id
+            where e.queue_id = p_queue_id
               and e.expires_at = v_row.expires_at
               and e.expiry_id = v_row.expiry_id;
         end loop;
     end if;
-    -- The rows were deleted just now, and safe follows only with a row of the ledger.
+    -- The rows were deleted just now, and safe follows only with a row of floor.
     if v_seen > 0 then
         perform rowq.internal_move_floor(
-            p_part_id, -6::smallint /* expiry */, true, true, p_frontier, p_writers
+            p_queue_id, -6::smallint /* expiry */, true, true, p_pending_seq, p_pending_xid
         );
     end if;
     return v_expired;
@@ -647,7 +647,7 @@ end;
 $$;
 
 create or replace function rowq.internal_pop_expired(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_places      text[],
     p_lanes       smallint[],
@@ -655,12 +655,12 @@ create or replace function rowq.internal_pop_expired(
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
-    out o_tokenless   bigint[]
+    out o_without_slot bigint[]
 )
 language plpgsql
 as $$
--- purpose   Take messages out of the places where they were seen, unless another session holds them. o_tokenless are those without a token of a group.
--- locks     ready, delayed, blocked and grouped rows, tried only
+-- purpose   Take messages out of the places where they were seen, unless another session holds them. o_without_slot are those without a slot of a group.
+-- locks     ready, delayed, blocked and group_waiting rows, tried only
 declare
     v_row   record;
     v_found record;
@@ -672,7 +672,7 @@ begin
         cross join lateral (
             select x.group_key
             from rowq.message x
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.message_id = u.message_id
             offset 0
         ) m
@@ -680,29 +680,29 @@ begin
     loop
         case v_row.place
             when 'ready' then
-                select r.lane, r.attempt, false as is_tokenless into v_found
+                select r.lane, r.attempt, false as is_without_slot into v_found
                 from rowq.ready r
-                where r.part_id = p_part_id
+                where r.queue_id = p_queue_id
                   and r.lane = v_row.lane
                   and r.seq = v_row.seq
                   and r.message_id = v_row.message_id
                 for update skip locked;
             when 'delayed' then
-                select d.lane, d.attempt, d.group_key is not null as is_tokenless into v_found
+                select d.lane, d.attempt, d.group_key is not null as is_without_slot into v_found
                 from rowq.delayed d
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id = v_row.message_id
                 for update skip locked;
             when 'blocked' then
-                select b.lane, 0::smallint as attempt, true as is_tokenless into v_found
+                select b.lane, 0::smallint as attempt, true as is_without_slot into v_found
                 from rowq.blocked b
-                where b.part_id = p_part_id
+                where b.queue_id = p_queue_id
                   and b.message_id = v_row.message_id
                 for update skip locked;
             else
-                select g.lane, 0::smallint as attempt, true as is_tokenless into v_found
-                from rowq.grouped g
-                where g.part_id = p_part_id
+                select g.lane, 0::smallint as attempt, true as is_without_slot into v_found
+                from rowq.group_waiting g
+                where g.queue_id = p_queue_id
                   and g.group_key = v_row.group_key
                   and g.message_id = v_row.message_id
                 for update skip locked;
@@ -712,28 +712,28 @@ begin
         case v_row.place
             when 'ready' then
                 delete from rowq.ready r
-                where r.part_id = p_part_id
+                where r.queue_id = p_queue_id
                   and r.lane = v_row.lane
                   and r.seq = v_row.seq;
             when 'delayed' then
                 delete from rowq.delayed d
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id = v_row.message_id;
             when 'blocked' then
                 delete from rowq.blocked b
-                where b.part_id = p_part_id
+                where b.queue_id = p_queue_id
                   and b.message_id = v_row.message_id;
             else
-                delete from rowq.grouped g
-                where g.part_id = p_part_id
+                delete from rowq.group_waiting g
+                where g.queue_id = p_queue_id
                   and g.group_key = v_row.group_key
                   and g.message_id = v_row.message_id;
         end case;
         o_message_ids := o_message_ids || v_row.message_id;
         o_lanes := o_lanes || v_found.lane;
         o_attempts := o_attempts || v_found.attempt;
-        if v_found.is_tokenless then
-            o_tokenless := o_tokenless || v_row.message_id;
+        if v_found.is_without_slot then
+            o_without_slot := o_without_slot || v_row.message_id;
         end if;
     end loop;
 end;

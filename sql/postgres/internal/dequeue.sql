@@ -18,7 +18,7 @@
 --
 -- Writes ready. Only reads floor, message, meta, queue.
 
-create or replace function rowq.internal_notify(p_part_id integer)
+create or replace function rowq.internal_notify(p_queue_id integer)
 returns void
 language plpgsql
 as $$
@@ -28,16 +28,16 @@ as $$
 declare
     v_channel text;
 begin
-    if rowq.internal_is_listened(p_part_id) then
-        v_channel := rowq.internal_channel(p_part_id);
+    if rowq.internal_is_listened(p_queue_id) then
+        v_channel := rowq.internal_channel(p_queue_id);
         perform pg_notify(v_channel, q.queue_name)
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_is_listened(p_part_id integer)
+create or replace function rowq.internal_is_listened(p_queue_id integer)
 returns boolean
 language sql
 as $$
@@ -51,14 +51,14 @@ as $$
     -- transactions may be prepared. Any session can fill the queue of notifications, and a notify
     -- into a full one fails. So none is sent from half of it on: workers poll.
     select case
-        when pg_try_advisory_lock(1919907698, p_part_id)
-            then not pg_advisory_unlock(1919907698, p_part_id)
+        when pg_try_advisory_lock(1919907698, p_queue_id)
+            then not pg_advisory_unlock(1919907698, p_queue_id)
         else current_setting('max_prepared_transactions') = '0'
             and pg_notification_queue_usage() < 0.5
     end;
 $$;
 
-create or replace function rowq.internal_channel(p_part_id integer)
+create or replace function rowq.internal_channel(p_queue_id integer)
 returns text
 language plpgsql
 as $$
@@ -66,7 +66,7 @@ as $$
 -- differs   this engine's own
 begin
     return (
-        select m.value || '_' || p_part_id
+        select m.value || '_' || p_queue_id
         from rowq.meta m
         where m.name = 'channel'
     );
@@ -74,7 +74,7 @@ end;
 $$;
 
 create or replace function rowq.internal_pop_ready(
-    p_part_id  integer,
+    p_queue_id integer,
     p_limit    integer,
     out o_message_ids bigint[],
     out o_lanes       smallint[],
@@ -95,11 +95,11 @@ declare
 begin
     while v_left > 0 loop
         -- Find the next lane that was ever used, and its newest floor, in one step.
-        select f.lane, f.seq into v_lane, v_floor
+        select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane > v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         exit when not found;
 
@@ -114,10 +114,10 @@ begin
         from (
             select r.seq, r.message_id, r.attempt, r.last_error
             from rowq.ready r
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.lane = v_lane
               and r.seq >= v_floor
-            order by r.part_id, r.lane, r.seq
+            order by r.queue_id, r.lane, r.seq
             limit v_left
             for update skip locked
         ) h;
@@ -128,16 +128,16 @@ begin
         -- table was small would make "= any" alone a filter over the whole lane with its dead rows,
         -- and the session would keep that plan.
         delete from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = v_lane
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
-        -- Moving the floor costs a row in the ledger, so only one dequeue in twelve does it, and
+        -- Moving the floor costs a row of floor, so only one dequeue in twelve does it, and
         -- each one that finds the floor more than a thousand numbers away.
         if v_seqs[1] > v_floor and (random() < 0.08 or v_seqs[1] - v_floor > 1000) then
             perform rowq.internal_move_floor(
-                p_part_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1
+                p_queue_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1
             );
         end if;
     end loop;
@@ -224,7 +224,7 @@ end;
 $$;
 
 create or replace function rowq.internal_with_max_attempts(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_message_ids  bigint[],
     p_lanes        smallint[],
     p_attempts     smallint[],
@@ -245,7 +245,7 @@ begin
         -- the sizes.
         select x.max_attempts
         from rowq.message x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.message_id = u.message_id
         offset 0
     ) m

@@ -6,61 +6,61 @@
 -- the archive, and its links are released in the same transaction: the dedup key, the slot of its
 -- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
 -- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- recheck has maintain delete it.
+-- deferred has maintain delete it.
 --
---   purge_queue, complete, discard_dead, ... -> finish -> end_tied
---   complete -> end_tied -> read_ties, delete_messages, cut_ties
---   recheck, archive -> delete_messages
---   complete -> cut_ties
+--   purge_queue, complete, discard_dead, ... -> finish -> end_linked
+--   complete -> end_linked -> read_links, delete_messages, release_links
+--   run_deferred, archive -> delete_messages
+--   complete -> release_links
 --   complete, retry_later, fail_now, ... -> pop_claimed
---   retry_later, fail_now, block, ... -> push_dead -> read_ties, cut_ties
+--   retry_later, fail_now, block, ... -> push_dead -> read_links, release_links
 --   reset, discard_dead -> lock_dead
 --   maintain_queue -> reap -> push_dead
 --
 -- Writes claim, dead, dedup, finished, message. Only reads queue.
 
 create or replace function rowq.internal_finish(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_archive_days integer,
     p_message_ids  bigint[],
     p_lanes        smallint[],
     p_attempts     smallint[],
     p_state        text,
-    p_tokenless    bigint[] default null
+    p_without_slot bigint[] default null
 )
 returns void
 language plpgsql
 as $$
--- purpose   Remove finished messages, or note them for the archive; those in p_tokenless have no token of their group.
--- locks     as internal_end_tied; result rows
+-- purpose   Remove finished messages, or note them for the archive; those in p_without_slot have no slot of their group.
+-- locks     as internal_end_linked; result rows
 declare
     v_rest bigint[] := p_message_ids;
 begin
     if p_archive_days > 0 then
-        insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
-        values (p_part_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
+        insert into rowq.finished (queue_id, finished_at, message_ids, lanes, attempts, state)
+        values (p_queue_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
     end if;
 
-    if p_tokenless is not null then
-        perform rowq.internal_end_tied(p_part_id, p_tokenless, p_archive_days > 0, false);
+    if p_without_slot is not null then
+        perform rowq.internal_end_linked(p_queue_id, p_without_slot, p_archive_days > 0, false);
         v_rest := array(
             select u.message_id
             from unnest(p_message_ids) u (message_id)
-            where u.message_id <> all (p_tokenless)
+            where u.message_id <> all (p_without_slot)
         );
     end if;
 
-    perform rowq.internal_end_tied(p_part_id, v_rest, p_archive_days > 0, true);
+    perform rowq.internal_end_linked(p_queue_id, v_rest, p_archive_days > 0, true);
 
     -- What was completed has results of its own, which complete keeps.
     if p_state <> 'completed' then
-        perform rowq.internal_push_result(p_part_id, p_message_ids, p_state);
+        perform rowq.internal_push_result(p_queue_id, p_message_ids, p_state);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_end_tied(
-    p_part_id     integer,
+create or replace function rowq.internal_end_linked(
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_is_archived boolean,
     p_have_tokens boolean
@@ -69,36 +69,36 @@ returns void
 language plpgsql
 as $$
 -- purpose   Delete messages that have ended, unless the archive is to have them, and free what they had; leave to maintain those whose rows another transaction has locked.
--- locks     as internal_delete_messages and internal_cut_ties; new recheck rows
+-- locks     as internal_delete_messages and internal_release_links; new deferred rows
 declare
     v_gone record;
-    v_ties text[];
+    v_links text[];
 begin
     if p_is_archived then
-        v_ties := rowq.internal_read_ties(p_part_id, p_message_ids);
+        v_links := rowq.internal_read_links(p_queue_id, p_message_ids);
     else
-        v_gone := rowq.internal_delete_messages(p_part_id, p_message_ids);
-        v_ties := v_gone.o_ties;
+        v_gone := rowq.internal_delete_messages(p_queue_id, p_message_ids);
+        v_links := v_gone.o_links;
         if v_gone.o_held is not null then
             -- A producer names one as a predecessor, perhaps, and may never commit. The message has
             -- ended all the same, so only its row is left, and what that producer adds.
-            v_ties := v_ties || rowq.internal_read_ties(p_part_id, v_gone.o_held);
-            perform rowq.internal_recheck_later(p_part_id, v_gone.o_held, v_gone.o_held, false);
+            v_links := v_links || rowq.internal_read_links(p_queue_id, v_gone.o_held);
+            perform rowq.internal_defer(p_queue_id, v_gone.o_held, v_gone.o_held, false);
         end if;
     end if;
-    if v_ties is not null then
-        perform rowq.internal_cut_ties(p_part_id, v_ties, p_message_ids, p_have_tokens);
+    if v_links is not null then
+        perform rowq.internal_release_links(p_queue_id, v_links, p_message_ids, p_have_tokens);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_read_ties(p_part_id integer, p_message_ids bigint[])
+create or replace function rowq.internal_read_links(p_queue_id integer, p_message_ids bigint[])
 returns text[]
 language plpgsql
 as $$
--- purpose   Return the ties of messages as internal_cut_ties takes them; null where none has any.
+-- purpose   Return the ties of messages as internal_release_links takes them; null where none has any.
 declare
-    v_ties text[];
+    v_links text[];
 begin
     select array_agg(
                array[
@@ -107,34 +107,34 @@ begin
                ]
                order by m.dedup_key
            )
-    into v_ties
+    into v_links
     from unnest(p_message_ids) u (message_id)
     cross join lateral (
         -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
         -- the sizes.
         select x.dedup_key, x.group_key, x.has_successors
         from rowq.message x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.message_id = u.message_id
         offset 0
     ) m
     where m.dedup_key is not null
        or m.group_key is not null
        or m.has_successors;
-    return v_ties;
+    return v_links;
 end;
 $$;
 
 create or replace function rowq.internal_delete_messages(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_are_locked  boolean default false,
-    out o_ties text[],
+    out o_links text[],
     out o_held bigint[]
 )
 language plpgsql
 as $$
--- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_ties are the ties of the deleted ones as internal_cut_ties takes them; null where none has any. p_are_locked says that the caller has locked the rows.
+-- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_links are the ties of the deleted ones as internal_release_links takes them; null where none has any. p_are_locked says that the caller has locked the rows.
 -- locks     message rows, tried only
 declare
     c_close_together constant integer := 10000;
@@ -156,7 +156,7 @@ begin
     if v_high - v_low < c_close_together then
         with gone as (
             delete from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id between v_low and v_high
               and m.message_id = any (p_message_ids)
               and (m.xmax = 0 or p_are_locked)
@@ -169,7 +169,7 @@ begin
             end as tie
         )
         select array_agg(g.tie order by g.tie[1]) filter (where g.tie is not null), count(*)
-        into o_ties, v_count
+        into o_links, v_count
         from gone g;
         if v_count = cardinality(p_message_ids) then
             return;
@@ -183,18 +183,18 @@ begin
             -- "offset 0" keeps this a lookup by key for each message.
             select
             from rowq.message x
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.message_id = u.message_id
             offset 0
         ) m
     loop
         v_tie := null;
         delete from rowq.message m
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.ctid = (
               select x.ctid
               from rowq.message x
-              where x.part_id = p_part_id
+              where x.queue_id = p_queue_id
                 and x.message_id = v_message_id
               for update skip locked
           )
@@ -207,7 +207,7 @@ begin
         end
         into v_tie;
         if v_tie is not null then
-            o_ties := o_ties || array[v_tie];
+            o_links := o_links || array[v_tie];
         elsif not found then
             o_held := o_held || v_message_id;
         end if;
@@ -215,9 +215,9 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_cut_ties(
-    p_part_id     integer,
-    p_ties        text[],
+create or replace function rowq.internal_release_links(
+    p_queue_id    integer,
+    p_links       text[],
     p_message_ids bigint[],
     p_have_tokens boolean,
     p_have_ended  boolean default true
@@ -225,17 +225,17 @@ create or replace function rowq.internal_cut_ties(
 returns void
 language plpgsql
 as $$
--- purpose   Free what these messages had, now that they have ended or died: a row of p_ties is a dedup key, a group key and the id of a message that others wait for.
--- locks     dedup rows; as internal_leave_groups and internal_free_successors
+-- purpose   Free what these messages had, now that they have ended or died: a row of p_links is a dedup key, a group key and the id of a message that others wait for.
+-- locks     dedup rows; as internal_release_group_slots and internal_resume_successors
 declare
     v_tie     text[];
     v_keys    text[];
     v_awaited bigint[];
 begin
-    foreach v_tie slice 1 in array p_ties loop
+    foreach v_tie slice 1 in array p_links loop
         if v_tie[1] is not null then
             delete from rowq.dedup d
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.dedup_key = v_tie[1]
               and d.message_id = any (p_message_ids);
         end if;
@@ -247,18 +247,18 @@ begin
         end if;
     end loop;
     if p_have_tokens and v_keys is not null then
-        perform rowq.internal_leave_groups(p_part_id, v_keys);
+        perform rowq.internal_release_group_slots(p_queue_id, v_keys);
     end if;
     if p_have_ended and v_awaited is not null then
-        perform rowq.internal_free_successors(
-            p_part_id, array(select u.message_id from unnest(v_awaited) u (message_id) order by 1)
+        perform rowq.internal_resume_successors(
+            p_queue_id, array(select u.message_id from unnest(v_awaited) u (message_id) order by 1)
         );
     end if;
 end;
 $$;
 
 create or replace function rowq.internal_pop_claimed(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_claim_id    bigint,
     p_message_ids bigint[],
     out o_message_ids bigint[],
@@ -294,7 +294,7 @@ begin
     end if;
 
     delete from rowq.claim c
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids <@ p_message_ids)
     returning c.message_ids, c.lanes, c.attempts, c.errors, c.cancel_ids, c.worker_name,
@@ -308,7 +308,7 @@ begin
     into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors, v_kept_cancels,
          o_worker_name, o_leased_at
     from rowq.claim c
-    where c.part_id = p_part_id
+    where c.queue_id = p_queue_id
       and c.claim_id = p_claim_id
     for update;
     if not found and p_message_ids is null then
@@ -344,7 +344,7 @@ begin
         -- Another session finished the rest of the claim between the two statements above, so
         -- nothing of it is left.
         delete from rowq.claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     elsif o_message_ids <> '{}' then
         update rowq.claim c
@@ -353,14 +353,14 @@ begin
             attempts    = v_kept_attempts,
             errors      = v_kept_errors,
             cancel_ids  = v_kept_cancels
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = p_claim_id;
     end if;
 end;
 $$;
 
 create or replace function rowq.internal_push_dead(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_lanes       smallint[],
     p_message_ids bigint[],
     p_attempts    smallint[],
@@ -371,31 +371,31 @@ create or replace function rowq.internal_push_dead(
 language plpgsql
 as $$
 -- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. p_most_looks is as for internal_unblock.
--- locks     new dead and result rows; as internal_cut_ties and internal_follow_deaths
+-- locks     new dead and result rows; as internal_release_links and internal_propagate_deaths
 declare
     c_most  constant integer := 1000;
-    v_ties  text[];
+    v_links text[];
     v_holds boolean;
     v_next  record;
     v_count integer := 0;
 begin
     loop
-        v_ties := rowq.internal_read_ties(p_part_id, p_message_ids);
+        v_links := rowq.internal_read_links(p_queue_id, p_message_ids);
         v_holds := false;
-        if v_ties is not null and p_have_tokens then
+        if v_links is not null and p_have_tokens then
             select q.group_after_dead = 'hold' into v_holds
             from rowq.queue q
-            where q.part_id = p_part_id;
+            where q.queue_id = p_queue_id;
         end if;
 
-        insert into rowq.dead (part_id, lane, attempt, message_id, died_at, last_error, holds_group)
-        select p_part_id, u.lane, coalesce(u.attempt, 0), u.message_id, clock_timestamp(),
+        insert into rowq.dead (queue_id, lane, attempt, message_id, died_at, last_error, holds_slot)
+        select p_queue_id, u.lane, coalesce(u.attempt, 0), u.message_id, clock_timestamp(),
                left(u.last_error, 2000),
                case
                    when v_holds then (
                        select true
                        from rowq.message m
-                       where m.part_id = p_part_id
+                       where m.queue_id = p_queue_id
                          and m.message_id = u.message_id
                          and m.group_key is not null
                    )
@@ -403,20 +403,20 @@ begin
         from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
             u (lane, message_id, attempt, last_error);
 
-        if v_ties is not null then
-            perform rowq.internal_cut_ties(
-                p_part_id, v_ties, p_message_ids, p_have_tokens and not v_holds, false
+        if v_links is not null then
+            perform rowq.internal_release_links(
+                p_queue_id, v_links, p_message_ids, p_have_tokens and not v_holds, false
             );
         end if;
-        perform rowq.internal_push_result(p_part_id, p_message_ids, 'dead', p_errors);
+        perform rowq.internal_push_result(p_queue_id, p_message_ids, 'dead', p_errors);
 
         -- A long tree dies in steps, so that no transaction grows without end.
         v_count := v_count + cardinality(p_message_ids);
         if not p_have_tokens and v_count > c_most then
-            perform rowq.internal_recheck_later(p_part_id, null, p_message_ids, true);
+            perform rowq.internal_defer(p_queue_id, null, p_message_ids, true);
             return;
         end if;
-        v_next := rowq.internal_follow_deaths(p_part_id, p_message_ids, p_most_looks);
+        v_next := rowq.internal_propagate_deaths(p_queue_id, p_message_ids, p_most_looks);
         p_most_looks := v_next.p_most_looks;
         exit when v_next.o_failed_ids is null;
         p_message_ids := v_next.o_failed_ids;
@@ -434,13 +434,13 @@ create or replace function rowq.internal_lock_dead(
     p_max_messages integer,
     p_message_type text,
     p_died_before  timestamp with time zone,
-    out o_part_id     integer,
+    out o_queue_id    integer,
     out o_message_ids bigint[],
-    out o_tokenless   bigint[]
+    out o_without_slot bigint[]
 )
 language plpgsql
 as $$
--- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean. o_tokenless are those without a token of a group.
+-- purpose   Refuse bad arguments of reset and discard_dead, and lock the dead messages that they mean. o_without_slot are those without a slot of a group.
 -- locks     dead rows, passing over locked ones
 -- errors    RQ711
 begin
@@ -459,14 +459,14 @@ begin
             'message_type and died_before go together with no message_ids'
             using errcode = 'RQ711';
     end if;
-    o_part_id := (rowq.internal_require_queue(p_queue_name)).part_id;
+    o_queue_id := (rowq.internal_require_queue(p_queue_name)).queue_id;
 
     select array_agg(h.message_id), array_agg(h.message_id) filter (where h.is_outside)
-    into o_message_ids, o_tokenless
+    into o_message_ids, o_without_slot
     from (
-        select d.message_id, d.holds_group is null as is_outside
+        select d.message_id, d.holds_slot is null as is_outside
         from rowq.dead d
-        where d.part_id = o_part_id
+        where d.queue_id = o_queue_id
           and (p_message_ids is null or d.message_id = any (p_message_ids))
           and (p_died_before is null or d.died_at < p_died_before)
           and (p_message_type is null or p_message_type = (
@@ -474,10 +474,10 @@ begin
               -- planner thinks of the sizes.
               select m.message_type
               from rowq.message m
-              where m.part_id = d.part_id
+              where m.queue_id = d.queue_id
                 and m.message_id = d.message_id
           ))
-        order by d.part_id, d.message_id
+        order by d.queue_id, d.message_id
         limit case when p_message_ids is null then p_max_messages else 10000 end
         for update skip locked
     ) h;
@@ -485,7 +485,7 @@ end;
 $$;
 
 create or replace function rowq.internal_reap(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_max_attempts integer,
     p_history_days integer,
     p_limit        integer,
@@ -498,16 +498,16 @@ as $$
 -- locks     expired claim rows, passing over locked ones; for cancelled messages as
 --           internal_finish; new history rows
 declare
-    v_from       constant bigint := rowq.internal_read_floor(p_part_id, -1::smallint /* claim */);
+    v_from       constant bigint := rowq.internal_read_floor(p_queue_id, -1::smallint /* claim */);
     -- A cursor locks no claim before it comes to it; a loop over a query would lock some ahead.
     v_expired cursor for
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name, c.leased_at,
                c.cancel_ids
         from rowq.claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id >= v_from
           and c.lease_until <= clock_timestamp()
-        order by c.part_id, c.claim_id
+        order by c.queue_id, c.claim_id
         for update skip locked;
     v_claim      record;
     v_rest       record;
@@ -531,7 +531,7 @@ begin
 
         if v_claim.cancel_ids is not null then
             v_rest := rowq.internal_end_cancelled(
-                p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
+                p_queue_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, null,
                 v_claim.cancel_ids, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at
             );
             v_claim.message_ids := v_rest.o_message_ids;
@@ -547,30 +547,30 @@ begin
                array_agg(u.attempt) filter (where u.attempt >= u.allowed)
         into v_lanes, v_ids, v_attempts, v_dead_lanes, v_dead_ids, v_dead_tries
         from rowq.internal_with_max_attempts(
-            p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, p_max_attempts
+            p_queue_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, p_max_attempts
         ) u;
 
         delete from rowq.claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id = v_claim.claim_id;
 
         v_error := 'lease expired' || coalesce(': ' || v_claim.worker_name, '');
         if p_history_days > 0 then
             perform rowq.internal_push_history(
-                p_part_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at,
+                p_queue_id, v_claim.claim_id, v_claim.worker_name, v_claim.leased_at,
                 v_claim.message_ids, v_claim.attempts, 'lease_expired', v_error
             );
         end if;
         if v_ids is not null then
             perform rowq.internal_push_ready(
-                p_part_id, v_lanes, v_ids, v_attempts,
+                p_queue_id, v_lanes, v_ids, v_attempts,
                 array_fill(v_error, array[cardinality(v_ids)])
             );
             o_reaped := o_reaped + cardinality(v_ids);
         end if;
         if v_dead_ids is not null then
             perform rowq.internal_push_dead(
-                p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries,
+                p_queue_id, v_dead_lanes, v_dead_ids, v_dead_tries,
                 array_fill(v_error, array[cardinality(v_dead_ids)])
             );
             o_died := o_died + cardinality(v_dead_ids);

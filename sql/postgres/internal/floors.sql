@@ -14,12 +14,12 @@
 --   dequeue_fast, promote, pop_ready, ... -> move_floor -> is_past, first_key
 --   cancel, cancel_many, queue_stats, ... -> read_safe_floor
 --   maintain_queue -> is_rescan_due -> is_past
---   promote, await_predecessor, has_unended, ... -> read_floor
+--   promote, await_predecessor, has_unfinished, ... -> read_floor
 --
--- Writes floor. Only reads claim, delayed, expiry, finished, history, ready, recheck, result,
+-- Writes floor. Only reads claim, delayed, expiry, finished, history, ready, deferred, result,
 -- started.
 
-create or replace function rowq.internal_open_lanes(p_part_id integer, p_lanes smallint[])
+create or replace function rowq.internal_open_lanes(p_queue_id integer, p_lanes smallint[])
 returns void
 language plpgsql
 as $$
@@ -32,17 +32,18 @@ begin
     -- only its own row. The lane's newest row is looked for in the order of the key, because "not
     -- exists" would become a join that reads all dead rows of the lane.
     insert into rowq.floor (
-        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+        queue_id, lane, generation, start_seq, safe_seq, pending_seq, pending_xid, rescan_at,
+        sweep_at
     )
-    select p_part_id, l.lane, pg_current_xact_id()::text::bigint, 0, 0, 0, '0',
+    select p_queue_id, l.lane, pg_current_xact_id()::text::bigint, 0, 0, 0, '0',
            clock_timestamp(), clock_timestamp() + interval '1 minute'
     from (select distinct u.lane from unnest(p_lanes) u (lane)) l
     where (
         select f.lane
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = l.lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1
     ) is null
     on conflict do nothing;
@@ -50,19 +51,19 @@ end;
 $$;
 
 create or replace function rowq.internal_move_floor(
-    p_part_id  integer,
+    p_queue_id integer,
     p_lane     smallint,
     p_force    boolean default false,
     p_rescan   boolean default false,
-    p_frontier bigint default null,
-    p_writers  xid8 default null,
+    p_pending_seq bigint default null,
+    p_pending_xid  xid8 default null,
     p_cap      bigint default null,
     p_started  timestamp with time zone default clock_timestamp()
 )
 returns void
 language plpgsql
 as $$
--- purpose   Add a ledger row for a lane when its floor has moved far enough to be worth one.
+-- purpose   Add a floor row for a lane when its floor has moved far enough to be worth one.
 -- locks     new floor rows; the one before, passed over when locked
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
@@ -76,7 +77,7 @@ declare
     c_duty        constant integer := 50;
     -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.
     c_step_of_maintain constant bigint := 5000000000;
-    c_long_walk   constant interval := interval '20 milliseconds';
+    c_slow_scan   constant interval := interval '20 milliseconds';
     v_now         bigint;
     v_snapshot    pg_snapshot;
     v_floor       rowq.floor;
@@ -100,86 +101,87 @@ begin
     v_now := rowq.internal_newest_number(p_lane);
     select pg_current_snapshot() into v_snapshot;
 
-    select f.part_id, f.lane, f.generation, f.seq, f.safe, f.frontier, f.writers,
+    select f.queue_id, f.lane, f.generation, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
            f.rescan_at, f.sweep_at
     into v_floor
     from rowq.floor f
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.lane = p_lane
-    order by f.part_id, f.lane, f.generation
+    order by f.queue_id, f.lane, f.generation
     limit 1;
 
     if not found then
-        v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
+        v_floor := row(p_queue_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
     end if;
 
     -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
-    -- or for moments the clock), or if the ledger comes from another server.
-    v_jumped := v_now < v_floor.frontier
-        or v_now < v_floor.seq - 1
-        or coalesce(p_writers < v_floor.writers, false);
+    -- or for moments the clock), or if floor comes from another server.
+    v_jumped := v_now < v_floor.pending_seq
+        or v_now < v_floor.start_seq - 1
+        or coalesce(p_pending_xid < v_floor.pending_xid, false);
     v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
     v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));
 
     v_first := rowq.internal_first_key(
-        p_part_id,
+        p_queue_id,
         p_lane,
         case
             when v_sweep then 0
-            when v_rescan then v_floor.safe
-            else v_floor.seq
+            when v_rescan then v_floor.safe_seq
+            else v_floor.start_seq
         end
     );
-    v_resolved := not v_jumped and v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot);
+    v_resolved := not v_jumped and v_rescan and v_floor.pending_xid <= pg_snapshot_xmin(v_snapshot);
 
-    -- seq may move up to what a dequeue has taken (p_cap), or to frontier once no transaction can
-    -- add a row below it. So seq passes a row that is not committed yet only where a newer row has
-    -- been delivered. Without p_cap, a lane below 0 may move up to the newest number, because
-    -- nobody waits for its rows.
+    -- start_seq may move up to what a dequeue has taken (p_cap), or to pending_seq once no
+    -- transaction can add a row below it. So start_seq passes a row that is not committed yet only
+    -- where a newer row has been delivered. Without p_cap, a lane below 0 may move up to the newest
+    -- number, because nobody waits for its rows.
     v_seq := least(
         v_first,
         case
             when v_jumped or p_cap is null and p_lane < 0 then v_now + 1
             else greatest(
-                v_floor.seq,
+                v_floor.start_seq,
                 p_cap,
-                case when v_resolved then v_floor.frontier + 1 end
+                case when v_resolved then v_floor.pending_seq + 1 end
             )
         end
     );
 
     if v_jumped then
-        v_floor.safe := 0;
-        v_floor.frontier := 0;
-        v_floor.writers := '0';
+        v_floor.safe_seq := 0;
+        v_floor.pending_seq := 0;
+        v_floor.pending_xid := '0';
     elsif v_resolved then
-        -- Every writer that could have a number up to frontier had ended before v_first was read,
-        -- so nothing can appear up to frontier any more.
-        v_floor.safe := greatest(v_floor.safe, least(v_first, v_floor.frontier + 1));
-        -- Take a new mark. p_writers is a transaction id that was given out after p_frontier was
-        -- read, so every transaction that has a number up to p_frontier has an older id. (The xmax
-        -- of a snapshot would not do, because the newest running transactions have ids beyond it.)
-        if p_writers is not null then
-            v_marked := p_frontier - v_floor.frontier > c_worth_a_row;
-            v_floor.frontier := p_frontier;
-            v_floor.writers := p_writers;
+        -- Every writer that could have a number up to pending_seq had ended before v_first was
+        -- read, so nothing can appear up to pending_seq any more.
+        v_floor.safe_seq := greatest(v_floor.safe_seq, least(v_first, v_floor.pending_seq + 1));
+        -- Take a new mark. p_pending_xid is a transaction id that was given out after p_pending_seq
+        -- was read, so every transaction that has a number up to p_pending_seq has an older id.
+        -- (The xmax of a snapshot would not do, because the newest running transactions have ids
+        -- beyond it.)
+        if p_pending_xid is not null then
+            v_marked := p_pending_seq - v_floor.pending_seq > c_worth_a_row;
+            v_floor.pending_seq := p_pending_seq;
+            v_floor.pending_xid := p_pending_xid;
         end if;
     end if;
-    if v_first < v_floor.safe then
-        v_floor.safe := v_first;
+    if v_first < v_floor.safe_seq then
+        v_floor.safe_seq := v_first;
     end if;
 
     v_took := clock_timestamp() - p_started;
     if not (v_marked
             or v_sweep
-            or v_seq < v_floor.seq
-            or v_seq - v_floor.seq > case when p_force then 0 else c_worth_a_row end
-            or v_took > c_long_walk) then
+            or v_seq < v_floor.start_seq
+            or v_seq - v_floor.start_seq > case when p_force then 0 else c_worth_a_row end
+            or v_took > c_slow_scan) then
         return;
     end if;
 
     -- After a long walk over dead rows, rest for fifty times as long as it took.
-    if v_rescan and v_took > c_long_walk then
+    if v_rescan and v_took > c_slow_scan then
         v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
     end if;
     if v_sweep then
@@ -194,10 +196,12 @@ begin
     v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
         - case when p_rescan then c_step_of_maintain else 0 end;
     insert into rowq.floor (
-        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+        queue_id, lane, generation, start_seq, safe_seq, pending_seq, pending_xid, rescan_at,
+        sweep_at
     )
     values (
-        p_part_id, p_lane, v_generation, v_seq, v_floor.safe, v_floor.frontier, v_floor.writers,
+        p_queue_id, p_lane, v_generation, v_seq, v_floor.safe_seq, v_floor.pending_seq,
+        v_floor.pending_xid,
         v_floor.rescan_at, v_floor.sweep_at
     )
     on conflict do nothing;
@@ -207,7 +211,7 @@ begin
     for v_old in
         select f.generation
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = p_lane
           and f.generation >= v_floor.generation
           and f.generation <= case
@@ -216,7 +220,7 @@ begin
         for update skip locked
     loop
         delete from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = p_lane
           and f.generation = v_old;
     end loop;
@@ -235,7 +239,7 @@ end;
 $$;
 
 create or replace function rowq.internal_first_key(
-    p_part_id integer,
+    p_queue_id integer,
     p_lane    smallint,
     p_from    bigint
 )
@@ -250,73 +254,73 @@ begin
     if p_lane >= 0 then
         select r.seq into v_key
         from rowq.ready r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.lane = p_lane
           and r.seq >= p_from
-        order by r.part_id, r.lane, r.seq
+        order by r.queue_id, r.lane, r.seq
         limit 1;
     elsif p_lane = -1 /* claim */ then
         select c.claim_id into v_key
         from rowq.claim c
-        where c.part_id = p_part_id
+        where c.queue_id = p_queue_id
           and c.claim_id >= p_from
-        order by c.part_id, c.claim_id
+        order by c.queue_id, c.claim_id
         limit 1;
     elsif p_lane = -2 /* delayed */ then
         select extract(epoch from d.due_at) * 1000000 into v_key
         from rowq.delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.due_at >= rowq.internal_from_microseconds(p_from)
-        order by d.part_id, d.due_at, d.message_id
+        order by d.queue_id, d.due_at, d.message_id
         limit 1;
     elsif p_lane = -5 /* started */ then
         select extract(epoch from s.started_at) * 1000000 into v_key
         from rowq.started s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at >= rowq.internal_from_microseconds(p_from)
-        order by s.part_id, s.started_at, s.claim_id
+        order by s.queue_id, s.started_at, s.claim_id
         limit 1;
     elsif p_lane = -6 /* expiry */ then
         select extract(epoch from e.expires_at) * 1000000 into v_key
         from rowq.expiry e
-        where e.part_id = p_part_id
+        where e.queue_id = p_queue_id
           and e.expires_at >= rowq.internal_from_microseconds(p_from)
-        order by e.part_id, e.expires_at, e.expiry_id
+        order by e.queue_id, e.expires_at, e.expiry_id
         limit 1;
     elsif p_lane = -7 /* result */ then
         select extract(epoch from r.finished_at) * 1000000 into v_key
         from rowq.result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.finished_at >= rowq.internal_from_microseconds(p_from)
-        order by r.part_id, r.finished_at
+        order by r.queue_id, r.finished_at
         limit 1;
     elsif p_lane = -8 /* history */ then
         select extract(epoch from h.ended_at) * 1000000 into v_key
         from rowq.history h
-        where h.part_id = p_part_id
+        where h.queue_id = p_queue_id
           and h.ended_at >= rowq.internal_from_microseconds(p_from)
-        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        order by h.queue_id, h.ended_at, h.message_id, h.claim_id
         limit 1;
     elsif p_lane = -3 /* finished */ then
         select f.finish_id into v_key
         from rowq.finished f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.finish_id >= p_from
-        order by f.part_id, f.finish_id
+        order by f.queue_id, f.finish_id
         limit 1;
     else
         select extract(epoch from r.due_at) * 1000000 into v_key
-        from rowq.recheck r
-        where r.part_id = p_part_id
+        from rowq.deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= rowq.internal_from_microseconds(p_from)
-        order by r.part_id, r.due_at, r.recheck_id
+        order by r.queue_id, r.due_at, r.deferred_id
         limit 1;
     end if;
     return v_key;
 end;
 $$;
 
-create or replace function rowq.internal_read_safe_floor(p_part_id integer, p_lane smallint)
+create or replace function rowq.internal_read_safe_floor(p_queue_id integer, p_lane smallint)
 returns bigint
 language plpgsql
 stable
@@ -326,18 +330,18 @@ as $$
 declare
     v_safe bigint;
 begin
-    select f.safe into v_safe
+    select f.safe_seq into v_safe
     from rowq.floor f
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.lane = p_lane
-    order by f.part_id, f.lane, f.generation
+    order by f.queue_id, f.lane, f.generation
     limit 1;
     return coalesce(v_safe, 0);
 end;
 $$;
 
 create or replace function rowq.internal_is_rescan_due(
-    p_part_id integer,
+    p_queue_id integer,
     p_lane    smallint,
     p_what    text
 )
@@ -351,15 +355,15 @@ declare
 begin
     select case p_what when 'sweep' then f.sweep_at else f.rescan_at end into v_at
     from rowq.floor f
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.lane = p_lane
-    order by f.part_id, f.lane, f.generation
+    order by f.queue_id, f.lane, f.generation
     limit 1;
     return v_at is null or rowq.internal_is_past(v_at);
 end;
 $$;
 
-create or replace function rowq.internal_read_floor(p_part_id integer, p_lane smallint)
+create or replace function rowq.internal_read_floor(p_queue_id integer, p_lane smallint)
 returns bigint
 language plpgsql
 stable
@@ -369,11 +373,11 @@ as $$
 declare
     v_seq bigint;
 begin
-    select f.seq into v_seq
+    select f.start_seq into v_seq
     from rowq.floor f
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.lane = p_lane
-    order by f.part_id, f.lane, f.generation
+    order by f.queue_id, f.lane, f.generation
     limit 1;
     return coalesce(v_seq, 0);
 end;

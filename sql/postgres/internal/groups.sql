@@ -1,37 +1,38 @@
 -- Groups: at most group_limit messages of one group_key in work.
 --
--- The right to be ready, leased or delayed for a retry is a slot, a row of message_group. A message
--- without one waits in grouped, where dequeue never looks. The call that ends a message passes its
--- slot to the group's next message, or deletes it, in the same transaction. So a slot cannot leak,
--- and groups take turns. A producer whose message joins the group locks its slots until its
--- transaction ends, so the last one is not deleted while a message is coming. If a slot cannot be
--- passed on now, a row of recheck defers that to maintain: no worker waits for a producer.
+-- The right to be ready, leased or delayed for a retry is a slot, a row of group_slot. A message
+-- without one waits in group_waiting, where dequeue never looks. The call that ends a message
+-- passes its slot to the group's next message, or deletes it, in the same transaction. So a slot
+-- cannot leak, and groups take turns. A producer whose message joins the group locks its slots
+-- until its transaction ends, so the last one is not deleted while a message is coming. If a slot
+-- cannot be passed on now, a row of deferred defers that to maintain: no worker waits for a
+-- producer.
 --
---   alter_queue -> hint_groups
---   enqueue -> enter_group
---   enqueue_batch, reset -> join_groups -> enter_group
---   cut_ties -> leave_groups -> pass_groups
---   recheck -> pass_groups
---   promote, unblock -> try_enter_group -> enter_group
---   recheck -> widen_group -> try_enter_group, leave_groups
+--   alter_queue -> defer_group_checks
+--   enqueue -> take_group_slot
+--   enqueue_batch, reset -> join_groups -> take_group_slot
+--   release_links -> release_group_slots -> pass_group_slots
+--   run_deferred -> pass_group_slots
+--   promote, unblock -> try_take_group_slot -> take_group_slot
+--   run_deferred -> add_group_slots -> try_take_group_slot, release_group_slots
 --
--- Writes grouped, message_group, recheck. Only reads queue.
+-- Writes group_waiting, group_slot, deferred. Only reads queue.
 
-create or replace function rowq.internal_hint_groups(p_part_id integer)
+create or replace function rowq.internal_defer_group_checks(p_queue_id integer)
 returns void
 language plpgsql
 as $$
 -- purpose   Have maintain look whether each group in which messages wait may have more of them in work.
--- locks     new recheck rows
+-- locks     new deferred rows
 begin
     -- Go from group to group and not from message to message.
-    insert into rowq.recheck (part_id, is_hint, due_at, group_key)
+    insert into rowq.deferred (queue_id, is_hint, due_at, group_key)
     with recursive waiting as (
         (
             select x.group_key
-            from rowq.grouped x
-            where x.part_id = p_part_id
-            order by x.part_id, x.group_key, x.message_id
+            from rowq.group_waiting x
+            where x.queue_id = p_queue_id
+            order by x.queue_id, x.group_key, x.message_id
             limit 1
         )
         union all
@@ -39,78 +40,78 @@ begin
         from waiting w
         cross join lateral (
             select x.group_key
-            from rowq.grouped x
-            where x.part_id = p_part_id
+            from rowq.group_waiting x
+            where x.queue_id = p_queue_id
               and x.group_key > w.group_key
-            order by x.part_id, x.group_key, x.message_id
+            order by x.queue_id, x.group_key, x.message_id
             limit 1
         ) n
     )
-    select p_part_id, true, clock_timestamp(), w.group_key
+    select p_queue_id, true, clock_timestamp(), w.group_key
     from waiting w;
     if found then
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
+        perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_enter_group(
-    p_part_id     integer,
+create or replace function rowq.internal_take_group_slot(
+    p_queue_id    integer,
     p_group_key   text,
     p_group_limit integer default null
 )
 returns boolean
 language plpgsql
 as $$
--- purpose   Take a token of a group: true with one, false where the message has to wait behind others. p_group_limit: the limit, if the caller has read it.
--- locks     a new message_group row, or the group's, shared; waits for who opens or closes it
+-- purpose   Take a slot of a group: true with one, false where the message has to wait behind others. p_group_limit: the limit, if the caller has read it.
+-- locks     a new group_slot row, or the group's, shared; waits for who opens or closes it
 declare
     v_limit    integer := p_group_limit;
     v_newest   integer;
-    v_token_no smallint;
-    v_tokens   integer;
+    v_slot_no smallint;
+    v_slots    integer;
 begin
     if v_limit is null then
         select q.group_limit into v_limit
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
     end if;
 
     loop
         -- Take the first free number. The count keeps a limit that was lowered.
-        insert into rowq.message_group (part_id, group_key, token_no)
-        select p_part_id, p_group_key, n.token_no
+        insert into rowq.group_slot (queue_id, group_key, slot_no)
+        select p_queue_id, p_group_key, n.slot_no
         from (
-            select min(s.token_no) as token_no
-            from generate_series(1, v_limit) s (token_no)
+            select min(s.slot_no) as slot_no
+            from generate_series(1, v_limit) s (slot_no)
             where not exists (
                 select
-                from rowq.message_group x
-                where x.part_id = p_part_id
+                from rowq.group_slot x
+                where x.queue_id = p_queue_id
                   and x.group_key = p_group_key
-                  and x.token_no = s.token_no
+                  and x.slot_no = s.slot_no
             )
         ) n
-        where n.token_no is not null
+        where n.slot_no is not null
           and v_limit > (
               select count(*)
-              from rowq.message_group x
-              where x.part_id = p_part_id
+              from rowq.group_slot x
+              where x.queue_id = p_queue_id
                 and x.group_key = p_group_key
           )
-        on conflict (part_id, group_key, token_no) do nothing
-        returning token_no into v_token_no;
+        on conflict (queue_id, group_key, slot_no) do nothing
+        returning slot_no into v_slot_no;
         -- Any limit leaves room for one.
-        exit when v_token_no is not null and v_limit = 1;
+        exit when v_slot_no is not null and v_limit = 1;
 
-        if v_token_no is null then
-            -- Hold the tokens to the end of the transaction: whoever would give the last one back
+        if v_slot_no is null then
+            -- Hold the slots to the end of the transaction: whoever would give the last one back
             -- knows by this that a message is coming.
-            select count(*) into v_tokens
+            select count(*) into v_slots
             from (
                 select
-                from rowq.message_group x
-                where x.part_id = p_part_id
+                from rowq.group_slot x
+                where x.queue_id = p_queue_id
                   and x.group_key = p_group_key
                 for key share
             ) h;
@@ -120,26 +121,26 @@ begin
         -- this message. So what counts is the limit that is read after them.
         select q.group_limit into v_newest
         from rowq.queue q
-        where q.part_id = p_part_id;
-        if v_token_no is null then
-            exit when v_tokens >= v_newest;
-            -- The limit was raised, or a token was given back in between: try once more.
+        where q.queue_id = p_queue_id;
+        if v_slot_no is null then
+            exit when v_slots >= v_newest;
+            -- The limit was raised, or a slot was given back in between: try once more.
         else
             exit when v_newest >= v_limit;
-            -- The limit was lowered: give the token back and try with that.
-            delete from rowq.message_group x
-            where x.part_id = p_part_id
+            -- The limit was lowered: give the slot back and try with that.
+            delete from rowq.group_slot x
+            where x.queue_id = p_queue_id
               and x.group_key = p_group_key
-              and x.token_no = v_token_no;
+              and x.slot_no = v_slot_no;
         end if;
         v_limit := v_newest;
     end loop;
-    return v_token_no is not null;
+    return v_slot_no is not null;
 end;
 $$;
 
 create or replace function rowq.internal_join_groups(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_group_keys  text[],
     p_message_ids bigint[],
     p_lanes       smallint[],
@@ -149,7 +150,7 @@ returns bigint[]
 language plpgsql
 as $$
 -- purpose   Let messages join their groups; return those that wait there, the others are for the caller to make ready.
--- locks     as internal_enter_group, in the order of the keys; new grouped rows
+-- locks     as internal_take_group_slot, in the order of the keys; new group_waiting rows
 declare
     v_message  record;
     v_full_key text;
@@ -163,14 +164,14 @@ begin
     loop
         -- A group that is full stays so until the end of this transaction.
         if v_message.group_key is distinct from v_full_key then
-            continue when rowq.internal_enter_group(p_part_id, v_message.group_key);
+            continue when rowq.internal_take_group_slot(p_queue_id, v_message.group_key);
             v_full_key := v_message.group_key;
         end if;
         v_waiting := v_waiting || v_message.message_id;
     end loop;
 
-    insert into rowq.grouped (part_id, lane, message_id, group_key, last_error)
-    select p_part_id, u.lane, u.message_id, u.group_key, u.last_error
+    insert into rowq.group_waiting (queue_id, lane, message_id, group_key, last_error)
+    select p_queue_id, u.lane, u.message_id, u.group_key, u.last_error
     from unnest(p_group_keys, p_message_ids, p_lanes, p_errors)
         u (group_key, message_id, lane, last_error)
     where u.message_id = any (v_waiting);
@@ -178,12 +179,15 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_leave_groups(p_part_id integer, p_group_keys text[])
+create or replace function rowq.internal_release_group_slots(
+    p_queue_id   integer,
+    p_group_keys text[]
+)
 returns void
 language plpgsql
 as $$
--- purpose   Pass on the tokens of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
--- locks     as internal_pass_groups; new recheck rows
+-- purpose   Pass on the slots of messages that have ended, one for each element; leave to maintain those that cannot be passed on now.
+-- locks     as internal_pass_group_slots; new deferred rows
 declare
     v_keys  text[] := p_group_keys;
     v_again text[];
@@ -204,38 +208,38 @@ begin
         else
             v_again := null;
         end if;
-        v_left := v_left || rowq.internal_pass_groups(p_part_id, v_keys, false);
+        v_left := v_left || rowq.internal_pass_group_slots(p_queue_id, v_keys, false);
         v_keys := v_again;
     end loop;
 
     if v_left is not null then
         select q.group_pause_seconds into v_pause
         from rowq.queue q
-        where q.part_id = p_part_id;
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
-        insert into rowq.recheck (part_id, due_at, group_key)
-        select p_part_id, clock_timestamp() + make_interval(secs => v_pause), u.group_key
+        where q.queue_id = p_queue_id;
+        perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
+        insert into rowq.deferred (queue_id, due_at, group_key)
+        select p_queue_id, clock_timestamp() + make_interval(secs => v_pause), u.group_key
         from unnest(v_left) u (group_key);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_pass_groups(
-    p_part_id    integer,
+create or replace function rowq.internal_pass_group_slots(
+    p_queue_id   integer,
     p_group_keys text[],
     p_is_over    boolean
 )
 returns text[]
 language plpgsql
 as $$
--- purpose   Pass one token of each group on to its next message, or give it back; return the groups where that cannot be done now.
--- locks     grouped and message_group rows, tried only; new ready rows
+-- purpose   Pass one slot of each group on to its next message, or give it back; return the groups where that cannot be done now.
+-- locks     group_waiting and group_slot rows, tried only; new ready rows
 declare
     v_keys    text[] := p_group_keys;
     v_empty   text[];
     v_left    text[];
     v_look    record;
-    v_tokens  smallint[];
+    v_slots   smallint[];
     v_lanes   smallint[];
     v_ids     bigint[];
     v_errors  text[];
@@ -248,62 +252,62 @@ begin
     for v_turn in 1 .. 2 loop
         -- Look at the first message that waits, and lock the first one that nobody holds. With a
         -- limit of 1 these must be the same, because a message that is being cancelled may stay,
-        -- and must not be overtaken. A token beyond a limit that was lowered is given back.
+        -- and must not be overtaken. A slot beyond a limit that was lowered is given back.
         v_empty := null;
         for v_look in
             select u.group_key, q.group_limit, q.group_pause_seconds, f.message_id as first_id,
-                   w.message_id, w.lane, w.last_error, s.token_no as surplus_no,
-                   v_tokens[u.place] as token_no
+                   w.message_id, w.lane, w.last_error, s.slot_no as surplus_no,
+                   v_slots[u.place] as slot_no
             from rowq.queue q
             cross join unnest(v_keys) with ordinality u (group_key, place)
             left join lateral (
-                select x.token_no
-                from rowq.message_group x
-                where x.part_id = p_part_id
+                select x.slot_no
+                from rowq.group_slot x
+                where x.queue_id = p_queue_id
                   and x.group_key = u.group_key
-                  and x.token_no > q.group_limit
+                  and x.slot_no > q.group_limit
                   and exists (
                       select
-                      from rowq.message_group y
-                      where y.part_id = p_part_id
+                      from rowq.group_slot y
+                      where y.queue_id = p_queue_id
                         and y.group_key = u.group_key
-                        and y.token_no <= q.group_limit
+                        and y.slot_no <= q.group_limit
                   )
-                order by x.part_id, x.group_key, x.token_no
+                order by x.queue_id, x.group_key, x.slot_no
                 limit 1
                 for update skip locked
             ) s on true
             left join lateral (
                 select x.message_id
-                from rowq.grouped x
-                where x.part_id = p_part_id
+                from rowq.group_waiting x
+                where x.queue_id = p_queue_id
                   and x.group_key = u.group_key
-                order by x.part_id, x.group_key, x.message_id
+                order by x.queue_id, x.group_key, x.message_id
                 limit 1
             ) f on true
             left join lateral (
                 select x.message_id, x.lane, x.last_error
-                from rowq.grouped x
-                where x.part_id = p_part_id
+                from rowq.group_waiting x
+                where x.queue_id = p_queue_id
                   and x.group_key = u.group_key
                   and x.message_id >= f.message_id
-                order by x.part_id, x.group_key, x.message_id
+                order by x.queue_id, x.group_key, x.message_id
                 limit 1
                 for update skip locked
             ) w on true
-            where q.part_id = p_part_id
+            where q.queue_id = p_queue_id
         loop
             if v_look.group_pause_seconds > 0 and not p_is_over then
                 v_left := v_left || v_look.group_key;
             elsif v_look.surplus_no is not null then
-                delete from rowq.message_group x
-                where x.part_id = p_part_id
+                delete from rowq.group_slot x
+                where x.queue_id = p_queue_id
                   and x.group_key = v_look.group_key
-                  and x.token_no = v_look.surplus_no;
+                  and x.slot_no = v_look.surplus_no;
             elsif v_look.message_id = v_look.first_id
                   or v_look.message_id is not null and v_look.group_limit > 1 then
-                delete from rowq.grouped x
-                where x.part_id = p_part_id
+                delete from rowq.group_waiting x
+                where x.queue_id = p_queue_id
                   and x.group_key = v_look.group_key
                   and x.message_id = v_look.message_id;
                 v_lanes := v_lanes || v_look.lane;
@@ -312,29 +316,29 @@ begin
             elsif v_look.first_id is not null then
                 v_left := v_left || v_look.group_key;
             elsif v_turn = 2 then
-                delete from rowq.message_group x
-                where x.part_id = p_part_id
+                delete from rowq.group_slot x
+                where x.queue_id = p_queue_id
                   and x.group_key = v_look.group_key
-                  and x.token_no = v_look.token_no;
+                  and x.slot_no = v_look.slot_no;
             else
                 v_empty := v_empty || v_look.group_key;
             end if;
         end loop;
         exit when v_empty is null;
 
-        -- Nobody waits. Where a token can be locked, nobody is coming either, and who was coming a
+        -- Nobody waits. Where a slot can be locked, nobody is coming either, and who was coming a
         -- moment ago is there by now, so look once more.
-        select array_agg(u.group_key) filter (where t.token_no is not null),
-               array_agg(t.token_no) filter (where t.token_no is not null),
-               v_left || array_agg(u.group_key) filter (where t.token_no is null)
-        into v_keys, v_tokens, v_left
+        select array_agg(u.group_key) filter (where t.slot_no is not null),
+               array_agg(t.slot_no) filter (where t.slot_no is not null),
+               v_left || array_agg(u.group_key) filter (where t.slot_no is null)
+        into v_keys, v_slots, v_left
         from unnest(v_empty) u (group_key)
         left join lateral (
-            select x.token_no
-            from rowq.message_group x
-            where x.part_id = p_part_id
+            select x.slot_no
+            from rowq.group_slot x
+            where x.queue_id = p_queue_id
               and x.group_key = u.group_key
-            order by x.part_id desc, x.group_key desc, x.token_no desc
+            order by x.queue_id desc, x.group_key desc, x.slot_no desc
             limit 1
             for update skip locked
         ) t on true;
@@ -343,24 +347,24 @@ begin
 
     if v_ids is not null then
         perform rowq.internal_push_ready(
-            p_part_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), v_errors
+            p_queue_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), v_errors
         );
     end if;
     return v_left;
 end;
 $$;
 
-create or replace function rowq.internal_try_enter_group(p_part_id integer, p_group_key text)
+create or replace function rowq.internal_try_take_group_slot(p_queue_id integer, p_group_key text)
 returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
--- purpose   Do what internal_enter_group does, but return null where that takes longer than a moment.
--- locks     as internal_enter_group, waited for 20 ms, so that a deadlock never ends a producer
+-- purpose   Do what internal_take_group_slot does, but return null where that takes longer than a moment.
+-- locks     as internal_take_group_slot, waited for 20 ms, so that a deadlock never ends a producer
 declare
     v_started constant timestamp with time zone := clock_timestamp();
 begin
-    return rowq.internal_enter_group(p_part_id, p_group_key);
+    return rowq.internal_take_group_slot(p_queue_id, p_group_key);
 exception
     when lock_not_available or serialization_failure then
         return null;
@@ -376,27 +380,27 @@ exception
 end;
 $$;
 
-create or replace function rowq.internal_widen_group(p_part_id integer, p_group_key text)
+create or replace function rowq.internal_add_group_slots(p_queue_id integer, p_group_key text)
 returns boolean
 language plpgsql
 as $$
--- purpose   Give a group whose limit was raised its new tokens; return false where another look is needed.
--- locks     as internal_try_enter_group and internal_leave_groups
+-- purpose   Give a group whose limit was raised its new slots; return false where another look is needed.
+-- locks     as internal_try_take_group_slot and internal_release_group_slots
 declare
-    v_has_token boolean;
+    v_has_slot boolean;
 begin
     while exists (
         select
-        from rowq.grouped x
-        where x.part_id = p_part_id
+        from rowq.group_waiting x
+        where x.queue_id = p_queue_id
           and x.group_key = p_group_key
     ) loop
-        v_has_token := rowq.internal_try_enter_group(p_part_id, p_group_key);
-        exit when not v_has_token;
-        if v_has_token is null then
+        v_has_slot := rowq.internal_try_take_group_slot(p_queue_id, p_group_key);
+        exit when not v_has_slot;
+        if v_has_slot is null then
             return false;
         end if;
-        perform rowq.internal_leave_groups(p_part_id, array[p_group_key]);
+        perform rowq.internal_release_group_slots(p_queue_id, array[p_group_key]);
     end loop;
     return true;
 end;

@@ -5,13 +5,13 @@
 -- costs the same whatever the backlog is. Checks of the whole server name the session, or the
 -- transaction, that an operator has to end.
 --
---   maintain, move_floor, idle_parts -> newest_number
+--   maintain, move_floor, idle_queues -> newest_number
 --   queue_stats -> count_ready
 --   health -> health_limits, health_server
 --   health -> health_queues -> count_ready, health_sequences
 --
--- Reads blocked, claim, dead, delayed, expiry, finished, floor, gate, history, message, meta,
--- queue, ready, recheck, result, schedule, successor.
+-- Reads blocked, claim, dead, delayed, expiry, finished, floor, limit_lock, history, message, meta,
+-- queue, ready, deferred, result, schedule, successor.
 
 create or replace function rowq.internal_newest_number(p_lane smallint)
 returns bigint
@@ -35,7 +35,7 @@ end;
 $$;
 
 create or replace function rowq.internal_count_ready(
-    p_part_id integer,
+    p_queue_id integer,
     p_limit   integer,
     out ready  bigint,
     out oldest timestamp with time zone
@@ -51,11 +51,11 @@ declare
 begin
     ready := 0;
     loop
-        select f.lane, f.safe into v_lane, v_safe
+        select f.lane, f.safe_seq into v_lane, v_safe
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane > v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         exit when not found;
 
@@ -63,7 +63,7 @@ begin
         from (
             select 1
             from rowq.ready r
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.lane = v_lane
               and r.seq >= v_safe
             limit p_limit - ready
@@ -72,11 +72,11 @@ begin
 
         select m.enqueued_at into v_head
         from rowq.ready r
-        join rowq.message m on m.part_id = r.part_id and m.message_id = r.message_id
-        where r.part_id = p_part_id
+        join rowq.message m on m.queue_id = r.queue_id and m.message_id = r.message_id
+        where r.queue_id = p_queue_id
           and r.lane = v_lane
           and r.seq >= v_safe
-        order by r.part_id, r.lane, r.seq
+        order by r.queue_id, r.lane, r.seq
         limit 1;
         oldest := least(oldest, v_head);
     end loop;
@@ -102,15 +102,15 @@ declare
     v_holder xid;
 begin
     for v_queue in
-        select q.part_id, q.queue_name
+        select q.queue_id, q.queue_name
         from rowq.queue q
         where q.max_leased > 0
            or q.rate_limit > 0
     loop
         -- A row lock stands in no view, but its row names the transaction.
         select g.xmax into v_holder
-        from rowq.gate g
-        where g.part_id = v_queue.part_id;
+        from rowq.limit_lock g
+        where g.queue_id = v_queue.queue_id;
         return query
         select 'held_limits', v_queue.queue_name,
                coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)
@@ -159,33 +159,35 @@ declare
     v_expires_at timestamp with time zone;
     v_newest     bigint := 0;
     v_claim      bigint := 0;
-    v_part_id    integer := 0;
+    v_queue_id   integer := 0;
 begin
     for v_queue in
-        select q.part_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
+        select q.queue_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
                q.history_days
         from rowq.queue q
     loop
-        v_oldest := (rowq.internal_count_ready(v_queue.part_id, 1)).oldest;
+        v_oldest := (rowq.internal_count_ready(v_queue.queue_id, 1)).oldest;
 
         -- The safe floors are read before what they are for, as internal_read_safe_floor does, but
         -- in one statement.
-        select max(f.safe) filter (where l.lane = -1 /* claim */) as claims,
-               max(f.safe) filter (where l.lane = -2 /* delayed */) as delayed,
-               max(f.safe) filter (where l.lane = -3 /* finished */) as finished,
-               max(f.safe) filter (where l.lane = -4 /* deferred */) as tied,
-               max(f.safe) filter (where l.lane = -7 /* result */) as results,
-               max(f.safe) filter (where l.lane = -6 /* expiry */) as expiring,
-               max(f.safe) filter (where l.lane = -8 /* history */) as history,
-               max(f.seq - 1) filter (where l.lane in (-1 /* claim */, -3 /* finished */)) as given
+        select max(f.safe_seq) filter (where l.lane = -1 /* claim */) as claims,
+               max(f.safe_seq) filter (where l.lane = -2 /* delayed */) as delayed,
+               max(f.safe_seq) filter (where l.lane = -3 /* finished */) as finished,
+               max(f.safe_seq) filter (where l.lane = -4 /* deferred */) as tied,
+               max(f.safe_seq) filter (where l.lane = -7 /* result */) as results,
+               max(f.safe_seq) filter (where l.lane = -6 /* expiry */) as expiring,
+               max(f.safe_seq) filter (where l.lane = -8 /* history */) as history,
+               max(f.start_seq - 1) filter (
+                   where l.lane in (-1 /* claim */, -3 /* finished */)
+               ) as given
         into v_from
         from unnest('{-1,-2,-3,-4,-6,-7,-8}'::smallint[]) l (lane)
         cross join lateral (
-            select x.safe, x.seq
+            select x.safe_seq, x.start_seq
             from rowq.floor x
-            where x.part_id = v_queue.part_id
+            where x.queue_id = v_queue.queue_id
               and x.lane = l.lane
-            order by x.part_id, x.lane, x.generation
+            order by x.queue_id, x.lane, x.generation
             limit 1
         ) f;
         v_now := clock_timestamp();
@@ -196,64 +198,64 @@ begin
                    from (
                        select
                        from rowq.dead d
-                       where d.part_id = v_queue.part_id
+                       where d.queue_id = v_queue.queue_id
                        limit 1000
                    ) x
                ) as dead,
                (
                    select d.due_at
                    from rowq.delayed d
-                   where d.part_id = v_queue.part_id
+                   where d.queue_id = v_queue.queue_id
                      and d.due_at >= rowq.internal_from_microseconds(coalesce(v_from.delayed, 0))
                      and d.due_at <= v_now
-                   order by d.part_id, d.due_at
+                   order by d.queue_id, d.due_at
                    limit 1
                ) as due_at,
                (
                    select min(k.lease_until) filter (where k.lease_until <= v_now)
                    from rowq.claim k
-                   where k.part_id = v_queue.part_id
+                   where k.queue_id = v_queue.queue_id
                      and k.claim_id >= coalesce(v_from.claims, 0)
                ) as lease_until,
                (
                    select r.finished_at
                    from rowq.result r
-                   where r.part_id = v_queue.part_id
+                   where r.queue_id = v_queue.queue_id
                      and r.finished_at
                          >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
-                   order by r.part_id, r.finished_at
+                   order by r.queue_id, r.finished_at
                    limit 1
                ) as finished_at,
                (
                    select h.ended_at
                    from rowq.history h
-                   where h.part_id = v_queue.part_id
+                   where h.queue_id = v_queue.queue_id
                      and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
-                   order by h.part_id, h.ended_at
+                   order by h.queue_id, h.ended_at
                    limit 1
                ) as ended_at,
                s.next_run_at, s.failed,
                (
                    select m.message_id
                    from rowq.message m
-                   where m.part_id = v_queue.part_id
-                   order by m.part_id desc, m.message_id desc
+                   where m.queue_id = v_queue.queue_id
+                   order by m.queue_id desc, m.message_id desc
                    limit 1
                ) as newest,
                (
                    select k.claim_id
                    from rowq.claim k
-                   where k.part_id = v_queue.part_id
+                   where k.queue_id = v_queue.queue_id
                      and k.claim_id >= coalesce(v_from.claims, 0)
-                   order by k.part_id desc, k.claim_id desc
+                   order by k.queue_id desc, k.claim_id desc
                    limit 1
                ) as claim_id,
                (
                    select f.finish_id
                    from rowq.finished f
-                   where f.part_id = v_queue.part_id
+                   where f.queue_id = v_queue.queue_id
                      and f.finish_id >= coalesce(v_from.finished, 0)
-                   order by f.part_id desc, f.finish_id desc
+                   order by f.queue_id desc, f.finish_id desc
                    limit 1
                ) as finish_id,
                n.message_id as kept_id, a.message_id as tried_id, a.claim_id as tried_claim
@@ -262,29 +264,29 @@ begin
             select min(x.next_run_at) filter (where x.next_run_at <= v_now) as next_run_at,
                    count(x.last_error) as failed
             from rowq.schedule x
-            where x.part_id = v_queue.part_id
+            where x.queue_id = v_queue.queue_id
         ) s
         left join lateral (
             select r.message_id
             from rowq.result r
-            where r.part_id = v_queue.part_id
+            where r.queue_id = v_queue.queue_id
               and r.finished_at >= rowq.internal_from_microseconds(coalesce(v_from.results, 0))
-            order by r.part_id desc, r.finished_at desc
+            order by r.queue_id desc, r.finished_at desc
             limit 1
         ) n on true
         left join lateral (
             select h.message_id, h.claim_id
             from rowq.history h
-            where h.part_id = v_queue.part_id
+            where h.queue_id = v_queue.queue_id
               and h.ended_at >= rowq.internal_from_microseconds(coalesce(v_from.history, 0))
-            order by h.part_id desc, h.ended_at desc
+            order by h.queue_id desc, h.ended_at desc
             limit 1
         ) a on true;
         v_newest := greatest(v_newest, v_seen.newest, v_seen.kept_id, v_seen.tried_id);
         v_claim := greatest(
             v_claim, v_seen.claim_id, v_seen.finish_id, v_seen.tried_claim, v_from.given
         );
-        v_part_id := greatest(v_part_id, v_queue.part_id);
+        v_queue_id := greatest(v_queue_id, v_queue.queue_id);
 
         -- Only a queue in which messages have waited for others, or could expire, has these lanes.
         v_waiting := 0;
@@ -298,16 +300,16 @@ begin
                            from (
                                select d.message_id
                                from rowq.dead d
-                               where d.part_id = v_queue.part_id
-                               order by d.part_id desc, d.message_id desc
+                               where d.queue_id = v_queue.queue_id
+                               order by d.queue_id desc, d.message_id desc
                                limit 10000
                            ) d
                            cross join lateral (
                                select
                                from rowq.successor x
                                join rowq.blocked b
-                                   on b.part_id = x.part_id and b.message_id = x.message_id
-                               where x.part_id = v_queue.part_id
+                                   on b.queue_id = x.queue_id and b.message_id = x.message_id
+                               where x.queue_id = v_queue.queue_id
                                  and x.predecessor_id = d.message_id
                                limit 1000
                            ) w
@@ -316,21 +318,21 @@ begin
                    ),
                    (
                        select r.due_at
-                       from rowq.recheck r
-                       where r.part_id = v_queue.part_id
+                       from rowq.deferred r
+                       where r.queue_id = v_queue.queue_id
                          and r.due_at >= rowq.internal_from_microseconds(coalesce(v_from.tied, 0))
                          and r.due_at <= v_now
-                       order by r.part_id, r.due_at
+                       order by r.queue_id, r.due_at
                        limit 1
                    ),
                    (
                        select e.expires_at
                        from rowq.expiry e
-                       where e.part_id = v_queue.part_id
+                       where e.queue_id = v_queue.queue_id
                          and e.expires_at
                              >= rowq.internal_from_microseconds(coalesce(v_from.expiring, 0))
                          and e.expires_at <= v_now
-                       order by e.part_id, e.expires_at
+                       order by e.queue_id, e.expires_at
                        limit 1
                    )
             into v_waiting, v_recheck_at, v_expires_at;
@@ -418,14 +420,14 @@ begin
     -- Ask the sequences after the rows, so that they are no earlier than any of these.
     return query
     select s.check_name, s.queue_name, s.value, s.warning, s.critical, s.detail
-    from rowq.internal_health_sequences(v_newest, v_claim, v_part_id) s;
+    from rowq.internal_health_sequences(v_newest, v_claim, v_queue_id) s;
 end;
 $$;
 
 create or replace function rowq.internal_health_sequences(
     p_message_id bigint,
     p_claim_id   bigint,
-    p_part_id    integer
+    p_queue_id   integer
 )
 returns table (
     check_name text,
@@ -466,9 +468,9 @@ begin
                    c.last_value - (not c.is_called)::integer
             from rowq.claim_seq c
             union all
-            select 'rowq.queue_part_id_seq', p_part_id, 0,
+            select 'rowq.queue_queue_id_seq', p_queue_id, 0,
                    q.last_value - (not q.is_called)::integer
-            from rowq.queue_part_id_seq q
+            from rowq.queue_queue_id_seq q
         ) s
         where s.newest > s.last
     ) b;
@@ -583,7 +585,7 @@ begin
                'maintain has failed for no queue'
            )
     from rowq.meta m
-    join rowq.queue q on m.name = 'maintain_fault.' || q.part_id;
+    join rowq.queue q on m.name = 'maintain_fault.' || q.queue_id;
 
     -- Any session can hold the queue of notifications by "listen" and an open transaction.
     return query

@@ -11,7 +11,7 @@
 -- Writes history. Only reads floor.
 
 create or replace function rowq.internal_push_history(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_claim_id    bigint,
     p_worker_name text,
     p_leased_at   timestamp with time zone,
@@ -30,9 +30,9 @@ declare
     c_ended_at constant timestamp with time zone := clock_timestamp();
 begin
     insert into rowq.history (
-        part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome, worker_name, error
+        queue_id, attempt, message_id, claim_id, leased_at, ended_at, outcome, worker_name, error
     )
-    select p_part_id, u.attempt, u.message_id, p_claim_id, p_leased_at, c_ended_at,
+    select p_queue_id, u.attempt, u.message_id, p_claim_id, p_leased_at, c_ended_at,
            case when u.message_id = any (p_dead_ids) then 'dead' else p_outcome end,
            p_worker_name, left(p_error, 2000)
     from unnest(p_message_ids, p_attempts) u (message_id, attempt);
@@ -40,12 +40,12 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_history(
-    p_part_id  integer,
+    p_queue_id integer,
     p_days     integer,
     p_limit    integer,
     p_until    timestamp with time zone default null,
-    p_frontier bigint default null,
-    p_writers  xid8 default null
+    p_pending_seq bigint default null,
+    p_pending_xid  xid8 default null
 )
 returns integer
 language plpgsql
@@ -61,21 +61,21 @@ declare
     v_purged integer := 0;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -8::smallint /* history */)
+        rowq.internal_read_floor(p_queue_id, -8::smallint /* history */)
     );
     -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
     for v_row in
         select h.ended_at, h.message_id, h.claim_id
         from rowq.history h
-        where h.part_id = p_part_id
+        where h.queue_id = p_queue_id
           and h.ended_at >= v_from
           and h.ended_at < v_before
-        order by h.part_id, h.ended_at, h.message_id, h.claim_id
+        order by h.queue_id, h.ended_at, h.message_id, h.claim_id
         limit p_limit * case when p_until is null then 1 else 10 end
         for update skip locked
     loop
         delete from rowq.history h
-        where h.part_id = p_part_id
+        where h.queue_id = p_queue_id
           and h.ended_at = v_row.ended_at
           and h.message_id = v_row.message_id
           and h.claim_id = v_row.claim_id;
@@ -87,7 +87,7 @@ begin
         -- A queue that has purged no attempt yet needs no floor.
         perform 1
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = -8 /* history */
         limit 1;
         if not found then
@@ -95,7 +95,7 @@ begin
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -8::smallint /* history */, v_purged > 0, true, p_frontier, p_writers
+        p_queue_id, -8::smallint /* history */, v_purged > 0, true, p_pending_seq, p_pending_xid
     );
     return v_purged;
 end;

@@ -5,27 +5,27 @@
 -- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
 -- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
 -- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in gate.
+-- queue's row in limit_lock.
 --
---   dequeue_fast -> admit -> room, lock_gate
---   dequeue_fast -> note_start
+--   dequeue_fast -> admit -> available_capacity, lock_limit
+--   dequeue_fast -> record_start
 --   maintain_queue -> purge_started
 --
--- Writes started. Only reads claim, floor, gate, queue.
+-- Writes started. Only reads claim, floor, limit_lock, queue.
 
 create or replace function rowq.internal_admit(
-    p_part_id      integer,
+    p_queue_id     integer,
     p_wanted       integer,
     p_max_leased   integer,
     p_rate_limit   integer,
     p_rate_seconds double precision,
-    out o_room       integer,
+    out o_capacity   integer,
     out o_rate_limit integer
 )
 language plpgsql
 as $$
 -- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
--- locks     the gate of the queue
+-- locks     the limit lock of the queue
 -- errors    RQ713
 declare
     v_is_paused boolean;
@@ -38,33 +38,34 @@ begin
     end if;
 
     -- Look first, because a poll of a queue without room shall neither wait nor write.
-    o_room := rowq.internal_room(
-        p_part_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds
+    o_capacity := rowq.internal_available_capacity(
+        p_queue_id, p_wanted, p_max_leased, p_rate_limit, p_rate_seconds
     );
-    if o_room = 0 then
+    if o_capacity = 0 then
         return;
     end if;
-    o_room := 0;
-    if not rowq.internal_lock_gate(p_part_id) then
+    o_capacity := 0;
+    if not rowq.internal_lock_limit(p_queue_id) then
         return;
     end if;
 
     -- Look again, in statements of their own: their snapshots are newer than the lock, so they see
-    -- what the session leased that held the gate before, and settings that were changed meanwhile.
+    -- what the session leased that held the limit lock before, and settings that were changed
+    -- meanwhile.
     select q.paused_at is not null, q.max_leased, q.rate_limit, q.rate_seconds
     into v_is_paused, p_max_leased, o_rate_limit, p_rate_seconds
     from rowq.queue q
-    where q.part_id = p_part_id;
+    where q.queue_id = p_queue_id;
     if not v_is_paused then
-        o_room := rowq.internal_room(
-            p_part_id, p_wanted, p_max_leased, o_rate_limit, p_rate_seconds
+        o_capacity := rowq.internal_available_capacity(
+            p_queue_id, p_wanted, p_max_leased, o_rate_limit, p_rate_seconds
         );
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_room(
-    p_part_id      integer,
+create or replace function rowq.internal_available_capacity(
+    p_queue_id     integer,
     p_wanted       integer,
     p_max_leased   integer,
     p_rate_limit   integer,
@@ -80,37 +81,37 @@ declare
     v_since constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_rate_seconds);
     v_from  bigint;
-    v_room  bigint;
+    v_capacity bigint;
 begin
     -- Begin at the safe floor of the claims, because one that was committed late counts, too.
     if p_max_leased > 0 then
-        v_from := rowq.internal_read_safe_floor(p_part_id, -1::smallint /* claim */);
+        v_from := rowq.internal_read_safe_floor(p_queue_id, -1::smallint /* claim */);
     end if;
-    v_room := least(
+    v_capacity := least(
         p_wanted,
         case when p_max_leased > 0 then p_max_leased - (
             select coalesce(sum(cardinality(c.message_ids)), 0)
             from rowq.claim c
-            where c.part_id = p_part_id
+            where c.queue_id = p_queue_id
               and c.claim_id >= v_from
         ) end,
         case when p_rate_limit > 0 then p_rate_limit - (
             select coalesce(sum(s.messages), 0)
             from rowq.started s
-            where s.part_id = p_part_id
+            where s.queue_id = p_queue_id
               and s.started_at > v_since
         ) end
     );
-    return greatest(v_room, 0);
+    return greatest(v_capacity, 0);
 end;
 $$;
 
-create or replace function rowq.internal_lock_gate(p_part_id integer)
+create or replace function rowq.internal_lock_limit(p_queue_id integer)
 returns boolean
 language plpgsql
 as $$
--- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
--- locks     the gate of the queue, tried for a tenth of a second
+-- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
+-- locks     the limit lock of the queue, tried for a tenth of a second
 declare
     v_is_locked boolean;
     v_until     timestamp with time zone;
@@ -119,8 +120,8 @@ begin
     -- wait for a row shows as a cancel by the user, and a cancel must never be taken for one.
     loop
         perform 1
-        from rowq.gate g
-        where g.part_id = p_part_id
+        from rowq.limit_lock g
+        where g.queue_id = p_queue_id
         for update skip locked;
         v_is_locked := found;
         exit when v_is_locked;
@@ -133,8 +134,8 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_note_start(
-    p_part_id    integer,
+create or replace function rowq.internal_record_start(
+    p_queue_id   integer,
     p_claim_id   bigint,
     p_started_at timestamp with time zone,
     p_messages   integer
@@ -145,17 +146,17 @@ as $$
 -- purpose   Note the deliveries that a claim has begun, in a queue with a rate_limit.
 -- locks     the new started row
 begin
-    insert into rowq.started (part_id, messages, started_at, claim_id)
-    values (p_part_id, p_messages, p_started_at, p_claim_id);
+    insert into rowq.started (queue_id, messages, started_at, claim_id)
+    values (p_queue_id, p_messages, p_started_at, p_claim_id);
 end;
 $$;
 
 create or replace function rowq.internal_purge_started(
-    p_part_id  integer,
+    p_queue_id integer,
     p_seconds  double precision,
     p_limit    integer,
-    p_frontier bigint,
-    p_writers  xid8
+    p_pending_seq bigint,
+    p_pending_xid  xid8
 )
 returns void
 language plpgsql
@@ -169,28 +170,28 @@ declare
     v_last   timestamp with time zone;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -5::smallint /* started */)
+        rowq.internal_read_floor(p_queue_id, -5::smallint /* started */)
     );
     select max(h.started_at) into v_last
     from (
         select s.started_at
         from rowq.started s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at >= v_from
           and s.started_at < v_before
-        order by s.part_id, s.started_at, s.claim_id
+        order by s.queue_id, s.started_at, s.claim_id
         limit p_limit
     ) h;
 
     if v_last is not null then
         delete from rowq.started s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.started_at between v_from and v_last;
     else
         -- A queue that never had a rate_limit needs no floor.
         perform 1
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = -5 /* started */
         limit 1;
         if not found then
@@ -198,7 +199,7 @@ begin
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -5::smallint /* started */, false, true, p_frontier, p_writers
+        p_queue_id, -5::smallint /* started */, false, true, p_pending_seq, p_pending_xid
     );
 end;
 $$;

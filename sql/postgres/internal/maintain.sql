@@ -6,14 +6,14 @@
 -- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
 -- on, and a call for that queue alone raises it.
 --
---   elect_keeper -> maintained_parts
---   maintain -> idle_parts, note_fault
---   maintain -> maintain_queue -> maintained_parts
+--   elect_leader -> maintained_queues
+--   maintain -> idle_queues, record_maintenance_error
+--   maintain -> maintain_queue -> maintained_queues
 --
--- Writes meta, queue. Only reads claim, delayed, expiry, finished, floor, history, ready, recheck,
+-- Writes meta, queue. Only reads claim, delayed, expiry, finished, floor, history, ready, deferred,
 -- result, schedule, started.
 
-create or replace function rowq.internal_maintained_parts(p_lock integer)
+create or replace function rowq.internal_maintained_queues(p_lock integer)
 returns integer[]
 language plpgsql
 as $$
@@ -44,7 +44,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_idle_parts(p_part_ids integer[])
+create or replace function rowq.internal_idle_queues(p_queue_ids integer[])
 returns integer[]
 language plpgsql
 as $$
@@ -52,8 +52,8 @@ as $$
 -- differs   only engines whose readers walk dead rows need it
 declare
     -- Beyond this time the look has walked over dead rows, and some floor must move.
-    c_short_walk constant interval := interval '2 milliseconds'
-        + cardinality(p_part_ids) * interval '50 microseconds';
+    c_fast_scan constant interval := interval '2 milliseconds'
+        + cardinality(p_queue_ids) * interval '50 microseconds';
     v_now        constant timestamp with time zone := clock_timestamp();
     v_newest     constant bigint[] := array[
         rowq.internal_newest_number(0::smallint),
@@ -63,32 +63,36 @@ declare
     v_parts      integer[];
 begin
     with recursive lane as (
-        select f.part_id, f.lane, f.seq, f.safe, f.frontier, f.writers, f.rescan_at, f.sweep_at
-        from unnest(p_part_ids) p (part_id)
+        select f.queue_id, f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
+               f.rescan_at, f.sweep_at
+        from unnest(p_queue_ids) p (queue_id)
         cross join lateral (
-            select x.part_id, x.lane, x.seq, x.safe, x.frontier, x.writers, x.rescan_at, x.sweep_at
+            select x.queue_id, x.lane, x.start_seq, x.safe_seq, x.pending_seq, x.pending_xid,
+                   x.rescan_at, x.sweep_at
             from rowq.floor x
-            where x.part_id = p.part_id
-            order by x.part_id, x.lane, x.generation
+            where x.queue_id = p.queue_id
+            order by x.queue_id, x.lane, x.generation
             limit 1
         ) f
         union all
-        select f.part_id, f.lane, f.seq, f.safe, f.frontier, f.writers, f.rescan_at, f.sweep_at
+        select f.queue_id, f.lane, f.start_seq, f.safe_seq, f.pending_seq, f.pending_xid,
+               f.rescan_at, f.sweep_at
         from lane l
         cross join lateral (
-            select x.part_id, x.lane, x.seq, x.safe, x.frontier, x.writers, x.rescan_at, x.sweep_at
+            select x.queue_id, x.lane, x.start_seq, x.safe_seq, x.pending_seq, x.pending_xid,
+                   x.rescan_at, x.sweep_at
             from rowq.floor x
-            where x.part_id = l.part_id
+            where x.queue_id = l.queue_id
               and x.lane > l.lane
-            order by x.part_id, x.lane, x.generation
+            order by x.queue_id, x.lane, x.generation
             limit 1
         ) f
     )
-    select array_agg(h.part_id) into v_parts
+    select array_agg(h.queue_id) into v_parts
     from (
-        select l.part_id
+        select l.queue_id
         from lane l
-        group by l.part_id
+        group by l.queue_id
         having count(*) filter (where l.lane between -3 /* finished */ and -1 /* claim */) = 3
            and bool_and(
                (
@@ -96,95 +100,95 @@ begin
                    or l.sweep_at between v_now and v_now + interval '2 hours'
                )
                and l.rescan_at <= v_now
-               and l.writers < pg_snapshot_xmax(pg_current_snapshot())
+               and l.pending_xid < pg_snapshot_xmax(pg_current_snapshot())
                and case
                    when l.lane >= 0 then
-                       v_newest[1] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[1] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
                            from rowq.ready r
-                           where r.part_id = l.part_id
+                           where r.queue_id = l.queue_id
                              and r.lane = l.lane
-                             and r.seq >= l.safe
+                             and r.seq >= l.safe_seq
                        )
                    when l.lane = -1 /* claim */ then
-                       v_newest[2] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[2] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
                            from rowq.claim c
-                           where c.part_id = l.part_id
-                             and c.claim_id >= l.safe
+                           where c.queue_id = l.queue_id
+                             and c.claim_id >= l.safe_seq
                        )
                    when l.lane = -5 /* started */ then
                        not exists (
                            select
                            from rowq.started s
-                           where s.part_id = l.part_id
+                           where s.queue_id = l.queue_id
                              and s.started_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                        )
                    when l.lane = -7 /* result */ then
                        not exists (
                            select
                            from rowq.result r
-                           where r.part_id = l.part_id
+                           where r.queue_id = l.queue_id
                              and r.finished_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                              and r.finished_at < v_now - (
                                  select make_interval(secs => q.result_seconds)
                                  from rowq.queue q
-                                 where q.part_id = l.part_id
+                                 where q.queue_id = l.queue_id
                              )
                        )
                    when l.lane = -8 /* history */ then
                        not exists (
                            select
                            from rowq.history h
-                           where h.part_id = l.part_id
+                           where h.queue_id = l.queue_id
                              and h.ended_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                              and h.ended_at < v_now - (
                                  select make_interval(days => q.history_days)
                                  from rowq.queue q
-                                 where q.part_id = l.part_id
+                                 where q.queue_id = l.queue_id
                              )
                        )
                    when l.lane = -3 /* finished */ then
-                       v_newest[2] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[2] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
                            from rowq.finished f
-                           where f.part_id = l.part_id
-                             and f.finish_id >= l.safe
+                           where f.queue_id = l.queue_id
+                             and f.finish_id >= l.safe_seq
                        )
                    when l.lane = -4 /* deferred */ then
-                       v_newest[3] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
-                           from rowq.recheck r
-                           where r.part_id = l.part_id
+                           from rowq.deferred r
+                           where r.queue_id = l.queue_id
                              and r.due_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                              and r.due_at <= v_now
                        )
                    when l.lane = -6 /* expiry */ then
-                       v_newest[3] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
                            from rowq.expiry e
-                           where e.part_id = l.part_id
+                           where e.queue_id = l.queue_id
                              and e.expires_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                              and e.expires_at <= v_now
                        )
                    else
-                       v_newest[3] >= greatest(l.frontier, l.seq - 1)
+                       v_newest[3] >= greatest(l.pending_seq, l.start_seq - 1)
                        and not exists (
                            select
                            from rowq.delayed d
-                           where d.part_id = l.part_id
+                           where d.queue_id = l.queue_id
                              and d.due_at >= timestamp with time zone 'epoch'
-                                 + l.safe * interval '1 microsecond'
+                                 + l.safe_seq * interval '1 microsecond'
                              and d.due_at <= v_now
                        )
                end
@@ -192,13 +196,13 @@ begin
     ) h
     -- As "not exists" this would become a join that reads all schedules.
     where (
-        select s.part_id
+        select s.queue_id
         from rowq.schedule s
-        where s.part_id = h.part_id
+        where s.queue_id = h.queue_id
           and s.next_run_at <= v_now
         limit 1
     ) is null;
-    if clock_timestamp() - v_now > c_short_walk then
+    if clock_timestamp() - v_now > c_fast_scan then
         return '{}'::integer[];
     end if;
     return coalesce(v_parts, '{}'::integer[]);
@@ -210,7 +214,7 @@ create or replace function rowq.internal_maintain_queue(
     p_is_idle    boolean,
     p_batch_size integer,
     p_until      timestamp with time zone,
-    p_frontiers  bigint[],
+    p_pending_seqs  bigint[],
     p_locked     text[],
     p_maintained integer[],
     out o_elected            boolean,
@@ -234,16 +238,16 @@ declare
     v_may_reap    boolean;
     v_may_sweep   boolean;
     v_started     timestamp with time zone;
-    v_writers     xid8;
+    v_pending_xid     xid8;
 begin
     -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
     -- call maintain. Finding that out costs more the more locks the server has, so what was found
     -- for one queue is used for the next ones too.
     o_maintained := p_maintained;
-    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
-    if not o_elected and p_queue.part_id <> all (o_maintained) then
-        o_maintained := rowq.internal_maintained_parts(1919907697);
-        o_elected := p_queue.part_id <> all (o_maintained);
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.queue_id);
+    if not o_elected and p_queue.queue_id <> all (o_maintained) then
+        o_maintained := rowq.internal_maintained_queues(1919907697);
+        o_elected := p_queue.queue_id <> all (o_maintained);
     end if;
     o_promoted := 0;
     o_reaped := 0;
@@ -259,65 +263,70 @@ begin
 
     -- After a long walk over dead claims, rest for fifty times as long as it took, as for floors.
     v_may_reap := rowq.internal_is_rescan_due(
-        p_queue.part_id, -1::smallint /* claim */, 'rescan'
+        p_queue.queue_id, -1::smallint /* claim */, 'rescan'
     );
     v_may_sweep := rowq.internal_is_rescan_due(
-        p_queue.part_id, -3::smallint /* finished */, 'sweep'
+        p_queue.queue_id, -3::smallint /* finished */, 'sweep'
     );
 
     -- Put the floors right first, so that the steps below find what was committed late.
-    if p_frontiers is not null then
-        v_writers := pg_current_xact_id();
+    if p_pending_seqs is not null then
+        v_pending_xid := pg_current_xact_id();
     end if;
     perform rowq.internal_move_floor(
-        p_queue.part_id, -1::smallint /* claim */, false, true, p_frontiers[2], v_writers
+        p_queue.queue_id, -1::smallint /* claim */, false, true, p_pending_seqs[2], v_pending_xid
     );
     perform rowq.internal_move_floor(
-        p_queue.part_id, -2::smallint /* delayed */, false, true, p_frontiers[3], v_writers
+        p_queue.queue_id, -2::smallint /* delayed */, false, true, p_pending_seqs[3], v_pending_xid
     );
     perform rowq.internal_move_floor(
-        p_queue.part_id, -3::smallint /* finished */, false, true, p_frontiers[2], v_writers
+        p_queue.queue_id, -3::smallint /* finished */, false, true, p_pending_seqs[2], v_pending_xid
     );
 
     -- Only a queue that has had messages that expire has this lane. They go before anything that
     -- might make them ready.
     if exists (
-        select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -6 /* expiry */
+        select 1 from rowq.floor f where f.queue_id = p_queue.queue_id and f.lane = -6 /* expiry */
     ) then
         perform rowq.internal_move_floor(
-            p_queue.part_id, -6::smallint /* expiry */, false, true, p_frontiers[3], v_writers
+            p_queue.queue_id, -6::smallint /* expiry */, false, true, p_pending_seqs[3],
+            v_pending_xid
         );
         o_expired := rowq.internal_expire(
-            p_queue.part_id, p_queue.archive_days, p_batch_size, p_frontiers[3], v_writers
+            p_queue.queue_id, p_queue.archive_days, p_batch_size, p_pending_seqs[3], v_pending_xid
         );
     end if;
 
-    o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
-    perform rowq.internal_run_schedules(p_queue.part_id, p_queue.queue_name);
+    o_promoted := rowq.internal_promote(p_queue.queue_id, p_batch_size);
+    perform rowq.internal_run_schedules(p_queue.queue_id, p_queue.queue_name);
 
     -- Only a queue that has left something to look at again, or in which messages have waited for
     -- others, has this lane.
     if exists (
-        select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4 /* deferred */
+        select 1
+        from rowq.floor f
+        where f.queue_id = p_queue.queue_id
+          and f.lane = -4 /* deferred */
     ) then
         perform rowq.internal_move_floor(
-            p_queue.part_id, -4::smallint /* deferred */, false, true, p_frontiers[3], v_writers
+            p_queue.queue_id, -4::smallint /* deferred */, false, true, p_pending_seqs[3],
+            v_pending_xid
         );
-        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size, true);
+        v_rechecked := rowq.internal_run_deferred(p_queue.queue_id, p_batch_size, true);
         -- From now on a dequeue that finds nothing looks at what was left, too.
-        if not p_queue.has_recheck
+        if not p_queue.has_deferred
            and current_setting('transaction_isolation') = 'read committed'
            and (v_rechecked > 0 or exists (
                select
-               from rowq.recheck r
-               where r.part_id = p_queue.part_id
+               from rowq.deferred r
+               where r.queue_id = p_queue.queue_id
            )) then
             update rowq.queue q
-            set has_recheck = true
-            where q.part_id = (
-                select x.part_id
+            set has_deferred = true
+            where q.queue_id = (
+                select x.queue_id
                 from rowq.queue x
-                where x.part_id = p_queue.part_id
+                where x.queue_id = p_queue.queue_id
                 for update skip locked
             );
         end if;
@@ -327,14 +336,14 @@ begin
         v_started := clock_timestamp();
         select r.o_reaped, r.o_died into o_reaped, o_died
         from rowq.internal_reap(
-            p_queue.part_id, p_queue.max_attempts, p_queue.history_days, p_batch_size
+            p_queue.queue_id, p_queue.max_attempts, p_queue.history_days, p_batch_size
         ) r;
         -- The floor cannot pass a claim that is kept alive, so the dead claims behind it are walked
         -- each time. Note how long the walk took, so that reap rests too.
         if o_reaped + o_died < p_batch_size
            and clock_timestamp() - v_started > interval '20 milliseconds' then
             perform rowq.internal_move_floor(
-                p_queue.part_id, -1::smallint /* claim */, true, true, p_started => v_started
+                p_queue.queue_id, -1::smallint /* claim */, true, true, p_started => v_started
             );
         end if;
     end if;
@@ -343,13 +352,13 @@ begin
     -- minute.
     if 'archive' <> all (p_locked) and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
-            o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
+            o_archived := rowq.internal_archive(p_queue.queue_id, p_batch_size);
             -- Purge whole days, and only once a minute, because dropping a partition costs less
             -- than deleting its rows.
             if v_may_sweep then
                 select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
                 from rowq.internal_purge_archive(
-                    p_queue.part_id, p_queue.archive_days, 10 * p_batch_size,
+                    p_queue.queue_id, p_queue.archive_days, 10 * p_batch_size,
                     p_queue.archive_days > 0
                 ) a;
             end if;
@@ -370,9 +379,9 @@ begin
     -- once a minute.
     if p_queue.rate_limit > 0 or v_may_sweep then
         perform rowq.internal_purge_started(
-            p_queue.part_id,
+            p_queue.queue_id,
             case when p_queue.rate_limit > 0 then p_queue.rate_seconds else 0 end,
-            10 * p_batch_size, p_frontiers[3], v_writers
+            10 * p_batch_size, p_pending_seqs[3], v_pending_xid
         );
     end if;
 
@@ -384,15 +393,15 @@ begin
         or exists (
             select 1
             from rowq.floor f
-            where f.part_id = p_queue.part_id
+            where f.queue_id = p_queue.queue_id
               and f.lane = -7 /* result */
         )
     ) then
         begin
             v_started := clock_timestamp();
             o_purged := o_purged + rowq.internal_purge_results(
-                p_queue.part_id, p_queue.result_seconds, p_batch_size,
-                v_started + (p_until - v_started) / 2, p_frontiers[3], v_writers
+                p_queue.queue_id, p_queue.result_seconds, p_batch_size,
+                v_started + (p_until - v_started) / 2, p_pending_seqs[3], v_pending_xid
             );
         exception
             when others then
@@ -408,14 +417,14 @@ begin
         or exists (
             select 1
             from rowq.floor f
-            where f.part_id = p_queue.part_id
+            where f.queue_id = p_queue.queue_id
               and f.lane = -8 /* history */
         )
     ) then
         begin
             o_purged := o_purged + rowq.internal_purge_history(
-                p_queue.part_id, p_queue.history_days, p_batch_size, p_until, p_frontiers[3],
-                v_writers
+                p_queue.queue_id, p_queue.history_days, p_batch_size, p_until, p_pending_seqs[3],
+                v_pending_xid
             );
         exception
             when others then
@@ -428,45 +437,45 @@ begin
     end if;
 
     if o_promoted > 0 then
-        perform rowq.internal_move_floor(p_queue.part_id, -2::smallint /* delayed */, true);
+        perform rowq.internal_move_floor(p_queue.queue_id, -2::smallint /* delayed */, true);
     end if;
     loop
         select f.lane into v_lane
         from rowq.floor f
-        where f.part_id = p_queue.part_id
+        where f.queue_id = p_queue.queue_id
           and f.lane > v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         exit when not found;
         perform rowq.internal_move_floor(
-            p_queue.part_id, v_lane, false, true, p_frontiers[1], v_writers
+            p_queue.queue_id, v_lane, false, true, p_pending_seqs[1], v_pending_xid
         );
     end loop;
 end;
 $$;
 
-create or replace function rowq.internal_note_fault(p_part_id integer, p_fault text)
+create or replace function rowq.internal_record_maintenance_error(p_queue_id integer, p_error text)
 returns void
 language plpgsql
 as $$
 -- purpose   Keep the error with which maintain has failed for a queue, for health; null forgets it.
 -- locks     advisory lock of the queue, tried; a meta row
 declare
-    v_name constant text := 'maintain_fault.' || p_part_id;
+    v_name constant text := 'maintain_fault.' || p_queue_id;
 begin
     -- The session that is elected for the queue is the only one that writes this row, so that
     -- nobody waits for it.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
-       or not pg_try_advisory_xact_lock(1919907697, p_part_id) then
+       or not pg_try_advisory_xact_lock(1919907697, p_queue_id) then
         return;
     end if;
-    if p_fault is null then
+    if p_error is null then
         delete from rowq.meta m
         where m.name = v_name;
         return;
     end if;
     insert into rowq.meta as m (name, value)
-    values (v_name, left(p_fault, 500))
+    values (v_name, left(p_error, 500))
     on conflict (name) do update
         set value      = excluded.value,
             changed_at = excluded.changed_at

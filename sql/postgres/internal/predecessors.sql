@@ -3,26 +3,28 @@
 -- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
 -- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
 -- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
 -- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
 -- messages, rows of ended messages. maintain runs what is due of it.
 --
---   enqueue -> block -> await_predecessor, recheck_later
---   end_tied, push_dead -> recheck_later
---   enqueue_batch -> block_batch -> block, let_go, recheck_later
---   let_go -> unblock
+--   enqueue -> block -> await_predecessor, defer
+--   end_linked, push_dead -> defer
+--   enqueue_batch -> block_batch -> block, resume_blocked, defer
+--   resume_blocked -> unblock
 --   unblock -> await_predecessor
---   enqueue_batch -> parse_predecessors -> refuse_predecessors, has_unended
---   dequeue_fast, maintain_queue -> recheck -> recheck_death, free_successors, let_go
---   recheck_death -> follow_deaths
---   push_dead -> follow_deaths -> unblock, recheck_later
---   cut_ties, archive -> free_successors -> recheck_later, let_go
+--   enqueue_batch -> parse_predecessors -> refuse_predecessors, has_unfinished
+--   dequeue_fast, maintain_queue -> run_deferred -> retry_propagation, resume_successors,
+--       resume_blocked
+--   retry_propagation -> propagate_deaths
+--   push_dead -> propagate_deaths -> unblock, defer
+--   release_links, archive -> resume_successors -> defer, resume_blocked
 --
--- Writes blocked, delayed, grouped, message, recheck, successor. Only reads dead, finished, floor.
+-- Writes blocked, delayed, group_waiting, message, deferred, successor. Only reads dead, finished,
+-- floor.
 
 create or replace function rowq.internal_block(
-    p_part_id         integer,
+    p_queue_id        integer,
     p_message_id      bigint,
     p_lane            smallint,
     p_due_at          timestamp with time zone,
@@ -34,59 +36,60 @@ returns boolean
 language plpgsql
 as $$
 -- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended.
--- locks     as internal_await_predecessor; new blocked, recheck and dead rows
+-- locks     as internal_await_predecessor; new blocked, deferred and dead rows
 declare
     v_await record;
 begin
-    select a.o_state, a.o_predecessor_id, a.o_rest_ids into v_await
+    select a.o_state, a.o_predecessor_id, a.o_remaining_ids into v_await
     from (
         select array_agg(distinct u.message_id order by u.message_id) as predecessor_ids
         from unnest(p_predecessor_ids) u (message_id)
     ) o
     cross join lateral rowq.internal_await_predecessor(
-        p_part_id, p_message_id, o.predecessor_ids, p_on_dead
+        p_queue_id, p_message_id, o.predecessor_ids, p_on_dead
     ) a;
     if v_await.o_state = 'free' then
         return false;
     elsif v_await.o_state = 'failed' then
         perform rowq.internal_push_dead(
-            p_part_id, array[p_lane], array[p_message_id], null,
+            p_queue_id, array[p_lane], array[p_message_id], null,
             array[format('predecessor %s is dead', v_await.o_predecessor_id)], false
         );
         return true;
     end if;
 
     insert into rowq.blocked (
-        part_id, lane, message_id, predecessor_id, due_at, on_dead, group_key, rest_ids
+        queue_id, lane, message_id, predecessor_id, due_at, on_dead, group_key, remaining_ids
     )
     values (
-        p_part_id, p_lane, p_message_id, v_await.o_predecessor_id, p_due_at, p_on_dead, p_group_key,
-        v_await.o_rest_ids
+        p_queue_id, p_lane, p_message_id, v_await.o_predecessor_id, p_due_at, p_on_dead,
+        p_group_key,
+        v_await.o_remaining_ids
     );
     if v_await.o_state = 'unsure' then
-        perform rowq.internal_recheck_later(p_part_id, array[p_message_id], null, false);
+        perform rowq.internal_defer(p_queue_id, array[p_message_id], null, false);
     elsif current_setting('transaction_isolation') <> 'read committed' then
         -- An old snapshot does not show that the predecessor is dead.
-        perform rowq.internal_recheck_later(
-            p_part_id, null, array[v_await.o_predecessor_id], true
+        perform rowq.internal_defer(
+            p_queue_id, null, array[v_await.o_predecessor_id], true
         );
     else
         -- The archive looks for messages that wait only where this lane is.
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
+        perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
     end if;
     return true;
 end;
 $$;
 
 create or replace function rowq.internal_await_predecessor(
-    p_part_id         integer,
+    p_queue_id        integer,
     p_message_id      bigint,
     p_predecessor_ids bigint[],
     p_on_dead         text,
     p_most_looks      integer default null,
     out o_state          text,
     out o_predecessor_id bigint,
-    out o_rest_ids       bigint[],
+    out o_remaining_ids  bigint[],
     out o_looks          integer
 )
 language plpgsql
@@ -119,7 +122,7 @@ begin
         cross join lateral (
             select m.has_successors
             from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = u.message_id
             offset 0
         ) h
@@ -137,7 +140,7 @@ begin
         -- locked has xmax 0.
         update rowq.message m
         set has_successors = true
-        where m.part_id = p_part_id
+        where m.queue_id = p_queue_id
           and m.message_id = o_predecessor_id
           and m.xmax = 0
           and v_has_successors is not true;
@@ -147,7 +150,7 @@ begin
         else
             select m.has_successors into v_has_successors
             from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = o_predecessor_id
             for key share skip locked;
             v_is_held := found;
@@ -156,7 +159,7 @@ begin
             continue when not exists (
                 select
                 from rowq.message m
-                where m.part_id = p_part_id
+                where m.queue_id = p_queue_id
                   and m.message_id = o_predecessor_id
             );
             o_state := 'unsure';
@@ -168,14 +171,14 @@ begin
         v_is_dead := p_on_dead in ('continue', 'fail') and exists (
             select
             from rowq.dead d
-            where d.part_id = p_part_id
+            where d.queue_id = p_queue_id
               and d.message_id = o_predecessor_id
         );
-        v_from := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
+        v_from := rowq.internal_read_floor(p_queue_id, -3::smallint /* finished */);
         if v_is_dead and p_on_dead = 'continue' or exists (
             select
             from rowq.finished f
-            where f.part_id = p_part_id
+            where f.queue_id = p_queue_id
               and f.finish_id >= v_from
               and o_predecessor_id = any (f.message_ids)
         ) then
@@ -186,7 +189,7 @@ begin
                 where u.message_id not in (
                     select unnest(f.message_ids)
                     from rowq.finished f
-                    where f.part_id = p_part_id
+                    where f.queue_id = p_queue_id
                       and f.finish_id >= v_from
                 )
                 order by u.message_id
@@ -201,13 +204,13 @@ begin
         if v_has_successors is not true then
             perform
             from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = o_predecessor_id
             for no key update skip locked;
             if found then
                 update rowq.message m
                 set has_successors = true
-                where m.part_id = p_part_id
+                where m.queue_id = p_queue_id
                   and m.message_id = o_predecessor_id;
             else
                 o_state := 'unsure';
@@ -217,19 +220,19 @@ begin
     end loop;
 
     if o_state = 'waiting' then
-        insert into rowq.successor (part_id, predecessor_id, message_id)
-        values (p_part_id, o_predecessor_id, p_message_id)
+        insert into rowq.successor (queue_id, predecessor_id, message_id)
+        values (p_queue_id, o_predecessor_id, p_message_id)
         on conflict do nothing;
-        o_rest_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
+        o_remaining_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
     elsif o_state in ('unsure', 'cut') then
         o_predecessor_id := null;
-        o_rest_ids := p_predecessor_ids[:v_place];
+        o_remaining_ids := p_predecessor_ids[:v_place];
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_recheck_later(
-    p_part_id         integer,
+create or replace function rowq.internal_defer(
+    p_queue_id        integer,
     p_message_ids     bigint[],
     p_predecessor_ids bigint[],
     p_are_dead        boolean
@@ -238,11 +241,11 @@ returns void
 language plpgsql
 as $$
 -- purpose   Have maintain look again at blocked messages, and at what waits for predecessors that have ended.
--- locks     new recheck rows
+-- locks     new deferred rows
 begin
-    perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[] /* deferred */);
-    insert into rowq.recheck (part_id, is_hint, due_at, message_id, predecessor_id)
-    select p_part_id, u.predecessor_id is not null and p_are_dead, clock_timestamp(), u.message_id,
+    perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
+    insert into rowq.deferred (queue_id, is_hint, due_at, message_id, predecessor_id)
+    select p_queue_id, u.predecessor_id is not null and p_are_dead, clock_timestamp(), u.message_id,
            u.predecessor_id
     from rows from (unnest(p_message_ids), unnest(p_predecessor_ids)) u (
         message_id, predecessor_id
@@ -251,15 +254,15 @@ end;
 $$;
 
 create or replace function rowq.internal_block_batch(
-    p_part_id     integer,
-    p_ties        rowq.blocked[],
+    p_queue_id    integer,
+    p_links       rowq.blocked[],
     p_awaited_ids bigint[]
 )
 returns bigint[]
 language plpgsql
 as $$
 -- purpose   Let new messages of a batch wait for their predecessors; return those that do, or have failed. p_awaited_ids are messages of the batch that others of it wait for.
--- locks     as internal_block and internal_let_go; new successor and blocked rows
+-- locks     as internal_block and internal_resume_blocked; new successor and blocked rows
 declare
     v_tie     rowq.blocked;
     v_newest  bigint;
@@ -267,29 +270,31 @@ declare
     v_done    record;
     v_blocked bigint[] := '{}'::bigint[];
 begin
-    foreach v_tie in array p_ties
+    foreach v_tie in array p_links
     loop
-        v_newest := v_tie.rest_ids[cardinality(v_tie.rest_ids)];
+        v_newest := v_tie.remaining_ids[cardinality(v_tie.remaining_ids)];
         if v_newest = any (p_awaited_ids) then
             -- Nobody else sees this predecessor yet, so it needs no lock.
-            insert into rowq.successor (part_id, predecessor_id, message_id)
-            values (p_part_id, v_newest, v_tie.message_id);
+            insert into rowq.successor (queue_id, predecessor_id, message_id)
+            values (p_queue_id, v_newest, v_tie.message_id);
             insert into rowq.blocked (
-                part_id, lane, message_id, predecessor_id, due_at, on_dead, group_key, rest_ids
+                queue_id, lane, message_id, predecessor_id, due_at, on_dead, group_key,
+                remaining_ids
             )
             values (
-                p_part_id, v_tie.lane, v_tie.message_id, v_newest, v_tie.due_at, v_tie.on_dead,
-                v_tie.group_key, nullif(array_remove(v_tie.rest_ids, v_newest), '{}')
+                p_queue_id, v_tie.lane, v_tie.message_id, v_newest, v_tie.due_at, v_tie.on_dead,
+                v_tie.group_key, nullif(array_remove(v_tie.remaining_ids, v_newest), '{}')
             );
         elsif rowq.internal_block(
-            p_part_id, v_tie.message_id, v_tie.lane, v_tie.due_at, v_tie.group_key, v_tie.rest_ids,
+            p_queue_id, v_tie.message_id, v_tie.lane, v_tie.due_at, v_tie.group_key,
+            v_tie.remaining_ids,
             v_tie.on_dead
         ) then
             -- One that has failed already is looked at by those of the batch that name it.
             if v_tie.on_dead = 'fail' and exists (
                 select
                 from rowq.dead d
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id = v_tie.message_id
             ) then
                 p_awaited_ids := array_remove(p_awaited_ids, v_tie.message_id);
@@ -297,8 +302,8 @@ begin
         elsif v_tie.group_key is not null and v_tie.due_at is null then
             -- Its predecessors ended just now. This transaction must not wait for its group any
             -- more: whoever ends a predecessor that is held already waits for this transaction.
-            insert into rowq.blocked (part_id, lane, message_id, on_dead, group_key)
-            values (p_part_id, v_tie.lane, v_tie.message_id, v_tie.on_dead, v_tie.group_key);
+            insert into rowq.blocked (queue_id, lane, message_id, on_dead, group_key)
+            values (p_queue_id, v_tie.lane, v_tie.message_id, v_tie.on_dead, v_tie.group_key);
             v_late := v_late || v_tie.message_id;
         else
             continue;
@@ -307,17 +312,17 @@ begin
     end loop;
 
     if v_late is not null then
-        v_done := rowq.internal_let_go(p_part_id, v_late, null, 10000);
+        v_done := rowq.internal_resume_blocked(p_queue_id, v_late, null, 10000);
         if v_done.o_again is not null then
-            perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
+            perform rowq.internal_defer(p_queue_id, v_done.o_again, null, false);
         end if;
     end if;
     return v_blocked;
 end;
 $$;
 
-create or replace function rowq.internal_let_go(
-    p_part_id     integer,
+create or replace function rowq.internal_resume_blocked(
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_ended_id    bigint,
     inout p_most_looks integer,
@@ -330,12 +335,12 @@ as $$
 declare
     v_done record;
 begin
-    v_done := rowq.internal_unblock(p_part_id, p_message_ids, p_ended_id, p_most_looks);
+    v_done := rowq.internal_unblock(p_queue_id, p_message_ids, p_ended_id, p_most_looks);
     p_most_looks := v_done.p_most_looks;
     o_again := v_done.o_again;
     if v_done.o_failed_ids is not null then
         perform rowq.internal_push_dead(
-            p_part_id, v_done.o_failed_lanes, v_done.o_failed_ids, null, v_done.o_failed_errors,
+            p_queue_id, v_done.o_failed_lanes, v_done.o_failed_ids, null, v_done.o_failed_errors,
             false
         );
     end if;
@@ -343,7 +348,7 @@ end;
 $$;
 
 create or replace function rowq.internal_unblock(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_ended_id    bigint,
     inout p_most_looks  integer,
@@ -355,16 +360,17 @@ create or replace function rowq.internal_unblock(
 language plpgsql
 as $$
 -- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor. p_most_looks is for how many predecessors it may look, and then how many of that are left.
--- locks     blocked rows, tried only; as internal_await_predecessor and internal_try_enter_group
+-- locks     blocked rows, tried only; as internal_await_predecessor and
+--           internal_try_take_group_slot
 declare
     v_row        record;
     v_await      record;
     v_state      text;
-    v_has_token  boolean;
+    v_has_slot  boolean;
     v_is_delayed boolean;
     v_is_late    boolean := false;
     v_left       integer := cardinality(p_message_ids);
-    v_rest_ids   bigint[];
+    v_remaining_ids bigint[];
     v_ids        bigint[];
     v_lanes      smallint[];
 begin
@@ -376,13 +382,13 @@ begin
 
     for v_row in
         select u.message_id, b.message_id is not null as is_held, b.lane, b.predecessor_id,
-               b.due_at, b.on_dead, b.group_key, b.rest_ids
+               b.due_at, b.on_dead, b.group_key, b.remaining_ids
         from unnest(p_message_ids) u (message_id)
         left join lateral (
             select x.message_id, x.lane, x.predecessor_id, x.due_at, x.on_dead, x.group_key,
-                   x.rest_ids
+                   x.remaining_ids
             from rowq.blocked x
-            where x.part_id = p_part_id
+            where x.queue_id = p_queue_id
               and x.message_id = u.message_id
             for update skip locked
         ) b on true
@@ -393,7 +399,7 @@ begin
             if exists (
                 select
                 from rowq.blocked b
-                where b.part_id = p_part_id
+                where b.queue_id = p_queue_id
                   and b.message_id = v_row.message_id
             ) then
                 o_again := o_again || v_row.message_id;
@@ -402,15 +408,15 @@ begin
         end if;
 
         v_state := 'free';
-        v_rest_ids := v_row.rest_ids;
+        v_remaining_ids := v_row.remaining_ids;
         if v_row.predecessor_id <> p_ended_id or p_ended_id is null then
-            v_rest_ids := v_rest_ids || v_row.predecessor_id;
+            v_remaining_ids := v_remaining_ids || v_row.predecessor_id;
         end if;
-        if array_remove(v_rest_ids, null) <> '{}' then
+        if array_remove(v_remaining_ids, null) <> '{}' then
             -- Each message has its share of the looks, so that those with many predecessors do not
             -- keep the others waiting.
             v_await := rowq.internal_await_predecessor(
-                p_part_id, v_row.message_id, array_remove(v_rest_ids, null), v_row.on_dead,
+                p_queue_id, v_row.message_id, array_remove(v_remaining_ids, null), v_row.on_dead,
                 p_most_looks / (v_left + 1)
             );
             p_most_looks := greatest(p_most_looks - v_await.o_looks, 0);
@@ -423,22 +429,22 @@ begin
             elsif v_state in ('waiting', 'cut') then
                 update rowq.blocked b
                 set predecessor_id = v_await.o_predecessor_id,
-                    rest_ids = v_await.o_rest_ids
-                where b.part_id = p_part_id
+                    remaining_ids = v_await.o_remaining_ids
+                where b.queue_id = p_queue_id
                   and b.message_id = v_row.message_id;
                 continue;
             end if;
         end if;
 
-        v_has_token := true;
+        v_has_slot := true;
         v_is_delayed := coalesce(v_row.due_at > clock_timestamp(), false);
         if v_row.group_key is not null and v_state = 'free' and not v_is_delayed then
             -- Wait for a producer once a call, and no longer than a moment.
-            v_has_token := case
+            v_has_slot := case
                 when not v_is_late
-                    then rowq.internal_try_enter_group(p_part_id, v_row.group_key)
+                    then rowq.internal_try_take_group_slot(p_queue_id, v_row.group_key)
             end;
-            if v_has_token is null then
+            if v_has_slot is null then
                 v_is_late := true;
                 o_again := o_again || v_row.message_id;
                 continue;
@@ -446,7 +452,7 @@ begin
         end if;
 
         delete from rowq.blocked b
-        where b.part_id = p_part_id
+        where b.queue_id = p_queue_id
           and b.message_id = v_row.message_id;
         if v_state = 'failed' then
             o_failed_ids := o_failed_ids || v_row.message_id;
@@ -454,13 +460,13 @@ begin
             o_failed_errors := o_failed_errors
                 || format('predecessor %s is dead', v_await.o_predecessor_id);
         elsif v_is_delayed then
-            insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+            insert into rowq.delayed (queue_id, lane, message_id, due_at, group_key)
             values (
-                p_part_id, v_row.lane, v_row.message_id, v_row.due_at, v_row.group_key
+                p_queue_id, v_row.lane, v_row.message_id, v_row.due_at, v_row.group_key
             );
-        elsif not v_has_token then
-            insert into rowq.grouped (part_id, lane, message_id, group_key)
-            values (p_part_id, v_row.lane, v_row.message_id, v_row.group_key);
+        elsif not v_has_slot then
+            insert into rowq.group_waiting (queue_id, lane, message_id, group_key)
+            values (p_queue_id, v_row.lane, v_row.message_id, v_row.group_key);
         else
             -- What has been begun is finished first, but groups take turns.
             v_ids := v_ids || v_row.message_id;
@@ -473,14 +479,14 @@ begin
 
     if v_ids is not null then
         perform rowq.internal_push_ready(
-            p_part_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), null
+            p_queue_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), null
         );
     end if;
 end;
 $$;
 
 create or replace function rowq.internal_parse_predecessors(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_given       jsonb,
     p_message_ids bigint[],
     p_group_keys  text[],
@@ -492,13 +498,13 @@ create or replace function rowq.internal_parse_predecessors(
 returns rowq.blocked[]
 language plpgsql
 as $$
--- purpose   Check the predecessors of a batch and return its new messages that may have to wait, with all of their predecessors in rest_ids.
+-- purpose   Check the predecessors of a batch and return its new messages that may have to wait, with all of their predecessors in remaining_ids.
 -- errors    RQ711
 declare
     v_row  record;
     v_ids  bigint[];
     v_tie  rowq.blocked;
-    v_ties rowq.blocked[] := '{}'::rowq.blocked[];
+    v_links rowq.blocked[] := '{}'::rowq.blocked[];
 begin
     for v_row in
         select m.place, m.message_id, m.kept_id, m.group_key, m.lane,
@@ -541,18 +547,18 @@ begin
         if v_ids is not null and (
             v_row.group_key is null
             or v_row.due_at is not null
-            or rowq.internal_has_unended(p_part_id, v_ids, v_row.on_predecessor_dead)
+            or rowq.internal_has_unfinished(p_queue_id, v_ids, v_row.on_predecessor_dead)
         ) then
             v_tie.lane := v_row.lane;
             v_tie.message_id := v_row.message_id;
             v_tie.due_at := v_row.due_at;
             v_tie.on_dead := v_row.on_predecessor_dead;
             v_tie.group_key := v_row.group_key;
-            v_tie.rest_ids := v_ids;
-            v_ties := v_ties || v_tie;
+            v_tie.remaining_ids := v_ids;
+            v_links := v_links || v_tie;
         end if;
     end loop;
-    return v_ties;
+    return v_links;
 exception
     when data_exception then
         perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
@@ -574,10 +580,10 @@ as $$
 -- purpose   Refuse a message of enqueue_batch, whose first message is p_first_id, for bad predecessors.
 -- errors    RQ711
 declare
-    v_fault text;
+    v_error text;
 begin
-    v_fault := coalesce(
-        rowq.internal_message_fault(
+    v_error := coalesce(
+        rowq.internal_message_error(
             null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead,
             null
         ),
@@ -590,15 +596,15 @@ begin
                 then 'predecessor_positions must be a flat list of places before the message''s own'
         end
     );
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, p_position
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, p_position
             using errcode = 'RQ711';
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_has_unended(
-    p_part_id     integer,
+create or replace function rowq.internal_has_unfinished(
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_on_dead     text
 )
@@ -607,7 +613,7 @@ language plpgsql
 as $$
 -- purpose   Say whether one of these predecessors has not ended, as far as a plain look shows.
 declare
-    v_from constant bigint := rowq.internal_read_floor(p_part_id, -3::smallint /* finished */);
+    v_from constant bigint := rowq.internal_read_floor(p_queue_id, -3::smallint /* finished */);
 begin
     -- "offset 0" keeps this a lookup by key for one message after the other.
     return exists (
@@ -616,7 +622,7 @@ begin
         cross join lateral (
             select
             from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = u.message_id
             offset 0
         ) h
@@ -624,32 +630,32 @@ begin
             p_on_dead is not distinct from 'continue' and exists (
                 select
                 from rowq.dead d
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id = u.message_id
             )
         )
           and u.message_id not in (
               select unnest(f.message_ids)
               from rowq.finished f
-              where f.part_id = p_part_id
+              where f.queue_id = p_queue_id
                 and f.finish_id >= v_from
           )
     );
 end;
 $$;
 
-create or replace function rowq.internal_recheck(
-    p_part_id     integer,
+create or replace function rowq.internal_run_deferred(
+    p_queue_id    integer,
     p_limit       integer,
     p_may_reorder boolean default false
 )
 returns integer
 language plpgsql
 as $$
--- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
--- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group,
---           internal_let_go, internal_free_successors, internal_recheck_death and
---           internal_delete_messages
+-- purpose   Look again at up to p_limit slots and messages that were left; return for how many that was enough. p_may_reorder: what stays may be put behind what was not looked at.
+-- locks     deferred rows, passing over locked ones; as internal_pass_group_slots,
+--           internal_add_group_slots, internal_resume_blocked, internal_resume_successors,
+--           internal_retry_propagation and internal_delete_messages
 declare
     -- A predecessor is looked for in two microseconds, and a message is freed in some sixty.
     c_looks       constant integer := 50;
@@ -669,12 +675,12 @@ declare
     v_count       integer;
     v_solved      integer := 0;
 begin
-    -- Only a queue that has left a token has this lane.
-    select f.seq into v_floor
+    -- Only a queue that has left a slot has this lane.
+    select f.start_seq into v_floor
     from rowq.floor f
-    where f.part_id = p_part_id
+    where f.queue_id = p_queue_id
       and f.lane = -4 /* deferred */
-    order by f.part_id, f.lane, f.generation
+    order by f.queue_id, f.lane, f.generation
     limit 1;
     if not found then
         return 0;
@@ -682,17 +688,17 @@ begin
 
     select p_limit as p_most, c_looks * p_limit as p_most_looks into v_budget;
     for v_note in
-        select r.due_at, r.recheck_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
-        from rowq.recheck r
-        where r.part_id = p_part_id
+        select r.due_at, r.deferred_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
+        from rowq.deferred r
+        where r.queue_id = p_queue_id
           and r.due_at >= rowq.internal_from_microseconds(v_floor)
           and r.due_at <= v_now
-        order by r.part_id, r.due_at, r.recheck_id
+        order by r.queue_id, r.due_at, r.deferred_id
         limit p_limit
         for update skip locked
     loop
         v_seen_ats := v_seen_ats || v_note.due_at;
-        v_seen_ids := v_seen_ids || v_note.recheck_id;
+        v_seen_ids := v_seen_ids || v_note.deferred_id;
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
         if v_note.group_key is null then
@@ -705,55 +711,55 @@ begin
             v_ended_id := v_note.predecessor_id;
             if v_note.message_id = v_note.predecessor_id then
                 -- It has ended, and its row was locked. Its keys were freed then.
-                v_gone := rowq.internal_delete_messages(p_part_id, array[v_note.message_id]);
+                v_gone := rowq.internal_delete_messages(p_queue_id, array[v_note.message_id]);
                 continue when v_gone.o_held is not null;
-                v_ended_id := v_gone.o_ties[1][3];
+                v_ended_id := v_gone.o_links[1][3];
             elsif v_note.message_id is not null then
                 v_due_ats := v_due_ats || v_note.due_at;
-                v_recheck_ids := v_recheck_ids || v_note.recheck_id;
+                v_recheck_ids := v_recheck_ids || v_note.deferred_id;
                 v_message_ids := v_message_ids || v_note.message_id;
                 continue;
             elsif v_note.is_hint then
-                v_done := rowq.internal_recheck_death(
-                    p_part_id, v_note.predecessor_id, v_budget.p_most_looks
+                v_done := rowq.internal_retry_propagation(
+                    p_queue_id, v_note.predecessor_id, v_budget.p_most_looks
                 );
                 v_budget.p_most_looks := v_done.p_most_looks;
                 continue when not v_done.o_is_done;
                 v_ended_id := null;
             end if;
             if v_ended_id is not null then
-                v_budget := rowq.internal_free_successors(
-                    p_part_id, array[v_ended_id], v_budget.p_most, v_budget.p_most_looks
+                v_budget := rowq.internal_resume_successors(
+                    p_queue_id, array[v_ended_id], v_budget.p_most, v_budget.p_most_looks
                 );
             end if;
         elsif v_note.is_hint then
-            continue when not rowq.internal_widen_group(p_part_id, v_note.group_key);
+            continue when not rowq.internal_add_group_slots(p_queue_id, v_note.group_key);
         else
-            continue when rowq.internal_pass_groups(
-                p_part_id, array[v_note.group_key], true
+            continue when rowq.internal_pass_group_slots(
+                p_queue_id, array[v_note.group_key], true
             ) is not null;
         end if;
-        delete from rowq.recheck r
-        where r.part_id = p_part_id
+        delete from rowq.deferred r
+        where r.queue_id = p_queue_id
           and r.due_at = v_note.due_at
-          and r.recheck_id = v_note.recheck_id;
+          and r.deferred_id = v_note.deferred_id;
         v_solved := v_solved + 1;
     end loop;
 
     -- One call for all of the messages waits once for a producer that opens their group.
     if v_message_ids is not null then
-        v_done := rowq.internal_let_go(
-            p_part_id,
+        v_done := rowq.internal_resume_blocked(
+            p_queue_id,
             array(
                 select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1
             ),
             null, v_budget.p_most_looks
         );
-        delete from rowq.recheck r
-        using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, recheck_id, message_id)
-        where r.part_id = p_part_id
+        delete from rowq.deferred r
+        using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, deferred_id, message_id)
+        where r.queue_id = p_queue_id
           and r.due_at = u.due_at
-          and r.recheck_id = u.recheck_id
+          and r.deferred_id = u.deferred_id
           and u.message_id <> all (coalesce(v_done.o_again, '{}'));
         get diagnostics v_count = row_count;
         v_solved := v_solved + v_count;
@@ -762,28 +768,28 @@ begin
     -- But where there are so many of these that others were not looked at, put them behind those.
     if p_may_reorder and cardinality(v_seen_ids) >= p_limit and v_solved < p_limit and exists (
         select
-        from rowq.recheck r
-        where r.part_id = p_part_id
-          and (r.due_at, r.recheck_id) > (v_seen_ats[p_limit], v_seen_ids[p_limit])
+        from rowq.deferred r
+        where r.queue_id = p_queue_id
+          and (r.due_at, r.deferred_id) > (v_seen_ats[p_limit], v_seen_ids[p_limit])
           and r.due_at <= v_now
     ) then
         for v_note in
-            select u.due_at, u.recheck_id
-            from unnest(v_seen_ats, v_seen_ids) u (due_at, recheck_id)
+            select u.due_at, u.deferred_id
+            from unnest(v_seen_ats, v_seen_ids) u (due_at, deferred_id)
         loop
-            update rowq.recheck r
+            update rowq.deferred r
             set due_at = v_now
-            where r.part_id = p_part_id
+            where r.queue_id = p_queue_id
               and r.due_at = v_note.due_at
-              and r.recheck_id = v_note.recheck_id;
+              and r.deferred_id = v_note.deferred_id;
         end loop;
     end if;
     return v_solved;
 end;
 $$;
 
-create or replace function rowq.internal_recheck_death(
-    p_part_id    integer,
+create or replace function rowq.internal_retry_propagation(
+    p_queue_id   integer,
     p_message_id bigint,
     inout p_most_looks integer,
     out o_is_done      boolean
@@ -791,20 +797,20 @@ create or replace function rowq.internal_recheck_death(
 language plpgsql
 as $$
 -- purpose   Look again what waits for a dead message; o_is_done is false where a producer is still adding something that does. p_most_looks is as for internal_unblock.
--- locks     the message row, tried only; as internal_follow_deaths and internal_push_dead
+-- locks     the message row, tried only; as internal_propagate_deaths and internal_push_dead
 declare
     v_next record;
 begin
     perform
     from rowq.message m
-    where m.part_id = p_part_id
+    where m.queue_id = p_queue_id
       and m.message_id = p_message_id
     for update skip locked;
     if not found then
         o_is_done := not exists (
             select
             from rowq.message m
-            where m.part_id = p_part_id
+            where m.queue_id = p_queue_id
               and m.message_id = p_message_id
         );
         return;
@@ -815,14 +821,14 @@ begin
     if exists (
         select
         from rowq.dead d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = p_message_id
     ) then
-        v_next := rowq.internal_follow_deaths(p_part_id, array[p_message_id], p_most_looks);
+        v_next := rowq.internal_propagate_deaths(p_queue_id, array[p_message_id], p_most_looks);
         p_most_looks := v_next.p_most_looks;
         if v_next.o_failed_ids is not null then
             p_most_looks := rowq.internal_push_dead(
-                p_part_id, v_next.o_failed_lanes, v_next.o_failed_ids, null,
+                p_queue_id, v_next.o_failed_lanes, v_next.o_failed_ids, null,
                 v_next.o_failed_errors, false, p_most_looks
             );
         end if;
@@ -830,8 +836,8 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_follow_deaths(
-    p_part_id     integer,
+create or replace function rowq.internal_propagate_deaths(
+    p_queue_id    integer,
     p_message_ids bigint[],
     inout p_most_looks  integer default 10000,
     out o_failed_ids    bigint[],
@@ -841,7 +847,7 @@ create or replace function rowq.internal_follow_deaths(
 language plpgsql
 as $$
 -- purpose   Let the messages go on that wait for a dead one and do not mind; return those that fail with it. p_most_looks is as for internal_unblock.
--- locks     message rows, tried only; successor rows; as internal_unblock; new recheck rows
+-- locks     message rows, tried only; successor rows; as internal_unblock; new deferred rows
 declare
     c_most     constant integer := 1000;
     v_awaited  bigint[];
@@ -860,7 +866,7 @@ begin
     left join lateral (
         select x.message_id, x.has_successors
         from rowq.message x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.message_id = u.message_id
         for update skip locked
     ) m on true;
@@ -882,20 +888,20 @@ begin
             cross join lateral (
                 select
                 from rowq.blocked b
-                where b.part_id = p_part_id
+                where b.queue_id = p_queue_id
                   and b.message_id = s.message_id
                   and b.on_dead in ('continue', 'fail')
                 offset 0
             ) b
-            where s.part_id = p_part_id
+            where s.queue_id = p_queue_id
               and s.predecessor_id = v_dead_id
-            order by s.part_id, s.predecessor_id, s.message_id
+            order by s.queue_id, s.predecessor_id, s.message_id
             limit c_most
             for update of s skip locked
         ) h;
         continue when v_ids is null;
         delete from rowq.successor s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.predecessor_id = v_dead_id
           and s.message_id = any (v_ids);
         if cardinality(v_ids) = c_most then
@@ -903,10 +909,10 @@ begin
         end if;
         v_count := v_count + cardinality(v_ids);
 
-        v_done := rowq.internal_unblock(p_part_id, v_ids, null, p_most_looks);
+        v_done := rowq.internal_unblock(p_queue_id, v_ids, null, p_most_looks);
         p_most_looks := v_done.p_most_looks;
         if v_done.o_again is not null then
-            perform rowq.internal_recheck_later(p_part_id, v_done.o_again, null, false);
+            perform rowq.internal_defer(p_queue_id, v_done.o_again, null, false);
         end if;
         o_failed_ids := o_failed_ids || v_done.o_failed_ids;
         o_failed_lanes := o_failed_lanes || v_done.o_failed_lanes;
@@ -914,13 +920,13 @@ begin
     end loop;
 
     if v_later is not null then
-        perform rowq.internal_recheck_later(p_part_id, null, v_later, true);
+        perform rowq.internal_defer(p_queue_id, null, v_later, true);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_free_successors(
-    p_part_id         integer,
+create or replace function rowq.internal_resume_successors(
+    p_queue_id        integer,
     p_predecessor_ids bigint[],
     inout p_most       integer default 1000,
     inout p_most_looks integer default 10000
@@ -928,7 +934,7 @@ create or replace function rowq.internal_free_successors(
 language plpgsql
 as $$
 -- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now, or are too many. p_most is for how many messages, p_most_looks as for internal_unblock, and then what of these is left.
--- locks     successor rows; as internal_let_go; new recheck rows
+-- locks     successor rows; as internal_resume_blocked; new deferred rows
 declare
     v_predecessor_id bigint;
     v_ids            bigint[];
@@ -936,21 +942,21 @@ declare
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         -- An old snapshot does not show every message that waits.
-        perform rowq.internal_recheck_later(p_part_id, null, p_predecessor_ids, false);
+        perform rowq.internal_defer(p_queue_id, null, p_predecessor_ids, false);
         return;
     end if;
 
     foreach v_predecessor_id in array p_predecessor_ids loop
         with cut as (
             delete from rowq.successor s
-            where s.part_id = p_part_id
+            where s.queue_id = p_queue_id
               and s.predecessor_id = v_predecessor_id
               and s.message_id = any (array(
                   select x.message_id
                   from rowq.successor x
-                  where x.part_id = p_part_id
+                  where x.queue_id = p_queue_id
                     and x.predecessor_id = v_predecessor_id
-                  order by x.part_id, x.predecessor_id, x.message_id
+                  order by x.queue_id, x.predecessor_id, x.message_id
                   limit p_most
                   for update skip locked
               ))
@@ -960,15 +966,17 @@ begin
         from cut c;
         if v_ids is not null then
             p_most := p_most - cardinality(v_ids);
-            v_gone := rowq.internal_let_go(p_part_id, v_ids, v_predecessor_id, p_most_looks);
+            v_gone := rowq.internal_resume_blocked(
+                p_queue_id, v_ids, v_predecessor_id, p_most_looks
+            );
             p_most_looks := v_gone.p_most_looks;
             if v_gone.o_again is not null then
-                perform rowq.internal_recheck_later(p_part_id, v_gone.o_again, null, false);
+                perform rowq.internal_defer(p_queue_id, v_gone.o_again, null, false);
             end if;
         end if;
         if p_most = 0 then
-            perform rowq.internal_recheck_later(
-                p_part_id, null,
+            perform rowq.internal_defer(
+                p_queue_id, null,
                 p_predecessor_ids[array_position(p_predecessor_ids, v_predecessor_id):], false
             );
             return;

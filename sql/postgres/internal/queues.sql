@@ -12,7 +12,7 @@
 --   alter_queue, drop_queue, pause_queue, ... -> require_queue -> refuse_queue
 --   drop_queue -> refuse_filled_queue
 --   bind_topic, unbind_topic, create_schedule, ... -> lock_queue -> refuse_queue
---   enqueue, enqueue_batch -> require_part -> refuse_queue
+--   enqueue, enqueue_batch -> require_queue_row -> refuse_queue
 --
 -- Reads archive, message, queue.
 
@@ -41,10 +41,10 @@ as $$
 declare
     v_queue rowq.queue;
 begin
-    select q.part_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+    select q.queue_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
            q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
            q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
-           q.has_recheck, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
+           q.has_deferred, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
            q.history_days, q.paused_at, q.created_at
     into v_queue
     from rowq.queue q
@@ -58,7 +58,7 @@ end;
 $$;
 
 create or replace function rowq.internal_refuse_filled_queue(
-    p_part_id    integer,
+    p_queue_id   integer,
     p_queue_name text,
     p_force      boolean
 )
@@ -69,8 +69,8 @@ as $$
 -- errors    RQ704
 begin
     if not coalesce(p_force, false) and (
-        exists (select 1 from rowq.message m where m.part_id = p_part_id)
-        or exists (select 1 from rowq.archive a where a.part_id = p_part_id)
+        exists (select 1 from rowq.message m where m.queue_id = p_queue_id)
+        or exists (select 1 from rowq.archive a where a.queue_id = p_queue_id)
     ) then
         raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
             p_queue_name
@@ -86,22 +86,22 @@ as $$
 -- purpose   Return the part of a queue, and keep the queue from being dropped.
 -- locks     the queue row, shared; waits for a drop that is under way
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere a row of the part is locked
+-- differs   this engine's own: elsewhere a row of the queue is locked
 declare
-    v_part_id integer;
+    v_queue_id integer;
 begin
-    select q.part_id into v_part_id
+    select q.queue_id into v_queue_id
     from rowq.queue q
     where q.queue_name = p_queue_name
     for key share;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
-    return v_part_id;
+    return v_queue_id;
 end;
 $$;
 
-create or replace function rowq.internal_require_part(p_part_id integer, p_queue_name text)
+create or replace function rowq.internal_require_queue_row(p_queue_id integer, p_queue_name text)
 returns void
 language plpgsql
 as $$
@@ -116,12 +116,12 @@ begin
         -- 40001.
         perform 1
         from rowq.queue q
-        where q.part_id = p_part_id
+        where q.queue_id = p_queue_id
         for key share;
     else
         perform 1
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
     end if;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);

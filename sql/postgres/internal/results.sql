@@ -25,13 +25,13 @@ as $$
 -- errors    RQ711
 declare
     c_longest constant integer := 1048576;
-    v_fault text;
+    v_error text;
 begin
-    v_fault := case
+    v_error := case
         when p_result_seconds = 0
             then 'the queue keeps no results: its result_seconds is 0'
         else coalesce(
-            rowq.internal_json_fault('results', p_results, 'array', 'strict $[*].**{20}', null),
+            rowq.internal_json_error('results', p_results, 'array', 'strict $[*].**{20}', null),
             case
                 when jsonb_array_length(p_results) <> p_count
                     then format(
@@ -47,15 +47,15 @@ begin
             )
         )
     end;
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
 end;
 $$;
 
 create or replace function rowq.internal_push_result(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_state       text,
     p_errors      text[] default null,
@@ -74,19 +74,19 @@ begin
     if p_state <> 'completed' then
         select q.result_seconds > 0 into v_is_kept
         from rowq.queue q
-        where q.part_id = p_part_id;
+        where q.queue_id = p_queue_id;
         if v_is_kept is not true then
             return;
         end if;
     end if;
 
     -- A dead message that is cancelled or purged has its row already.
-    insert into rowq.result (part_id, message_id, finished_at, state, result, last_error)
-    select p_part_id, u.message_id, clock_timestamp(), p_state,
+    insert into rowq.result (queue_id, message_id, finished_at, state, result, last_error)
+    select p_queue_id, u.message_id, clock_timestamp(), p_state,
            nullif(p_results -> (array_position(p_asked_ids, u.message_id) - 1), 'null'),
            left(u.last_error, 2000)
     from unnest(p_message_ids, p_errors) u (message_id, last_error)
-    on conflict (part_id, message_id) do update
+    on conflict (queue_id, message_id) do update
     set finished_at = excluded.finished_at,
         state       = excluded.state,
         result      = excluded.result,
@@ -113,19 +113,19 @@ as $$
 -- errors    RQ701 RQ711
 -- differs   only where the caller's path reaches into wait_for_result
 declare
-    v_part_id        integer;
+    v_queue_id       integer;
     v_result_seconds double precision;
     v_is_last        constant boolean := clock_timestamp() >= p_until;
     v_has_ended      boolean;
 begin
-    select q.part_id, q.result_seconds into v_part_id, v_result_seconds
+    select q.queue_id, q.result_seconds into v_queue_id, v_result_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
 
     -- The first look and the last one ask where the message is. Those between need no more than
     -- the result, which is found by its key. A queue that is not here may be on another node of a
     -- cluster: get_result goes there, or refuses.
-    if v_part_id is null or p_pause is null or v_is_last then
+    if v_queue_id is null or p_pause is null or v_is_last then
         select to_jsonb(g), g.finished_at is not null
         into o_answer, v_has_ended
         from rowq.get_result(p_queue_name, p_message_id) g;
@@ -138,7 +138,7 @@ begin
         from (
             select r.message_id, r.state, r.finished_at, r.result, r.last_error
             from rowq.result r
-            where r.part_id = v_part_id
+            where r.queue_id = v_queue_id
               and r.message_id = p_message_id
         ) h;
         if found then
@@ -146,7 +146,7 @@ begin
         end if;
     end if;
 
-    if v_part_id is null and p_pause is null then
+    if v_queue_id is null and p_pause is null then
         v_result_seconds := (
             select s.result_seconds from rowq.queue_stats(p_queue_name, 1) s
         );
@@ -164,12 +164,12 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_results(
-    p_part_id  integer,
+    p_queue_id integer,
     p_seconds  double precision,
     p_limit    integer,
     p_until    timestamp with time zone,
-    p_frontier bigint,
-    p_writers  xid8
+    p_pending_seq bigint,
+    p_pending_xid  xid8
 )
 returns integer
 language plpgsql
@@ -185,21 +185,21 @@ declare
     v_purged integer := 0;
 begin
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -7::smallint /* result */)
+        rowq.internal_read_floor(p_queue_id, -7::smallint /* result */)
     );
     -- Delete the rows one by one, because the planner may make "= any" a filter over all rows.
     for v_row in
         select r.message_id
         from rowq.result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.finished_at >= v_from
           and r.finished_at < v_before
-        order by r.part_id, r.finished_at
+        order by r.queue_id, r.finished_at
         limit 10 * p_limit
         for update skip locked
     loop
         delete from rowq.result r
-        where r.part_id = p_part_id
+        where r.queue_id = p_queue_id
           and r.message_id = v_row.message_id;
         v_purged := v_purged + 1;
         exit when v_purged >= p_limit and clock_timestamp() > p_until;
@@ -209,7 +209,7 @@ begin
         -- A queue that has purged no result yet needs no floor.
         perform 1
         from rowq.floor f
-        where f.part_id = p_part_id
+        where f.queue_id = p_queue_id
           and f.lane = -7 /* result */
         limit 1;
         if not found then
@@ -217,7 +217,7 @@ begin
         end if;
     end if;
     perform rowq.internal_move_floor(
-        p_part_id, -7::smallint /* result */, v_purged > 0, true, p_frontier, p_writers
+        p_queue_id, -7::smallint /* result */, v_purged > 0, true, p_pending_seq, p_pending_xid
     );
     return v_purged;
 end;

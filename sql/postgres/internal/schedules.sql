@@ -11,14 +11,14 @@
 --   create_schedule, alter_schedule -> check_schedule -> tick_headers, check_time_zone, next_tick
 --   next_ticks -> check_time_zone
 --   next_ticks -> next_tick -> next_cron, parse_cron
---   next_cron -> next_cron_local, moment_of_local, offset_change
---   moment_of_local -> offset_change
+--   next_cron -> next_cron_local, local_to_utc, offset_change
+--   local_to_utc -> offset_change
 --   parse_cron -> parse_cron_field
 --   alter_schedule, drop_schedule, run_schedule -> require_schedule
---   run_schedule -> send_tick -> tick_headers
+--   run_schedule -> enqueue_tick -> tick_headers
 --   maintain_queue -> run_schedules -> run_due
---   run_due -> next_tick, send_tick, give_up_tick
---   give_up_tick -> next_tick
+--   run_due -> next_tick, enqueue_tick, skip_tick
+--   skip_tick -> next_tick
 --
 -- Writes dedup, message, schedule.
 
@@ -32,11 +32,11 @@ as $$
 -- purpose   Refuse a schedule with a bad name, time or message, or without a tick to come; return that tick.
 -- errors    RQ711
 declare
-    v_fault text;
+    v_error text;
     v_tick  timestamp with time zone;
 begin
     perform rowq.internal_check_name('schedule_name', p_schedule.schedule_name);
-    v_fault := case
+    v_error := case
         when num_nonnulls(p_schedule.cron, p_schedule.interval_seconds) <> 1
             then 'a schedule has either cron or interval_seconds'
         when p_schedule.missed is null or p_schedule.missed not in ('skip', 'once', 'all')
@@ -46,19 +46,19 @@ begin
              or p_schedule.ends_at not between '2000-01-01 00:00Z' and '2100-01-01 00:00Z'
             then 'starts_at and ends_at must be moments between the years 2000 and 2100'
     end;
-    v_fault := coalesce(
-        v_fault,
-        rowq.internal_message_fault(
+    v_error := coalesce(
+        v_error,
+        rowq.internal_message_error(
             p_schedule.body, p_schedule.body_binary, p_schedule.message_type,
             rowq.internal_tick_headers(p_schedule, clock_timestamp()), p_schedule.priority, null,
             null, null, p_schedule.max_attempts, p_schedule.group_key, null, null, null
         ),
-        rowq.internal_body_fault(
+        rowq.internal_body_error(
             p_schedule.body, p_schedule.body_binary, p_queue.max_body_length
         )
     );
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
     perform rowq.internal_check_range(
@@ -179,7 +179,7 @@ begin
         loop
             v_local := rowq.internal_next_cron_local(p_bits, v_local + interval '1 minute');
             exit when v_local is null;
-            v_moment := rowq.internal_moment_of_local(v_local, p_time_zone);
+            v_moment := rowq.internal_local_to_utc(v_local, p_time_zone);
             exit when v_moment > p_after;
         end loop;
         return case when v_local is not null then v_moment end;
@@ -262,7 +262,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_moment_of_local(
+create or replace function rowq.internal_local_to_utc(
     p_local     timestamp without time zone,
     p_time_zone text
 )
@@ -435,7 +435,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_require_schedule(p_part_id integer, p_schedule_name text)
+create or replace function rowq.internal_require_schedule(p_queue_id integer, p_schedule_name text)
 returns rowq.schedule
 language plpgsql
 as $$
@@ -449,13 +449,13 @@ begin
         raise exception 'RQ711 invalid_argument: schedule_name is missing'
             using errcode = 'RQ711';
     end if;
-    select s.part_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
+    select s.queue_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
            s.overlap, s.starts_at, s.ends_at, s.message_type, s.headers, s.priority,
            s.group_key, s.max_attempts, s.body, s.body_binary, s.is_paused, s.next_run_at,
            s.last_run_at, s.last_message_id, s.last_error
     into v_schedule
     from rowq.schedule s
-    where s.part_id = p_part_id
+    where s.queue_id = p_queue_id
       and s.schedule_name = p_schedule_name
     for update;
     if not found then
@@ -466,7 +466,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_send_tick(
+create or replace function rowq.internal_enqueue_tick(
     p_schedule   rowq.schedule,
     p_queue_name text,
     p_tick       timestamp with time zone,
@@ -486,7 +486,7 @@ begin
     if not p_schedule.overlap then
         select d.message_id, 'duplicate' into o_message_id, o_outcome
         from rowq.dedup d
-        where d.part_id = p_schedule.part_id
+        where d.queue_id = p_schedule.queue_id
           and d.dedup_key = v_dedup_key;
         if found then
             return;
@@ -506,17 +506,17 @@ begin
         p_group_key     => p_schedule.group_key
     ) e;
     if not p_schedule.overlap then
-        insert into rowq.dedup (part_id, message_id, dedup_key)
-        values (p_schedule.part_id, o_message_id, v_dedup_key);
+        insert into rowq.dedup (queue_id, message_id, dedup_key)
+        values (p_schedule.queue_id, o_message_id, v_dedup_key);
         update rowq.message m
         set dedup_key = v_dedup_key
-        where m.part_id = p_schedule.part_id
+        where m.queue_id = p_schedule.queue_id
           and m.message_id = o_message_id;
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_run_schedules(p_part_id integer, p_queue_name text)
+create or replace function rowq.internal_run_schedules(p_queue_id integer, p_queue_name text)
 returns void
 language plpgsql
 set timezone = 'UTC'
@@ -533,12 +533,12 @@ begin
         return;
     end if;
     for v_schedule in
-        select s.part_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
+        select s.queue_id, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.missed,
                s.overlap, s.starts_at, s.ends_at, s.message_type, s.headers, s.priority,
                s.group_key, s.max_attempts, s.body, s.body_binary, s.is_paused, s.next_run_at,
                s.last_run_at, s.last_message_id, s.last_error
         from rowq.schedule s
-        where s.part_id = p_part_id
+        where s.queue_id = p_queue_id
           and s.next_run_at <= clock_timestamp()
         for update skip locked
     loop
@@ -565,8 +565,8 @@ returns boolean
 language plpgsql
 set lock_timeout = '20ms'
 as $$
--- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call. p_is_late is as for internal_send_tick.
--- locks     as internal_send_tick, waited for 20 ms
+-- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on; false where that is left to the next call. p_is_late is as for internal_enqueue_tick.
+-- locks     as internal_enqueue_tick, waited for 20 ms
 declare
     c_now     constant timestamp with time zone := clock_timestamp();
     c_late    constant timestamp with time zone := c_now - interval '60 seconds';
@@ -581,7 +581,7 @@ begin
             v_tick := rowq.internal_next_tick(p_schedule, c_late);
             continue;
         end if;
-        v_sent := rowq.internal_send_tick(p_schedule, p_queue_name, v_tick, p_is_late);
+        v_sent := rowq.internal_enqueue_tick(p_schedule, p_queue_name, v_tick, p_is_late);
         v_error := null;
         if v_sent.o_outcome = 'enqueued' then
             v_last_id := v_sent.o_message_id;
@@ -600,7 +600,7 @@ begin
         last_run_at     = case when v_last_id is null then s.last_run_at else c_now end,
         last_message_id = coalesce(v_last_id, s.last_message_id),
         last_error      = v_error
-    where s.part_id = p_schedule.part_id
+    where s.queue_id = p_schedule.queue_id
       and s.schedule_name = p_schedule.schedule_name;
     return true;
 exception
@@ -611,12 +611,12 @@ exception
         if sqlstate !~ '^(RQ|22|23502|23514)' then
             return false;
         end if;
-        perform rowq.internal_give_up_tick(p_schedule, sqlerrm);
+        perform rowq.internal_skip_tick(p_schedule, sqlerrm);
         return true;
 end;
 $$;
 
-create or replace function rowq.internal_give_up_tick(p_schedule rowq.schedule, p_error text)
+create or replace function rowq.internal_skip_tick(p_schedule rowq.schedule, p_error text)
 returns void
 language plpgsql
 as $$
@@ -635,7 +635,7 @@ begin
     update rowq.schedule s
     set next_run_at = v_tick,
         last_error  = left(p_error, 2000)
-    where s.part_id = p_schedule.part_id
+    where s.queue_id = p_schedule.queue_id
       and s.schedule_name = p_schedule.schedule_name;
 end;
 $$;

@@ -8,13 +8,13 @@
 --
 --   enqueue_batch -> reserve_dedup_keys, store_plain, store_unkeyed
 --   dequeue_fast, maintain_queue -> promote -> push_ready
---   release, reset, pass_groups, ... -> push_ready
+--   release, reset, pass_group_slots, ... -> push_ready
 --   retry_later -> push_delayed -> push_ready
 --
--- Writes dedup, delayed, expiry, grouped, message, ready. Only reads floor.
+-- Writes dedup, delayed, expiry, group_waiting, message, ready. Only reads floor.
 
 create or replace function rowq.internal_reserve_dedup_keys(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_message_ids bigint[],
     p_dedup_keys  text[]
 )
@@ -39,11 +39,11 @@ begin
                 order by m.dedup_key, m.message_id
             ),
             added as (
-                insert into rowq.dedup (part_id, message_id, dedup_key)
-                select p_part_id, k.message_id, k.dedup_key
+                insert into rowq.dedup (queue_id, message_id, dedup_key)
+                select p_queue_id, k.message_id, k.dedup_key
                 from keys k
                 order by k.dedup_key
-                on conflict (part_id, dedup_key) do nothing
+                on conflict (queue_id, dedup_key) do nothing
                 returning message_id, dedup_key
             )
             select array_agg(
@@ -61,7 +61,7 @@ begin
             left join lateral (
                 select max(x.message_id) as message_id
                 from rowq.dedup x
-                where x.part_id = p_part_id
+                where x.queue_id = p_queue_id
                   and x.dedup_key = m.dedup_key
             ) d on true;
             exit when array_position(v_kept_ids, null) is null;
@@ -72,7 +72,7 @@ begin
                            v_kept_ids[m.place], (
                                select max(x.message_id)
                                from rowq.dedup x
-                               where x.part_id = p_part_id
+                               where x.queue_id = p_queue_id
                                  and x.dedup_key = m.dedup_key
                            )
                        )
@@ -95,7 +95,7 @@ end;
 $$;
 
 create or replace function rowq.internal_store_plain(
-    p_part_id    integer,
+    p_queue_id   integer,
     p_messages   jsonb,
     p_max_length integer,
     p_now        timestamp with time zone,
@@ -141,20 +141,20 @@ begin
     into o_message_ids, o_lanes
     from jsonb_array_elements(p_messages) e (message);
 
-    insert into rowq.message (part_id, message_id, enqueued_at, body)
-    select p_part_id, n.message_id, p_now, n.message ->> 'body'
+    insert into rowq.message (queue_id, message_id, enqueued_at, body)
+    select p_queue_id, n.message_id, p_now, n.message ->> 'body'
     from rows from (jsonb_array_elements(p_messages), unnest(o_message_ids)) n (
         message, message_id
     );
 
-    insert into rowq.ready (part_id, lane, seq, message_id)
-    select p_part_id, n.lane, n.message_id, n.message_id
+    insert into rowq.ready (queue_id, lane, seq, message_id)
+    select p_queue_id, n.lane, n.message_id, n.message_id
     from unnest(o_message_ids, o_lanes) n (message_id, lane);
 end;
 $$;
 
 create or replace function rowq.internal_store_unkeyed(
-    p_part_id    integer,
+    p_queue_id   integer,
     p_messages   jsonb,
     p_max_length integer,
     p_now        timestamp with time zone,
@@ -179,29 +179,29 @@ begin
     ),
     stored as (
         insert into rowq.message (
-            part_id, max_attempts, message_id, enqueued_at, message_type, headers, body,
+            queue_id, max_attempts, message_id, enqueued_at, message_type, headers, body,
             body_binary, expires_at
         )
-        select p_part_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
+        select p_queue_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
                g.body_binary, g.expires_at
         from given g
     ),
-    put_off as (
-        insert into rowq.delayed (part_id, lane, message_id, due_at)
-        select p_part_id, g.lane, g.message_id, g.due_at
+    postpone as (
+        insert into rowq.delayed (queue_id, lane, message_id, due_at)
+        select p_queue_id, g.lane, g.message_id, g.due_at
         from given g
         where g.due_at > p_now
     ),
     queued as (
-        insert into rowq.ready (part_id, lane, seq, message_id)
-        select p_part_id, g.lane, g.message_id, g.message_id
+        insert into rowq.ready (queue_id, lane, seq, message_id)
+        select p_queue_id, g.lane, g.message_id, g.message_id
         from given g
         where g.due_at <= p_now
            or g.due_at is null
     ),
     expiring as (
-        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select p_part_id, g.lane, least(g.expires_at, p_now + interval '1 day'), g.message_id,
+        insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
+        select p_queue_id, g.lane, least(g.expires_at, p_now + interval '1 day'), g.message_id,
                g.message_id
         from given g
         where g.expires_at is not null
@@ -212,23 +212,23 @@ begin
     into o_message_ids, o_lanes, v_expires
     from given g;
     if v_expires then
-        perform rowq.internal_open_lanes(p_part_id, '{-6}'::smallint[] /* expiry */);
+        perform rowq.internal_open_lanes(p_queue_id, '{-6}'::smallint[] /* expiry */);
     end if;
 end;
 $$;
 
-create or replace function rowq.internal_promote(p_part_id integer, p_limit integer)
+create or replace function rowq.internal_promote(p_queue_id integer, p_limit integer)
 returns integer
 language plpgsql
 as $$
 -- purpose   Move up to p_limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; as internal_try_enter_group
+-- locks     delayed rows, passing over locked ones; as internal_try_take_group_slot
 declare
     -- The moment is a constant, because a scan that compares with clock_timestamp() itself would
     -- not stop at the last row that is due.
     v_now         constant timestamp with time zone := clock_timestamp();
     v_from        constant timestamp with time zone := rowq.internal_from_microseconds(
-        rowq.internal_read_floor(p_part_id, -2::smallint /* delayed */)
+        rowq.internal_read_floor(p_queue_id, -2::smallint /* delayed */)
     );
     v_row         record;
     v_message_ids bigint[];
@@ -238,32 +238,32 @@ declare
     v_last_due_at timestamp with time zone;
     v_later       timestamp with time zone;
     v_promoted    integer := 0;
-    v_has_token   boolean;
+    v_has_slot   boolean;
     v_is_late     boolean := false;
 begin
     for v_row in
         select d.message_id, d.lane, d.attempt, d.last_error, d.due_at, d.group_key
         from rowq.delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.due_at >= v_from
           and d.due_at <= v_now
-        order by d.part_id, d.due_at, d.message_id
+        order by d.queue_id, d.due_at, d.message_id
         limit p_limit
         for update skip locked
     loop
         v_last_due_at := v_row.due_at;
         if v_row.group_key is not null then
             -- Wait for a producer once a call, and no longer than a moment.
-            v_has_token := case
+            v_has_slot := case
                 when not v_is_late
-                    then rowq.internal_try_enter_group(p_part_id, v_row.group_key)
+                    then rowq.internal_try_take_group_slot(p_queue_id, v_row.group_key)
             end;
-            if v_has_token is null then
+            if v_has_slot is null then
                 v_is_late := true;
                 v_later := clock_timestamp() + interval '0.5 seconds';
                 update rowq.delayed d
                 set due_at = v_later
-                where d.part_id = p_part_id
+                where d.queue_id = p_queue_id
                   and d.message_id = v_row.message_id;
                 continue;
             end if;
@@ -272,13 +272,13 @@ begin
         -- Delete the rows one by one, because their ids may lie far apart, and the planner may make
         -- "= any" a filter over all rows.
         delete from rowq.delayed d
-        where d.part_id = p_part_id
+        where d.queue_id = p_queue_id
           and d.message_id = v_row.message_id;
         v_promoted := v_promoted + 1;
-        if v_row.group_key is not null and not v_has_token then
-            insert into rowq.grouped (part_id, lane, message_id, group_key, last_error)
+        if v_row.group_key is not null and not v_has_slot then
+            insert into rowq.group_waiting (queue_id, lane, message_id, group_key, last_error)
             values (
-                p_part_id, v_row.lane, v_row.message_id, v_row.group_key, v_row.last_error
+                p_queue_id, v_row.lane, v_row.message_id, v_row.group_key, v_row.last_error
             );
             continue;
         end if;
@@ -288,11 +288,11 @@ begin
         v_errors := v_errors || v_row.last_error;
     end loop;
     if v_message_ids is not null then
-        perform rowq.internal_push_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
+        perform rowq.internal_push_ready(p_queue_id, v_lanes, v_message_ids, v_attempts, v_errors);
     end if;
     if v_promoted > 0 and random() < 0.08 * v_promoted then
         perform rowq.internal_move_floor(
-            p_part_id, -2::smallint /* delayed */, true,
+            p_queue_id, -2::smallint /* delayed */, true,
             p_cap => (extract(epoch from v_last_due_at) * 1000000)::bigint + 1
         );
     end if;
@@ -301,7 +301,7 @@ end;
 $$;
 
 create or replace function rowq.internal_push_ready(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_lanes       smallint[],
     p_message_ids bigint[],
     p_attempts    smallint[],
@@ -316,20 +316,20 @@ as $$
 begin
     -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();
-    perform rowq.internal_open_lanes(p_part_id, p_lanes);
+    perform rowq.internal_open_lanes(p_queue_id, p_lanes);
 
     -- internal_expire looks for a message where this says. Only a queue that has had messages that
     -- expire has that lane, and without it the messages are not looked up.
     with pushed as (
-        insert into rowq.ready as r (part_id, lane, message_id, attempt, last_error)
-        select p_part_id, u.lane, u.message_id, u.attempt, u.last_error
+        insert into rowq.ready as r (queue_id, lane, message_id, attempt, last_error)
+        select p_queue_id, u.lane, u.message_id, u.attempt, u.last_error
         from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
             with ordinality u (lane, message_id, attempt, last_error, place)
         order by u.place
         returning r.lane, r.seq, r.message_id
     )
-    insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-    select p_part_id, p.lane, greatest(m.expires_at, clock_timestamp()), p.message_id, p.seq
+    insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
+    select p_queue_id, p.lane, greatest(m.expires_at, clock_timestamp()), p.message_id, p.seq
     from pushed p
     cross join lateral (
         select case
@@ -337,7 +337,7 @@ begin
                        then least(x.expires_at, clock_timestamp() + interval '1 day')
                end as expires_at
         from rowq.message x
-        where x.part_id = p_part_id
+        where x.queue_id = p_queue_id
           and x.message_id = p.message_id
         offset 0
     ) m
@@ -345,16 +345,16 @@ begin
       and exists (
           select
           from rowq.floor f
-          where f.part_id = p_part_id
+          where f.queue_id = p_queue_id
             and f.lane = -6 /* expiry */
       );
 
-    perform rowq.internal_notify(p_part_id);
+    perform rowq.internal_notify(p_queue_id);
 end;
 $$;
 
 create or replace function rowq.internal_push_delayed(
-    p_part_id     integer,
+    p_queue_id    integer,
     p_lanes       smallint[],
     p_message_ids bigint[],
     p_attempts    smallint[],
@@ -370,12 +370,12 @@ as $$
 declare
     v_ready record;
 begin
-    insert into rowq.delayed (part_id, lane, attempt, message_id, due_at, last_error)
-    select p_part_id, u.lane, u.attempt, u.message_id, u.due_at, p_error
+    insert into rowq.delayed (queue_id, lane, attempt, message_id, due_at, last_error)
+    select p_queue_id, u.lane, u.attempt, u.message_id, u.due_at, p_error
     from unnest(p_lanes, p_message_ids, p_attempts, p_due_ats) u (lane, message_id, attempt, due_at)
     where u.due_at > p_now;
 
-    perform rowq.internal_note_expiry(p_part_id, p_message_ids);
+    perform rowq.internal_record_expiry(p_queue_id, p_message_ids);
 
     select array_agg(u.lane) lanes, array_agg(u.message_id) ids, array_agg(u.attempt) attempts
     into v_ready
@@ -384,7 +384,7 @@ begin
 
     if v_ready.ids is not null then
         perform rowq.internal_push_ready(
-            p_part_id, v_ready.lanes, v_ready.ids, v_ready.attempts,
+            p_queue_id, v_ready.lanes, v_ready.ids, v_ready.attempts,
             array_fill(p_error, array[cardinality(v_ready.ids)])
         );
     end if;

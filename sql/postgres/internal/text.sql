@@ -4,9 +4,9 @@
 -- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
 -- whatever the session's settings are.
 --
---   list_delayed, promote, recheck, ... -> from_microseconds
---   message_fault, check_results -> json_fault
---   parse_messages, refuse_bad_value -> parse_moment
+--   list_delayed, promote, run_deferred, ... -> from_microseconds
+--   message_error, check_results -> json_error
+--   parse_messages, refuse_bad_value -> parse_timestamp
 --
 -- No table.
 
@@ -20,7 +20,7 @@ as $$
 select timestamp with time zone 'epoch' + p_microseconds * interval '1 microsecond'
 $$;
 
-create or replace function rowq.internal_json_fault(
+create or replace function rowq.internal_json_error(
     p_name       text,
     p_value      jsonb,
     p_kind       text,
@@ -55,7 +55,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_parse_moment(p_text text)
+create or replace function rowq.internal_parse_timestamp(p_text text)
 returns timestamp with time zone
 language plpgsql
 set timezone = 'GMT'

@@ -6,13 +6,13 @@
 -- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
 -- each. Arguments are checked whether a queue is bound or not.
 --
---   bind_topic, unbind_topic, publish -> topic_fault
+--   bind_topic, unbind_topic, publish -> topic_error
 --   publish, publish_batch -> bound_queues
---   publish_batch -> take_topics -> topic_fault
+--   publish_batch -> take_topics -> topic_error
 --
 -- Reads queue, topic_binding.
 
-create or replace function rowq.internal_topic_fault(
+create or replace function rowq.internal_topic_error(
     p_name       text,
     p_topic      text,
     p_is_pattern boolean
@@ -63,17 +63,17 @@ begin
             cross join generate_series(0, cardinality(w.words)) n (word_count)
         ) head
         cross join lateral (
-            select x.part_id
+            select x.queue_id
             from rowq.topic_binding x
-            where x.literal_head = any (head.texts)
-              and (x.has_rest or x.word_count = cardinality(head.texts) - 1)
+            where x.literal_prefix = any (head.texts)
+              and (x.matches_rest or x.word_count = cardinality(head.texts) - 1)
               and (
                   x.like_pattern is null
                   or head.texts[x.word_count + 1] like x.like_pattern escape '!'
               )
             offset 0
         ) b
-        join rowq.queue q on q.part_id = b.part_id;
+        join rowq.queue q on q.queue_id = b.queue_id;
         return;
     end if;
 
@@ -83,7 +83,7 @@ begin
     -- would match are then put together from its words, and looked up.
     return query
     with head as materialized (
-        select t.topic, t.words, array_to_string(t.words[:n.word_count], '.') as literal_head
+        select t.topic, t.words, array_to_string(t.words[:n.word_count], '.') as literal_prefix
         from (
             select u.topic, string_to_array(u.topic, '.') as words
             from (select distinct g.topic from unnest(p_topics) g (topic)) u
@@ -92,9 +92,9 @@ begin
         cross join generate_series(0, cardinality(t.words)) n (word_count)
     ),
     shape as materialized (
-        select distinct x.literal_head, x.shape
-        from (select distinct h.literal_head from head h) d
-        join rowq.topic_binding x on x.literal_head = d.literal_head
+        select distinct x.literal_prefix, x.shape
+        from (select distinct h.literal_prefix from head h) d
+        join rowq.topic_binding x on x.literal_prefix = d.literal_prefix
     ),
     candidate as materialized (
         select h.topic, (
@@ -109,14 +109,14 @@ begin
             from generate_series(1, length(s.shape)) w (place)
         ) as topic_pattern
         from head h
-        join shape s on s.literal_head = h.literal_head
+        join shape s on s.literal_prefix = h.literal_prefix
         where length(s.shape) = cardinality(h.words)
            or (right(s.shape, 1) = '2' and length(s.shape) <= cardinality(h.words) + 1)
     )
     select distinct m.topic, q.queue_name, q.max_body_length
     from candidate m
     join rowq.topic_binding x on x.topic_pattern = m.topic_pattern
-    join rowq.queue q on q.part_id = x.part_id;
+    join rowq.queue q on q.queue_id = x.queue_id;
 end;
 $$;
 
@@ -130,7 +130,7 @@ as $$
 -- errors    RQ711
 declare
     v_place integer;
-    v_fault text;
+    v_error text;
 begin
     -- What is no array of objects is left as it is, for internal_parse_messages to refuse.
     if jsonb_typeof(p_messages) is distinct from 'array' or exists (
@@ -141,7 +141,7 @@ begin
         return;
     end if;
 
-    select f.place, f.fault into v_place, v_fault
+    select f.place, f.fault into v_place, v_error
     from (
         select e.place,
                case
@@ -151,7 +151,7 @@ begin
                        then 'a published message has no predecessors'
                    when jsonb_typeof(e.message -> 'topic') not in ('string', 'null')
                        then 'topic must be a string'
-                   else rowq.internal_topic_fault('topic', e.message ->> 'topic', false)
+                   else rowq.internal_topic_error('topic', e.message ->> 'topic', false)
                end as fault
         from jsonb_array_elements(p_messages) with ordinality e (message, place)
     ) f
@@ -159,7 +159,7 @@ begin
     order by f.place
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, v_place
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_place
             using errcode = 'RQ711';
     end if;
 

@@ -26,7 +26,7 @@ as $$
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row; new recheck rows
+-- locks     the queue row; new deferred rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -65,7 +65,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if p_group_limit > v_queue.group_limit then
-        perform rowq.internal_hint_groups(v_queue.part_id);
+        perform rowq.internal_defer_group_checks(v_queue.queue_id);
     end if;
 
     return query select p_queue_name, 'altered';

@@ -37,7 +37,7 @@ declare
     v_schedule rowq.schedule;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_schedule := rowq.internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_schedule := rowq.internal_require_schedule(v_queue.queue_id, p_schedule_name);
     perform rowq.internal_check_range('priority', p_priority, 0, 9);
     perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
 
@@ -90,7 +90,7 @@ begin
         is_paused        = v_schedule.is_paused,
         next_run_at      = v_schedule.next_run_at,
         last_error       = null
-    where s.part_id = v_schedule.part_id
+    where s.queue_id = v_schedule.queue_id
       and s.schedule_name = v_schedule.schedule_name;
     return query select p_schedule_name, 'altered', v_schedule.next_run_at;
 end;

@@ -14,23 +14,23 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_fault   text;
+    v_error   text;
     v_words   text;
-    v_part_id integer;
+    v_queue_id integer;
 begin
-    v_fault := rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true);
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    v_error := rowq.internal_topic_error('topic_pattern', p_topic_pattern, true);
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
-    v_part_id := rowq.internal_lock_queue(p_queue_name);
+    v_queue_id := rowq.internal_lock_queue(p_queue_name);
 
     v_words := rtrim(rtrim(p_topic_pattern, '#'), '.');
     insert into rowq.topic_binding (
-        part_id, word_count, has_rest, topic_pattern, literal_head, like_pattern, shape
+        queue_id, word_count, matches_rest, topic_pattern, literal_prefix, like_pattern, shape
     )
     values (
-        v_part_id,
+        v_queue_id,
         cardinality(string_to_array(v_words, '.')),
         right(p_topic_pattern, 1) = '#',
         p_topic_pattern,
@@ -41,7 +41,7 @@ begin
         end,
         translate(regexp_replace(p_topic_pattern, '[^.*#]+', '0', 'g'), '*#.', '12')
     )
-    on conflict (part_id, topic_pattern) do nothing;
+    on conflict (queue_id, topic_pattern) do nothing;
 
     return query
     select p_queue_name, p_topic_pattern, case when found then 'bound' else 'exists' end;

@@ -16,8 +16,8 @@ as $$
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     claim rows, if include_leased, then delayed, dead, blocked, grouped and ready rows;
---           locked ones are passed over; then as complete
+-- locks     claim rows, if include_leased, then delayed, dead, blocked, group_waiting and ready
+--           rows; locked ones are passed over; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -42,18 +42,18 @@ begin
 
     -- Look into the claims first: what is noted there is not looked for among the ready ones.
     if p_include_leased then
-        v_noted := rowq.internal_note_cancels(v_queue.part_id, p_message_ids);
+        v_noted := rowq.internal_record_cancels(v_queue.queue_id, p_message_ids);
         v_ids := array(
             select u.message_id
             from unnest(p_message_ids) u (message_id)
             where u.message_id <> all (v_noted)
         );
     end if;
-    v_ids := rowq.internal_withdraw(v_queue.part_id, v_queue.archive_days, v_ids);
+    v_ids := rowq.internal_cancel_unleased(v_queue.queue_id, v_queue.archive_days, v_ids);
 
     -- A message without a body is unknown, and so is one that is finished and not yet archived.
     -- Every other one that is left is in a worker's hands.
-    v_from := rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint /* finished */);
+    v_from := rowq.internal_read_safe_floor(v_queue.queue_id, -3::smallint /* finished */);
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)
@@ -62,13 +62,13 @@ begin
           not exists (
               select 1
               from rowq.message m
-              where m.part_id = v_queue.part_id
+              where m.queue_id = v_queue.queue_id
                 and m.message_id = u.message_id
           )
           or exists (
               select 1
               from rowq.finished f
-              where f.part_id = v_queue.part_id
+              where f.queue_id = v_queue.queue_id
                 and f.finish_id >= v_from
                 and u.message_id = any (f.message_ids)
           )

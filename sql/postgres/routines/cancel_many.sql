@@ -28,12 +28,12 @@ as $$
 #variable_conflict use_column
 declare
     v_queue         rowq.queue;
-    v_fault         text;
+    v_error         text;
     v_seen          record;
     v_claims_from   bigint;
     v_finished_from bigint;
 begin
-    v_fault := case
+    v_error := case
         when p_max_messages is null or p_max_messages not between 1 and 10000
             then 'max_messages must be between 1 and 10000, got '
                 || coalesce(p_max_messages::text, 'null')
@@ -46,8 +46,8 @@ begin
             then 'a filter is missing: message_type, group_key, header_name with header_value, '
                 'or enqueued_before'
     end;
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
@@ -69,18 +69,18 @@ begin
                    end
                ) as is_wanted
         from rowq.message m
-        where m.part_id = v_queue.part_id
+        where m.queue_id = v_queue.queue_id
           and m.message_id > coalesce(p_after_message_id, 0)
-        order by m.part_id, m.message_id
+        order by m.queue_id, m.message_id
         limit p_max_messages
     ) h;
 
     -- Leave out what a worker holds, and what is finished and not yet archived, because it would
     -- be looked for among all ready messages.
     if v_seen.ids is not null then
-        v_claims_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint /* claim */);
+        v_claims_from := rowq.internal_read_safe_floor(v_queue.queue_id, -1::smallint /* claim */);
         v_finished_from := rowq.internal_read_safe_floor(
-            v_queue.part_id, -3::smallint /* finished */
+            v_queue.queue_id, -3::smallint /* finished */
         );
         v_seen.ids := array(
             select u.message_id
@@ -89,13 +89,13 @@ begin
             select x.message_id
             from rowq.claim c
             cross join lateral unnest(c.message_ids) x (message_id)
-            where c.part_id = v_queue.part_id
+            where c.queue_id = v_queue.queue_id
               and c.claim_id >= v_claims_from
             except
             select x.message_id
             from rowq.finished f
             cross join lateral unnest(f.message_ids) x (message_id)
-            where f.part_id = v_queue.part_id
+            where f.queue_id = v_queue.queue_id
               and f.finish_id >= v_finished_from
         );
     end if;
@@ -103,7 +103,7 @@ begin
     cancelled := 0;
     if v_seen.ids <> '{}' then
         cancelled := cardinality(
-            rowq.internal_withdraw(v_queue.part_id, v_queue.archive_days, v_seen.ids)
+            rowq.internal_cancel_unleased(v_queue.queue_id, v_queue.archive_days, v_seen.ids)
         );
     end if;
     if v_seen.looked_at = p_max_messages then

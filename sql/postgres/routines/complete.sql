@@ -23,7 +23,7 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id        integer;
+    v_queue_id       integer;
     v_archive_days   integer;
     v_result_seconds double precision;
     v_history_days   integer;
@@ -37,8 +37,8 @@ declare
     v_worker_name    text;
     v_leased_at      timestamp with time zone;
 begin
-    select q.part_id, q.archive_days, q.result_seconds, q.history_days
-    into v_part_id, v_archive_days, v_result_seconds, v_history_days
+    select q.queue_id, q.archive_days, q.result_seconds, q.history_days
+    into v_queue_id, v_archive_days, v_result_seconds, v_history_days
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -55,7 +55,7 @@ begin
     -- does everything else, and says what the history needs.
     if v_history_days = 0 then
         delete from rowq.claim c
-        where c.part_id = v_part_id
+        where c.queue_id = v_queue_id
           and c.claim_id = p_claim_id
           and (p_message_ids is null or c.message_ids = p_message_ids)
         returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
@@ -75,7 +75,7 @@ begin
             errors      = c.errors[:array_position(c.message_ids, v_message_id) - 1]
                        || c.errors[array_position(c.message_ids, v_message_id) + 1:],
             cancel_ids  = nullif(array_remove(c.cancel_ids, v_message_id), '{}')
-        where c.part_id = v_part_id
+        where c.queue_id = v_queue_id
           and c.claim_id = p_claim_id
           and array_position(c.message_ids, v_message_id) is not null
           and cardinality(c.message_ids) > 1;
@@ -87,7 +87,7 @@ begin
     if v_message_ids is null then
         select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_worker_name, t.o_leased_at
         into v_message_ids, v_lanes, v_attempts, v_worker_name, v_leased_at
-        from rowq.internal_pop_claimed(v_part_id, p_claim_id, p_message_ids) t;
+        from rowq.internal_pop_claimed(v_queue_id, p_claim_id, p_message_ids) t;
     end if;
 
     if p_results is not null and p_message_ids is null and cardinality(v_message_ids) > 1 then
@@ -98,26 +98,26 @@ begin
 
     if v_history_days > 0 then
         perform rowq.internal_push_history(
-            v_part_id, p_claim_id, v_worker_name, v_leased_at, v_message_ids, v_attempts,
+            v_queue_id, p_claim_id, v_worker_name, v_leased_at, v_message_ids, v_attempts,
             'completed'
         );
     end if;
 
     -- One message without an archive is deleted here, because a call of internal_finish would cost
     -- more statements. A row that no transaction has ever locked has xmax 0, and deleting it waits
-    -- for nobody; any other row is left to internal_end_tied.
+    -- for nobody; any other row is left to internal_end_linked.
     if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
         delete from rowq.message m
-        where m.part_id = v_part_id
+        where m.queue_id = v_queue_id
           and m.message_id = v_message_ids[1]
           and m.xmax = 0
         returning m.dedup_key, m.group_key, m.has_successors
         into v_dedup_key, v_group_key, v_is_awaited;
         if not found then
-            perform rowq.internal_end_tied(v_part_id, v_message_ids, false, true);
+            perform rowq.internal_end_linked(v_queue_id, v_message_ids, false, true);
         elsif v_dedup_key is not null or v_group_key is not null or v_is_awaited then
-            perform rowq.internal_cut_ties(
-                v_part_id,
+            perform rowq.internal_release_links(
+                v_queue_id,
                 array[array[
                     v_dedup_key, v_group_key, case when v_is_awaited then v_message_ids[1]::text end
                 ]],
@@ -126,13 +126,13 @@ begin
         end if;
     elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(
-            v_part_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
+            v_queue_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
         );
     end if;
 
     if v_result_seconds > 0 and v_message_ids <> '{}' then
         perform rowq.internal_push_result(
-            v_part_id, v_message_ids, 'completed', null, p_results,
+            v_queue_id, v_message_ids, 'completed', null, p_results,
             coalesce(p_message_ids, v_message_ids)
         );
     end if;

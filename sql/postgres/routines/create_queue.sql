@@ -26,13 +26,13 @@ as $$
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new rows of queue and gate
+-- locks     the new rows of queue and limit lock
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id integer;
+    v_queue_id integer;
 begin
     perform rowq.internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
@@ -59,12 +59,12 @@ begin
     -- Look first, because an insert that ends in a conflict uses up a number.
     where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing
-    returning part_id into v_part_id;
-    if v_part_id is not null then
-        insert into rowq.gate (part_id) values (v_part_id);
+    returning queue_id into v_queue_id;
+    if v_queue_id is not null then
+        insert into rowq.limit_lock (queue_id) values (v_queue_id);
     end if;
 
     return query
-    select p_queue_name, case when v_part_id is not null then 'created' else 'exists' end;
+    select p_queue_name, case when v_queue_id is not null then 'created' else 'exists' end;
 end;
 $$;

@@ -56,14 +56,14 @@ begin
     v_schedule.next_run_at := rowq.internal_check_schedule(v_schedule, v_queue);
 
     -- From here on drop_queue waits for the new row.
-    v_schedule.part_id := rowq.internal_lock_queue(p_queue_name);
+    v_schedule.queue_id := rowq.internal_lock_queue(p_queue_name);
     insert into rowq.schedule (
-        part_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
+        queue_id, schedule_name, cron, interval_seconds, time_zone, missed, overlap, starts_at,
         ends_at, message_type, headers, priority, group_key, max_attempts, body, body_binary,
         next_run_at
     )
     values (
-        v_schedule.part_id, v_schedule.schedule_name, v_schedule.cron,
+        v_schedule.queue_id, v_schedule.schedule_name, v_schedule.cron,
         v_schedule.interval_seconds, v_schedule.time_zone, v_schedule.missed,
         v_schedule.overlap, v_schedule.starts_at, v_schedule.ends_at,
         v_schedule.message_type, v_schedule.headers, v_schedule.priority,
@@ -79,7 +79,7 @@ begin
         next_run_at := (
             select s.next_run_at
             from rowq.schedule s
-            where s.part_id = v_schedule.part_id
+            where s.queue_id = v_schedule.queue_id
               and s.schedule_name = p_schedule_name
         );
     end if;

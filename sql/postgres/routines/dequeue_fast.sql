@@ -28,16 +28,17 @@ as $$
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
 -- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
---           its gate, waited for a tenth of a second and held until the caller's transaction ends
+--           its limit lock, waited for a tenth of a second and held until the caller's transaction
+--           ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   the batch is held as arrays in the claim row
 #variable_conflict use_column
 declare
-    v_part_id       integer;
+    v_queue_id      integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
-    v_has_recheck   boolean;
+    v_has_deferred  boolean;
     v_max_leased    integer;
     v_rate_limit    integer;
     v_rate_seconds  double precision;
@@ -71,9 +72,9 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    select q.part_id, q.lease_seconds, q.paused_at is not null, q.has_recheck,
+    select q.queue_id, q.lease_seconds, q.paused_at is not null, q.has_deferred,
            q.max_leased, q.rate_limit, q.rate_seconds
-    into v_part_id, v_lease_seconds, v_is_paused, v_has_recheck,
+    into v_queue_id, v_lease_seconds, v_is_paused, v_has_deferred,
          v_max_leased, v_rate_limit, v_rate_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
@@ -86,9 +87,9 @@ begin
     if v_max_leased + v_rate_limit > 0 then
         v_is_limited := true;
         v_admitted := rowq.internal_admit(
-            v_part_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds
+            v_queue_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds
         );
-        p_batch_size := v_admitted.o_room;
+        p_batch_size := v_admitted.o_capacity;
         v_rate_limit := v_admitted.o_rate_limit;
         if p_batch_size = 0 then
             return;
@@ -99,27 +100,27 @@ begin
     -- cost a tenth of the call.
     while p_batch_size = 1 and not v_is_limited loop
         -- Find the next lane that was ever used, and its newest floor, in one step.
-        select f.lane, f.seq into v_lane, v_floor
+        select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
-        where f.part_id = v_part_id
+        where f.queue_id = v_queue_id
           and f.lane > v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         exit when not found;
 
         select r.seq, r.message_id, (r.attempt + 1)::smallint, r.last_error
         into v_seq, v_message_id, v_attempt, v_error
         from rowq.ready r
-        where r.part_id = v_part_id
+        where r.queue_id = v_queue_id
           and r.lane = v_lane
           and r.seq >= v_floor
-        order by r.part_id, r.lane, r.seq
+        order by r.queue_id, r.lane, r.seq
         limit 1
         for update skip locked;
         continue when not found;
 
         delete from rowq.ready r
-        where r.part_id = v_part_id
+        where r.queue_id = v_queue_id
           and r.lane = v_lane
           and r.seq = v_seq;
 
@@ -127,14 +128,14 @@ begin
         -- some dead rows. So of the dequeues that find it more than eight numbers away one in ten
         -- does it, and each one that finds it more than a thousand away.
         if (v_seq - v_floor > 8 and random() < 0.1) or v_seq - v_floor > 1000 then
-            perform rowq.internal_move_floor(v_part_id, v_lane, true, p_cap => v_seq + 1);
+            perform rowq.internal_move_floor(v_queue_id, v_lane, true, p_cap => v_seq + 1);
         end if;
 
         insert into rowq.claim (
-            part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+            queue_id, lease_until, message_ids, lanes, attempts, errors, worker_name
         )
         values (
-            v_part_id,
+            v_queue_id,
             clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
             array[v_message_id], array[v_lane], array[v_attempt],
             case when v_error is not null then array[v_error] end,
@@ -146,7 +147,7 @@ begin
         select v_claim_id, m.message_id, v_attempt::integer, m.message_type, m.headers,
                m.body, m.body_binary, m.enqueued_at, v_lease_until, v_error
         from rowq.message m
-        where m.part_id = v_part_id
+        where m.queue_id = v_queue_id
           and m.message_id = v_message_id;
         return;
     end loop;
@@ -154,7 +155,7 @@ begin
     -- Lease a batch, or one message after all.
     loop
         if p_batch_size > 1 or v_is_second or v_is_limited then
-            v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
+            v_taken := rowq.internal_pop_ready(v_queue_id, p_batch_size);
             exit when v_taken.o_message_ids is not null;
         end if;
 
@@ -162,18 +163,18 @@ begin
         -- left to be looked at again. But maintain finds what was promoted below the floor, by a
         -- sequence that was set back.
         if v_is_second
-           or rowq.internal_promote(v_part_id, p_batch_size) = 0
-              and (not v_has_recheck or rowq.internal_recheck(v_part_id, 10) = 0) then
+           or rowq.internal_promote(v_queue_id, p_batch_size) = 0
+              and (not v_has_deferred or rowq.internal_run_deferred(v_queue_id, 10) = 0) then
             return;
         end if;
         v_is_second := true;
     end loop;
 
     insert into rowq.claim (
-        part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+        queue_id, lease_until, message_ids, lanes, attempts, errors, worker_name
     )
     values (
-        v_part_id,
+        v_queue_id,
         clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
         v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
         case when array_remove(v_taken.o_errors, null) <> '{}' then v_taken.o_errors end,
@@ -182,8 +183,8 @@ begin
     returning claim_id, lease_until
     into v_claim_id, v_lease_until;
     if v_rate_limit > 0 then
-        perform rowq.internal_note_start(
-            v_part_id,
+        perform rowq.internal_record_start(
+            v_queue_id,
             v_claim_id,
             v_lease_until - make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
             cardinality(v_taken.o_message_ids)
@@ -196,7 +197,7 @@ begin
         select v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
                m.body, m.body_binary, m.enqueued_at, v_lease_until, v_taken.o_errors[1]
         from rowq.message m
-        where m.part_id = v_part_id
+        where m.queue_id = v_queue_id
           and m.message_id = v_taken.o_message_ids[1];
         return;
     end if;
@@ -215,7 +216,7 @@ begin
             full join (
                 select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
                 from rowq.message x
-                where x.part_id = v_part_id
+                where x.queue_id = v_queue_id
                   and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
             ) m on m.message_id = u.message_id
             offset 0
@@ -235,7 +236,7 @@ begin
     cross join lateral (
         select x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
         from rowq.message x
-        where x.part_id = v_part_id
+        where x.queue_id = v_queue_id
           and x.message_id = u.message_id
         offset 0
     ) m

@@ -31,10 +31,10 @@ begin
     );
 
     delete from rowq.dead d
-    where d.part_id = v_dead.o_part_id
+    where d.queue_id = v_dead.o_queue_id
       and d.message_id = any (v_dead.o_message_ids);
     perform rowq.internal_finish(
-        v_dead.o_part_id, 0, v_dead.o_message_ids, null, null, 'cancelled', v_dead.o_tokenless
+        v_dead.o_queue_id, 0, v_dead.o_message_ids, null, null, 'cancelled', v_dead.o_without_slot
     );
 
     return query select coalesce(cardinality(v_dead.o_message_ids), 0)::bigint;

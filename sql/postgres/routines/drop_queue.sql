@@ -29,7 +29,7 @@ begin
             using errcode = 'RQ713';
     end if;
 
-    perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
+    perform rowq.internal_refuse_filled_queue(v_queue.queue_id, p_queue_name, p_force);
 
     -- Wait for open enqueues, because their messages are not visible yet. Lock all tables first, in
     -- the order in which workers lock, so that no delete below has to wait. Lock each in a
@@ -43,28 +43,28 @@ begin
         for v_row in
             select x.ended_at, x.message_id, x.claim_id
             from rowq.history x
-            where x.part_id = v_queue.part_id
+            where x.queue_id = v_queue.queue_id
             for update skip locked
         loop
             delete from rowq.history h
-            where h.part_id = v_queue.part_id
+            where h.queue_id = v_queue.queue_id
               and h.ended_at = v_row.ended_at
               and h.message_id = v_row.message_id
               and h.claim_id = v_row.claim_id;
         end loop;
         lock table rowq.queue in exclusive mode;
-        lock table rowq.gate in exclusive mode;
+        lock table rowq.limit_lock in exclusive mode;
         lock table rowq.claim in exclusive mode;
         lock table rowq.floor in exclusive mode;
         lock table rowq.ready in exclusive mode;
         lock table rowq.delayed in exclusive mode;
         lock table rowq.message in exclusive mode;
         lock table rowq.dedup in exclusive mode;
-        lock table rowq.grouped in exclusive mode;
-        lock table rowq.message_group in exclusive mode;
+        lock table rowq.group_waiting in exclusive mode;
+        lock table rowq.group_slot in exclusive mode;
         lock table rowq.successor in exclusive mode;
         lock table rowq.blocked in exclusive mode;
-        lock table rowq.recheck in exclusive mode;
+        lock table rowq.deferred in exclusive mode;
         lock table rowq.dead in exclusive mode;
         lock table rowq.finished in exclusive mode;
         lock table rowq.archive in exclusive mode;
@@ -80,32 +80,32 @@ begin
                 using errcode = 'RQ705';
     end;
 
-    perform rowq.internal_refuse_filled_queue(v_queue.part_id, p_queue_name, p_force);
+    perform rowq.internal_refuse_filled_queue(v_queue.queue_id, p_queue_name, p_force);
 
-    delete from rowq.ready r where r.part_id = v_queue.part_id;
-    delete from rowq.delayed d where d.part_id = v_queue.part_id;
-    delete from rowq.claim c where c.part_id = v_queue.part_id;
-    delete from rowq.dead d where d.part_id = v_queue.part_id;
-    delete from rowq.dedup d where d.part_id = v_queue.part_id;
-    delete from rowq.grouped g where g.part_id = v_queue.part_id;
-    delete from rowq.message_group g where g.part_id = v_queue.part_id;
-    delete from rowq.successor s where s.part_id = v_queue.part_id;
-    delete from rowq.blocked b where b.part_id = v_queue.part_id;
-    delete from rowq.recheck r where r.part_id = v_queue.part_id;
-    delete from rowq.finished f where f.part_id = v_queue.part_id;
-    delete from rowq.message m where m.part_id = v_queue.part_id;
-    delete from rowq.archive a where a.part_id = v_queue.part_id;
-    delete from rowq.started s where s.part_id = v_queue.part_id;
-    delete from rowq.result r where r.part_id = v_queue.part_id;
-    delete from rowq.history h where h.part_id = v_queue.part_id;
-    delete from rowq.schedule s where s.part_id = v_queue.part_id;
-    delete from rowq.expiry e where e.part_id = v_queue.part_id;
+    delete from rowq.ready r where r.queue_id = v_queue.queue_id;
+    delete from rowq.delayed d where d.queue_id = v_queue.queue_id;
+    delete from rowq.claim c where c.queue_id = v_queue.queue_id;
+    delete from rowq.dead d where d.queue_id = v_queue.queue_id;
+    delete from rowq.dedup d where d.queue_id = v_queue.queue_id;
+    delete from rowq.group_waiting g where g.queue_id = v_queue.queue_id;
+    delete from rowq.group_slot g where g.queue_id = v_queue.queue_id;
+    delete from rowq.successor s where s.queue_id = v_queue.queue_id;
+    delete from rowq.blocked b where b.queue_id = v_queue.queue_id;
+    delete from rowq.deferred r where r.queue_id = v_queue.queue_id;
+    delete from rowq.finished f where f.queue_id = v_queue.queue_id;
+    delete from rowq.message m where m.queue_id = v_queue.queue_id;
+    delete from rowq.archive a where a.queue_id = v_queue.queue_id;
+    delete from rowq.started s where s.queue_id = v_queue.queue_id;
+    delete from rowq.result r where r.queue_id = v_queue.queue_id;
+    delete from rowq.history h where h.queue_id = v_queue.queue_id;
+    delete from rowq.schedule s where s.queue_id = v_queue.queue_id;
+    delete from rowq.expiry e where e.queue_id = v_queue.queue_id;
     -- What binds a queue, or unbinds it, or reports a worker of it, locks its row first.
-    delete from rowq.topic_binding b where b.part_id = v_queue.part_id;
-    delete from rowq.worker w where w.part_id = v_queue.part_id;
-    delete from rowq.gate g where g.part_id = v_queue.part_id;
-    delete from rowq.floor f where f.part_id = v_queue.part_id;
-    delete from rowq.queue q where q.part_id = v_queue.part_id;
+    delete from rowq.topic_binding b where b.queue_id = v_queue.queue_id;
+    delete from rowq.worker w where w.queue_id = v_queue.queue_id;
+    delete from rowq.limit_lock g where g.queue_id = v_queue.queue_id;
+    delete from rowq.floor f where f.queue_id = v_queue.queue_id;
+    delete from rowq.queue q where q.queue_id = v_queue.queue_id;
 
     return query select p_queue_name, 'dropped';
 end;

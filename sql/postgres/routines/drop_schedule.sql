@@ -18,9 +18,9 @@ declare
     v_schedule rowq.schedule;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_schedule := rowq.internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_schedule := rowq.internal_require_schedule(v_queue.queue_id, p_schedule_name);
     delete from rowq.schedule s
-    where s.part_id = v_schedule.part_id
+    where s.queue_id = v_schedule.queue_id
       and s.schedule_name = v_schedule.schedule_name;
     return query select p_schedule_name, 'dropped';
 end;

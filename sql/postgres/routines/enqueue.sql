@@ -34,9 +34,9 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_fault           text;
+    v_error           text;
     v_lane            smallint;
-    v_part_id         integer;
+    v_queue_id        integer;
     v_max_body_length integer;
     v_group_limit     integer;
     v_message_id      bigint;
@@ -50,19 +50,19 @@ begin
         p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead,
         p_expire_seconds
     ) > 0 then
-        v_fault := rowq.internal_message_fault(
+        v_error := rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority,
             p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
             p_predecessor_ids, p_on_predecessor_dead, p_expire_seconds
         );
-        if v_fault is not null then
-            raise exception 'RQ711 invalid_argument: %', v_fault
+        if v_error is not null then
+            raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
         end if;
     end if;
     v_lane := p_priority * 2 + 1;
-    select q.part_id, q.max_body_length, q.group_limit
-    into v_part_id, v_max_body_length, v_group_limit
+    select q.queue_id, q.max_body_length, q.group_limit
+    into v_queue_id, v_max_body_length, v_group_limit
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -73,9 +73,9 @@ begin
     -- bytes.
     if octet_length(p_body) > v_max_body_length
        or octet_length(p_body_binary) > v_max_body_length then
-        v_fault := rowq.internal_body_fault(p_body, p_body_binary, v_max_body_length);
-        if v_fault is not null then
-            raise exception 'RQ711 invalid_argument: %', v_fault
+        v_error := rowq.internal_body_error(p_body, p_body_binary, v_max_body_length);
+        if v_error is not null then
+            raise exception 'RQ711 invalid_argument: %', v_error
                 using errcode = 'RQ711';
         end if;
     end if;
@@ -96,15 +96,15 @@ begin
     end if;
 
     while p_dedup_key is not null loop
-        insert into rowq.dedup (part_id, message_id, dedup_key)
-        values (v_part_id, v_message_id, p_dedup_key)
-        on conflict (part_id, dedup_key) do nothing;
+        insert into rowq.dedup (queue_id, message_id, dedup_key)
+        values (v_queue_id, v_message_id, p_dedup_key)
+        on conflict (queue_id, dedup_key) do nothing;
         exit when found;
 
         -- A stricter snapshot may show a former owner beside this transaction's own message.
         select max(d.message_id) into v_existing
         from rowq.dedup d
-        where d.part_id = v_part_id
+        where d.queue_id = v_queue_id
           and d.dedup_key = p_dedup_key;
         if v_existing is not null then
             return query select v_existing, 'duplicate';
@@ -114,61 +114,62 @@ begin
     end loop;
 
     insert into rowq.message (
-        part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
+        queue_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
         headers, body, body_binary, group_key, expires_at
     )
-    select g.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
+    select g.queue_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
            p_headers, p_body, p_body_binary, p_group_key,
            v_now + make_interval(secs => p_expire_seconds)
-    from rowq.gate g
-    where g.part_id = v_part_id;
+    from rowq.limit_lock g
+    where g.queue_id = v_queue_id;
     if not found then
-        -- The queue was dropped: the insert waited for drop_queue, and found no gate after that.
+        -- The queue was dropped: the insert waited for drop_queue, and found no limit lock after
+        -- that.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
         -- An old snapshot still shows a queue that was dropped, but locking its row fails with
         -- 40001.
-        perform rowq.internal_require_part(v_part_id, p_queue_name);
+        perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
     end if;
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
     if p_predecessor_ids is not null and rowq.internal_block(
-        v_part_id, v_message_id, v_lane, case when v_due_at > v_now then v_due_at end, p_group_key,
+        v_queue_id, v_message_id, v_lane, case when v_due_at > v_now then v_due_at end, p_group_key,
         p_predecessor_ids, p_on_predecessor_dead
     ) then
         null;
     elsif v_due_at > v_now then
-        insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
-        values (v_part_id, v_lane, v_message_id, v_due_at, p_group_key);
+        insert into rowq.delayed (queue_id, lane, message_id, due_at, group_key)
+        values (v_queue_id, v_lane, v_message_id, v_due_at, p_group_key);
     elsif p_group_key is not null
-          and not rowq.internal_enter_group(v_part_id, p_group_key, v_group_limit) then
-        insert into rowq.grouped (part_id, lane, message_id, group_key)
-        values (v_part_id, v_lane, v_message_id, p_group_key);
+          and not rowq.internal_take_group_slot(v_queue_id, p_group_key, v_group_limit) then
+        insert into rowq.group_waiting (queue_id, lane, message_id, group_key)
+        values (v_queue_id, v_lane, v_message_id, p_group_key);
     else
-        insert into rowq.ready (part_id, lane, seq, message_id)
-        select f.part_id, f.lane, v_message_id, v_message_id
+        insert into rowq.ready (queue_id, lane, seq, message_id)
+        select f.queue_id, f.lane, v_message_id, v_message_id
         from rowq.floor f
-        where f.part_id = v_part_id
+        where f.queue_id = v_queue_id
           and f.lane = v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         if not found then
             -- The lane was never used before.
-            perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
-            insert into rowq.ready (part_id, lane, seq, message_id)
-            values (v_part_id, v_lane, v_message_id, v_message_id);
+            perform rowq.internal_open_lanes(v_queue_id, array[v_lane]);
+            insert into rowq.ready (queue_id, lane, seq, message_id)
+            values (v_queue_id, v_lane, v_message_id, v_message_id);
         end if;
-        if rowq.internal_is_listened(v_part_id) then
-            perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
+        if rowq.internal_is_listened(v_queue_id) then
+            perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
         end if;
     end if;
 
     if p_expire_seconds is not null then
-        perform rowq.internal_open_lanes(v_part_id, '{-6}'::smallint[] /* expiry */);
-        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
+        perform rowq.internal_open_lanes(v_queue_id, '{-6}'::smallint[] /* expiry */);
+        insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
         values (
-            v_part_id, v_lane, v_now + make_interval(secs => least(p_expire_seconds, 86400)),
+            v_queue_id, v_lane, v_now + make_interval(secs => least(p_expire_seconds, 86400)),
             v_message_id, v_message_id
         );
     end if;

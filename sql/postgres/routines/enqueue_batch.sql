@@ -18,7 +18,7 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id      integer;
+    v_queue_id     integer;
     v_max_length   integer;
     v_now          timestamp with time zone;
     v_stored       record;
@@ -35,11 +35,11 @@ declare
     v_due_ats      timestamp with time zone[];
     v_kept_ids     bigint[];
     v_awaited      bigint[];
-    v_ties         rowq.blocked[];
+    v_links        rowq.blocked[];
     v_blocked      bigint[];
     v_waiting      bigint[];
 begin
-    select q.part_id, q.max_body_length into v_part_id, v_max_length
+    select q.queue_id, q.max_body_length into v_queue_id, v_max_length
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -51,7 +51,7 @@ begin
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 
-    v_stored := rowq.internal_store_plain(v_part_id, p_messages, v_max_length, v_now);
+    v_stored := rowq.internal_store_plain(v_queue_id, p_messages, v_max_length, v_now);
     if v_stored.o_message_ids is null
        and coalesce(
            not p_messages @? (
@@ -61,17 +61,17 @@ begin
            true
        )
     then
-        v_stored := rowq.internal_store_unkeyed(v_part_id, p_messages, v_max_length, v_now);
+        v_stored := rowq.internal_store_unkeyed(v_queue_id, p_messages, v_max_length, v_now);
         if v_stored.o_message_ids is null then
             return;
         end if;
     end if;
     if v_stored.o_message_ids is not null then
-        perform rowq.internal_require_part(v_part_id, p_queue_name);
+        perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
         if v_stored.o_lanes is not null then
-            perform rowq.internal_open_lanes(v_part_id, v_stored.o_lanes);
-            if rowq.internal_is_listened(v_part_id) then
-                perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
+            perform rowq.internal_open_lanes(v_queue_id, v_stored.o_lanes);
+            if rowq.internal_is_listened(v_queue_id) then
+                perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
             end if;
         end if;
         return query
@@ -95,7 +95,7 @@ begin
         return;
     end if;
 
-    v_kept_ids := rowq.internal_reserve_dedup_keys(v_part_id, v_ids, v_dedup_keys);
+    v_kept_ids := rowq.internal_reserve_dedup_keys(v_queue_id, v_ids, v_dedup_keys);
 
     -- Messages of this batch that others of it wait for need no second write.
     select array_agg(distinct v_kept_ids[p.place]) into v_awaited
@@ -108,10 +108,10 @@ begin
     where v_kept_ids[p.place] = v_ids[p.place];
 
     insert into rowq.message (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        queue_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
         headers, body, body_binary, group_key, has_successors, expires_at
     )
-    select v_part_id, m.max_attempts, m.message_id, v_now, m.message_type, m.dedup_key,
+    select v_queue_id, m.max_attempts, m.message_id, v_now, m.message_type, m.dedup_key,
            m.headers, m.body, m.body_binary, m.group_key,
            case when m.message_id = any (v_awaited) then true end, m.expires_at
     from unnest(
@@ -122,12 +122,12 @@ begin
         body_binary, expires_at
     )
     where m.message_id = m.kept_id;
-    perform rowq.internal_require_part(v_part_id, p_queue_name);
+    perform rowq.internal_require_queue_row(v_queue_id, p_queue_name);
 
     if array_remove(v_expires_ats, null) <> '{}' then
-        perform rowq.internal_open_lanes(v_part_id, '{-6}'::smallint[] /* expiry */);
-        insert into rowq.expiry (part_id, lane, expires_at, message_id, seq)
-        select v_part_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
+        perform rowq.internal_open_lanes(v_queue_id, '{-6}'::smallint[] /* expiry */);
+        insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
+        select v_queue_id, m.lane, least(m.expires_at, v_now + interval '1 day'), m.message_id,
                m.message_id
         from unnest(v_ids, v_kept_ids, v_lanes, v_expires_ats) m (
             message_id, kept_id, lane, expires_at
@@ -136,21 +136,21 @@ begin
           and m.expires_at is not null;
     end if;
 
-    v_ties := rowq.internal_parse_predecessors(
-        v_part_id, p_messages, v_ids, v_group_keys, v_kept_ids, v_lanes, v_due_ats, v_now
+    v_links := rowq.internal_parse_predecessors(
+        v_queue_id, p_messages, v_ids, v_group_keys, v_kept_ids, v_lanes, v_due_ats, v_now
     );
 
     -- Enter groups before predecessors are held: whoever ends one of those waits for this
     -- transaction, which must wait for nobody from then on.
-    perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
+    perform rowq.internal_open_lanes(v_queue_id, array_agg(m.lane))
     from unnest(v_lanes, v_due_ats) m (lane, due_at)
     where m.due_at <= v_now or m.due_at is null;
-    if v_ties <> '{}' then
+    if v_links <> '{}' then
         -- The archive looks for messages that wait only where this lane is.
-        perform rowq.internal_open_lanes(v_part_id, '{-4}'::smallint[] /* deferred */);
+        perform rowq.internal_open_lanes(v_queue_id, '{-4}'::smallint[] /* deferred */);
     end if;
     select rowq.internal_join_groups(
-               v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
+               v_queue_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
            )
     into v_waiting
     from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
@@ -161,15 +161,15 @@ begin
       and (m.due_at <= v_now or m.due_at is null)
       and not exists (
           select
-          from unnest(v_ties) t
+          from unnest(v_links) t
           where t.message_id = m.message_id
       )
     having count(*) > 0;
 
-    v_blocked := rowq.internal_block_batch(v_part_id, v_ties, v_awaited);
+    v_blocked := rowq.internal_block_batch(v_queue_id, v_links, v_awaited);
 
-    insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
-    select v_part_id, m.lane, m.message_id, m.due_at, m.group_key
+    insert into rowq.delayed (queue_id, lane, message_id, due_at, group_key)
+    select v_queue_id, m.lane, m.message_id, m.due_at, m.group_key
     from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
         message_id, kept_id, group_key, lane, due_at
     )
@@ -177,15 +177,15 @@ begin
       and m.due_at > v_now
       and m.message_id <> all (v_blocked);
 
-    insert into rowq.ready (part_id, lane, seq, message_id)
-    select v_part_id, m.lane, m.message_id, m.message_id
+    insert into rowq.ready (queue_id, lane, seq, message_id)
+    select v_queue_id, m.lane, m.message_id, m.message_id
     from unnest(v_ids, v_kept_ids, v_lanes, v_due_ats) m (message_id, kept_id, lane, due_at)
     where m.message_id = m.kept_id
       and (m.due_at <= v_now or m.due_at is null)
       and m.message_id <> all (v_blocked)
       and m.message_id = any (v_waiting) is not true;
-    if found and rowq.internal_is_listened(v_part_id) then
-        perform pg_notify(rowq.internal_channel(v_part_id), p_queue_name);
+    if found and rowq.internal_is_listened(v_queue_id) then
+        perform pg_notify(rowq.internal_channel(v_queue_id), p_queue_name);
     end if;
 
     return query

@@ -22,7 +22,7 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id       integer;
+    v_queue_id      integer;
     v_lease_seconds integer;
     v_lease_until   timestamp with time zone;
     v_now           timestamp with time zone;
@@ -33,8 +33,8 @@ begin
             using errcode = 'RQ711';
     end if;
     perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-    select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
-    into v_part_id, v_lease_seconds
+    select q.queue_id, coalesce(p_lease_seconds, q.lease_seconds)
+    into v_queue_id, v_lease_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -48,7 +48,7 @@ begin
         update rowq.claim c
         set lease_until = greatest(c.lease_until, v_lease_until),
             progress    = coalesce(left(p_progress, 2000), c.progress)
-        where c.part_id = v_part_id
+        where c.queue_id = v_queue_id
           and c.claim_id = p_claim_id
         returning c.claim_id, c.lease_until, c.cancel_ids
         into claim_id, lease_until, cancel_ids;

@@ -28,10 +28,10 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.queue_id, p_claim_id, p_message_ids);
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
-            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_queue.queue_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
             v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
             v_taken.o_leased_at
         );
@@ -39,13 +39,13 @@ begin
 
     if v_queue.history_days > 0 then
         perform rowq.internal_push_history(
-            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_queue.queue_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
             v_taken.o_message_ids, v_taken.o_attempts, 'dead', p_error
         );
     end if;
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_push_dead(
-            v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts,
+            v_queue.queue_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts,
             array_fill(p_error, array[cardinality(v_taken.o_message_ids)])
         );
     end if;

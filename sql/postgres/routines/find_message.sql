@@ -51,7 +51,7 @@ begin
 
     select d.message_id into v_message_id
     from rowq.dedup d
-    where d.part_id = v_queue.part_id
+    where d.queue_id = v_queue.queue_id
       and d.dedup_key = p_dedup_key;
     if not found then
         return;

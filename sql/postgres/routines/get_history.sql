@@ -36,12 +36,12 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     -- Look for the lease first: one that ends meanwhile is in the history then, and none is missed.
-    v_lease := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
+    v_lease := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
 
     for v_row in
         select h.attempt, h.worker_name, h.leased_at, h.ended_at, h.outcome, h.error, h.claim_id
         from rowq.history h
-        where h.part_id = v_queue.part_id
+        where h.queue_id = v_queue.queue_id
           and h.message_id = p_message_id
         order by h.ended_at, h.claim_id
     loop

@@ -49,7 +49,7 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_place := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
+    v_place := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
     if v_place.state is not null then
         return query
         select m.message_id, v_place.state, v_place.lane / 2, v_place.attempt::integer,
@@ -58,7 +58,7 @@ begin
                v_place.claim_id, v_place.worker_name, v_place.lease_until, v_place.finished_at,
                v_place.last_error, m.group_key, v_place.waits_for, m.expires_at, v_place.progress
         from rowq.message m
-        where m.part_id = v_queue.part_id
+        where m.queue_id = v_queue.queue_id
           and m.message_id = p_message_id;
         if found then
             return;
@@ -73,7 +73,7 @@ begin
            null::timestamp with time zone, a.finished_at, null::text,
            a.group_key, null::bigint, null::timestamp with time zone, null::text
     from rowq.archive a
-    where a.part_id = v_queue.part_id
+    where a.queue_id = v_queue.queue_id
       and a.message_id = p_message_id;
 end;
 $$;

@@ -33,7 +33,7 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_place := rowq.internal_locate_messages(v_queue.part_id, p_message_id);
+    v_place := rowq.internal_locate_messages(v_queue.queue_id, p_message_id);
     if v_place.state in ('ready', 'delayed', 'blocked', 'leased') then
         return query
         select p_message_id, v_place.state, null::timestamp with time zone, null::jsonb, null::text;
@@ -44,7 +44,7 @@ begin
     return query
     select r.message_id, r.state, r.finished_at, r.result, r.last_error
     from rowq.result r
-    where r.part_id = v_queue.part_id
+    where r.queue_id = v_queue.queue_id
       and r.message_id = p_message_id;
     if found then
         return;
@@ -58,7 +58,7 @@ begin
     return query
     select a.message_id, a.state, a.finished_at, null::jsonb, null::text
     from rowq.archive a
-    where a.part_id = v_queue.part_id
+    where a.queue_id = v_queue.queue_id
       and a.message_id = p_message_id;
 end;
 $$;

@@ -45,10 +45,10 @@ begin
         -- Each queue gives a page at most, so no more than these are put in order.
         select k.claim_id, k.worker_name, k.message_ids, k.lease_until
         from rowq.claim k
-        where k.part_id = q.part_id
+        where k.queue_id = q.queue_id
           and k.claim_id > coalesce(p_after_claim_id, 0)
-          and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint /* claim */)
-        order by k.part_id, k.claim_id
+          and k.claim_id >= rowq.internal_read_safe_floor(q.queue_id, -1::smallint /* claim */)
+        order by k.queue_id, k.claim_id
         limit p_max_claims
     ) c
     where p_queue_name is null

@@ -49,14 +49,14 @@ begin
             -- "offset 0" keeps this a lookup by key for each dead message.
             select x.message_type, x.enqueued_at
             from rowq.message x
-            where x.part_id = d.part_id
+            where x.queue_id = d.queue_id
               and x.message_id = d.message_id
             offset 0
         ) m
-        where d.part_id = v_queue.part_id
+        where d.queue_id = v_queue.queue_id
           and d.message_id > coalesce(p_after_message_id, 0)
           and (p_message_type is null or m.message_type = p_message_type)
-        order by d.part_id, d.message_id
+        order by d.queue_id, d.message_id
         limit p_max_messages;
     else
         return query
@@ -66,15 +66,15 @@ begin
         cross join lateral (
             select x.message_type, x.enqueued_at
             from rowq.message x
-            where x.part_id = d.part_id
+            where x.queue_id = d.queue_id
               and x.message_id = d.message_id
             offset 0
         ) m
-        where d.part_id = v_queue.part_id
+        where d.queue_id = v_queue.queue_id
           and d.message_id > coalesce(p_after_message_id, 0)
           and d.message_id < p_before_message_id
           and (p_message_type is null or m.message_type = p_message_type)
-        order by d.part_id desc, d.message_id desc
+        order by d.queue_id desc, d.message_id desc
         limit p_max_messages;
     end if;
 end;

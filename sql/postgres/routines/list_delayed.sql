@@ -47,7 +47,7 @@ begin
 
     -- Begin no sooner than where the first live row may be, beyond the dead ones.
     v_from := rowq.internal_from_microseconds(
-        rowq.internal_read_safe_floor(v_queue.part_id, -2::smallint /* delayed */)
+        rowq.internal_read_safe_floor(v_queue.queue_id, -2::smallint /* delayed */)
     );
     if p_after_due_at >= v_from then
         v_from := p_after_due_at;
@@ -62,13 +62,13 @@ begin
         -- "offset 0" keeps this a lookup by key for each message.
         select x.message_type
         from rowq.message x
-        where x.part_id = d.part_id
+        where x.queue_id = d.queue_id
           and x.message_id = d.message_id
         offset 0
     ) m
-    where d.part_id = v_queue.part_id
+    where d.queue_id = v_queue.queue_id
       and (d.due_at, d.message_id) > (v_from, v_after)
-    order by d.part_id, d.due_at, d.message_id
+    order by d.queue_id, d.due_at, d.message_id
     limit p_max_messages;
 end;
 $$;

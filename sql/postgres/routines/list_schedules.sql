@@ -42,7 +42,7 @@ begin
            s.starts_at, s.ends_at, s.message_type, s.priority::integer, s.max_attempts::integer,
            s.group_key
     from rowq.queue q
-    join rowq.schedule s on s.part_id = q.part_id
+    join rowq.schedule s on s.queue_id = q.queue_id
     where q.queue_name = p_queue_name or p_queue_name is null
     order by q.queue_name collate "C", s.schedule_name collate "C";
 end;

@@ -21,7 +21,7 @@ begin
     return query
     select q.queue_name, b.topic_pattern
     from rowq.topic_binding b
-    join rowq.queue q on q.part_id = b.part_id
+    join rowq.queue q on q.queue_id = b.queue_id
     where p_queue_name is null
        or q.queue_name = p_queue_name
     order by q.queue_name collate "C", b.topic_pattern collate "C";

@@ -36,7 +36,7 @@ begin
 
     -- One statement lists the workers of a queue, and reads the rows of this queue only.
     for v_queue in
-        select q.part_id, q.queue_name
+        select q.queue_id, q.queue_name
         from rowq.queue q
         where p_queue_name is null
            or q.queue_name = p_queue_name
@@ -48,7 +48,7 @@ begin
                extract(epoch from clock_timestamp() - w.last_seen_at)::double precision,
                w.completed, w.failed, w.completed_per_second, w.failed_per_second
         from rowq.worker w
-        where w.part_id = v_queue.part_id
+        where w.queue_id = v_queue.queue_id
           and w.last_seen_at > clock_timestamp() - interval '1 hour'
         order by w.worker_id collate "C";
     end loop;

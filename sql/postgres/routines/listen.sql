@@ -18,7 +18,7 @@ declare
     v_channel text;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_channel := rowq.internal_channel(v_queue.part_id);
+    v_channel := rowq.internal_channel(v_queue.queue_id);
 
     if current_setting('max_prepared_transactions') <> '0' then
         -- A transaction that has notified cannot be prepared, so a producer's "prepare transaction"
@@ -31,7 +31,7 @@ begin
     -- Producers hold the lock for a moment each, so a session that holds it for longer is no part
     -- of rowq.
     for v_try in 1..c_tries loop
-        if pg_try_advisory_lock_shared(1919907698, v_queue.part_id) then
+        if pg_try_advisory_lock_shared(1919907698, v_queue.queue_id) then
             return query select p_queue_name, 'listening', v_channel;
             return;
         end if;

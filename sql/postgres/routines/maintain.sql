@@ -34,7 +34,7 @@ as $$
 declare
     v_queues     rowq.queue[];
     v_queue      rowq.queue;
-    v_frontiers  bigint[];
+    v_pending_seqs  bigint[];
     -- After a wait of a second for a lock in the archive, in results or in history, what further
     -- queues have there is left to the next call.
     v_locked     text[] := '{}'::text[];
@@ -52,7 +52,7 @@ begin
     -- Read the newest numbers before this transaction has an id, so that every transaction with one
     -- of these numbers has an older id. If this one has an id already, take no new marks.
     if pg_current_xact_id_if_assigned() is null then
-        v_frontiers := array[
+        v_pending_seqs := array[
             rowq.internal_newest_number(0::smallint),
             rowq.internal_newest_number(-1::smallint /* claim */),
             rowq.internal_newest_number(-2::smallint /* delayed */)
@@ -67,7 +67,7 @@ begin
 
     -- Find the queues in which nothing is to be done by one statement for all of them, so that many
     -- idle queues cost next to nothing.
-    v_idle := rowq.internal_idle_parts(array(select q.part_id from unnest(v_queues) q));
+    v_idle := rowq.internal_idle_queues(array(select q.queue_id from unnest(v_queues) q));
     v_failed := array(
         select substr(m.name, 16)::integer
         from rowq.meta m
@@ -75,30 +75,30 @@ begin
     );
 
     foreach v_queue in array v_queues loop
-        if p_queue_name is not null or v_queue.part_id = any (v_idle) then
+        if p_queue_name is not null or v_queue.queue_id = any (v_idle) then
             v_done := rowq.internal_maintain_queue(
-                v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_until, v_frontiers,
+                v_queue, v_queue.queue_id = any (v_idle), p_batch_size, v_until, v_pending_seqs,
                 v_locked, v_maintained
             );
         else
             -- A queue that fails keeps no other one from its housekeeping.
             begin
                 v_done := rowq.internal_maintain_queue(
-                    v_queue, false, p_batch_size, v_until, v_frontiers, v_locked, v_maintained
+                    v_queue, false, p_batch_size, v_until, v_pending_seqs, v_locked, v_maintained
                 );
             exception
                 when others then
                     raise warning 'rowq: maintain of queue % failed: % %',
                         v_queue.queue_name, sqlstate, sqlerrm;
-                    perform rowq.internal_note_fault(
-                        v_queue.part_id, format('%s %s', sqlstate, sqlerrm)
+                    perform rowq.internal_record_maintenance_error(
+                        v_queue.queue_id, format('%s %s', sqlstate, sqlerrm)
                     );
                     return query select v_queue.queue_name, true, 0, 0, 0, 0, 0, 0, 0;
                     continue;
             end;
         end if;
-        if v_done.o_elected and v_queue.part_id = any (v_failed) then
-            perform rowq.internal_note_fault(v_queue.part_id, null);
+        if v_done.o_elected and v_queue.queue_id = any (v_failed) then
+            perform rowq.internal_record_maintenance_error(v_queue.queue_id, null);
         end if;
         v_locked := v_done.o_locked;
         v_maintained := v_done.o_maintained;

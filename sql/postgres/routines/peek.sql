@@ -41,11 +41,11 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     while v_wanted > 0 loop
-        select f.lane, f.seq into v_lane, v_floor
+        select f.lane, f.start_seq into v_lane, v_floor
         from rowq.floor f
-        where f.part_id = v_queue.part_id
+        where f.queue_id = v_queue.queue_id
           and f.lane > v_lane
-        order by f.part_id, f.lane, f.generation
+        order by f.queue_id, f.lane, f.generation
         limit 1;
         exit when not found;
 
@@ -55,16 +55,16 @@ begin
         from (
             select r.message_id, r.attempt, r.last_error, r.seq
             from rowq.ready r
-            where r.part_id = v_queue.part_id
+            where r.queue_id = v_queue.queue_id
               and r.lane = v_lane
               and r.seq >= v_floor
-            order by r.part_id, r.lane, r.seq
+            order by r.queue_id, r.lane, r.seq
             limit v_wanted
         ) h
         cross join lateral (
             select x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
             from rowq.message x
-            where x.part_id = v_queue.part_id
+            where x.queue_id = v_queue.queue_id
               and x.message_id = h.message_id
             offset 0
         ) m

@@ -23,6 +23,6 @@ begin
     perform rowq.internal_check_batch_size(p_batch_size);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    return query select rowq.internal_promote(v_queue.part_id, p_batch_size);
+    return query select rowq.internal_promote(v_queue.queue_id, p_batch_size);
 end;
 $$;

@@ -30,19 +30,19 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_fault      text;
+    v_error      text;
     v_queue_name text;
 begin
     -- What is wrong is refused where no queue is bound, too.
-    v_fault := coalesce(
-        rowq.internal_topic_fault('topic', p_topic, false),
-        rowq.internal_message_fault(
+    v_error := coalesce(
+        rowq.internal_topic_error('topic', p_topic, false),
+        rowq.internal_message_error(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
             p_run_at, p_dedup_key, p_max_attempts, p_group_key, null, null, p_expire_seconds
         )
     );
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
 

@@ -25,12 +25,12 @@ begin
     perform rowq.internal_check_batch_size(p_batch_size);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_purged := rowq.internal_purge_history(v_queue.part_id, v_queue.history_days, p_batch_size);
+    v_purged := rowq.internal_purge_history(v_queue.queue_id, v_queue.history_days, p_batch_size);
 
     return query
     select v_purged + a.o_purged, a.o_partitions_dropped
     from rowq.internal_purge_archive(
-        v_queue.part_id, v_queue.archive_days, p_batch_size, false
+        v_queue.queue_id, v_queue.archive_days, p_batch_size, false
     ) a;
 end;
 $$;

@@ -16,7 +16,7 @@ as $$
 -- version   1
 -- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
--- locks     blocked, grouped, ready, delayed and dead rows, passing over locked ones; then as
+-- locks     blocked, group_waiting, ready, delayed and dead rows, passing over locked ones; then as
 --           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -45,7 +45,7 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     -- Begin with what waits for others, so that none of it is made ready by the end of what it
-    -- waits for, and no token is passed on to a message that goes too.
+    -- waits for, and no slot is passed on to a message that goes too.
     loop
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;
@@ -54,20 +54,20 @@ begin
         from (
             select b.message_id
             from rowq.blocked b
-            where b.part_id = v_queue.part_id
+            where b.queue_id = v_queue.queue_id
               and b.message_id > v_id
-            order by b.part_id, b.message_id
+            order by b.queue_id, b.message_id
             limit v_wanted
             for update skip locked
         ) h;
         exit when v_ids is null;
 
         delete from rowq.blocked b
-        where b.part_id = v_queue.part_id
+        where b.queue_id = v_queue.queue_id
           and b.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
           and b.message_id = any (v_ids);
         v_id := v_ids[cardinality(v_ids)];
-        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_ids);
+        perform rowq.internal_finish(v_queue.queue_id, 0, v_ids, null, null, 'cancelled', v_ids);
         v_removed := v_removed + cardinality(v_ids);
     end loop;
     v_id := 0;
@@ -79,24 +79,24 @@ begin
         select array_agg(h.message_id), array_agg(h.group_key) into v_ids, v_keys
         from (
             select x.message_id, x.group_key
-            from rowq.grouped x
-            where x.part_id = v_queue.part_id
+            from rowq.group_waiting x
+            where x.queue_id = v_queue.queue_id
               and (x.group_key, x.message_id) > (v_key, v_id)
-            order by x.part_id, x.group_key, x.message_id
+            order by x.queue_id, x.group_key, x.message_id
             limit v_wanted
             for update skip locked
         ) h;
         exit when v_ids is null;
 
-        delete from rowq.grouped x
-        where x.part_id = v_queue.part_id
+        delete from rowq.group_waiting x
+        where x.queue_id = v_queue.queue_id
           and (x.group_key, x.message_id) > (v_key, v_id)
           and (x.group_key, x.message_id)
               <= (v_keys[cardinality(v_keys)], v_ids[cardinality(v_ids)])
           and x.message_id = any (v_ids);
         v_key := v_keys[cardinality(v_keys)];
         v_id := v_ids[cardinality(v_ids)];
-        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_ids);
+        perform rowq.internal_finish(v_queue.queue_id, 0, v_ids, null, null, 'cancelled', v_ids);
         v_removed := v_removed + cardinality(v_ids);
     end loop;
 
@@ -111,22 +111,22 @@ begin
         from (
             select r.message_id, r.lane, r.seq
             from rowq.ready r
-            where r.part_id = v_queue.part_id
+            where r.queue_id = v_queue.queue_id
               and (r.lane, r.seq) > (v_lane, v_seq)
-            order by r.part_id, r.lane, r.seq
+            order by r.queue_id, r.lane, r.seq
             limit v_wanted
             for update skip locked
         ) h;
         exit when v_ids is null;
 
         delete from rowq.ready r
-        where r.part_id = v_queue.part_id
+        where r.queue_id = v_queue.queue_id
           and (r.lane, r.seq) > (v_lane, v_seq)
           and (r.lane, r.seq) <= (v_lanes[cardinality(v_lanes)], v_seqs[cardinality(v_seqs)])
           and r.seq = any (v_seqs);
         v_lane := v_lanes[cardinality(v_lanes)];
         v_seq := v_seqs[cardinality(v_seqs)];
-        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+        perform rowq.internal_finish(v_queue.queue_id, 0, v_ids, null, null, 'cancelled');
         v_removed := v_removed + cardinality(v_ids);
     end loop;
 
@@ -135,35 +135,35 @@ begin
     from (
         select d.message_id, d.group_key
         from rowq.delayed d
-        where d.part_id = v_queue.part_id
-        order by d.part_id, d.message_id
+        where d.queue_id = v_queue.queue_id
+        order by d.queue_id, d.message_id
         limit p_max_messages - v_removed
         for update skip locked
     ) h;
     delete from rowq.delayed d
-    where d.part_id = v_queue.part_id
+    where d.queue_id = v_queue.queue_id
       and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
       and d.message_id = any (v_ids);
-    perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_outside);
+    perform rowq.internal_finish(v_queue.queue_id, 0, v_ids, null, null, 'cancelled', v_outside);
     v_removed := v_removed + coalesce(cardinality(v_ids), 0);
 
     if p_include_dead then
         select array_agg(h.message_id), array_agg(h.message_id) filter (where h.is_outside)
         into v_ids, v_outside
         from (
-            select d.message_id, d.holds_group is null as is_outside
+            select d.message_id, d.holds_slot is null as is_outside
             from rowq.dead d
-            where d.part_id = v_queue.part_id
-            order by d.part_id, d.message_id
+            where d.queue_id = v_queue.queue_id
+            order by d.queue_id, d.message_id
             limit p_max_messages - v_removed
             for update skip locked
         ) h;
         delete from rowq.dead d
-        where d.part_id = v_queue.part_id
+        where d.queue_id = v_queue.queue_id
           and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
           and d.message_id = any (v_ids);
         perform rowq.internal_finish(
-            v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_outside
+            v_queue.queue_id, 0, v_ids, null, null, 'cancelled', v_outside
         );
         v_removed := v_removed + coalesce(cardinality(v_ids), 0);
     end if;

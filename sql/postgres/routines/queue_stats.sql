@@ -61,18 +61,18 @@ begin
 
     -- One statement counts what a queue has, and reads the rows of this queue only.
     for v_queue in
-        select q.part_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+        select q.queue_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds,
-               q.has_recheck, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
+               q.has_deferred, q.max_leased, q.rate_limit, q.rate_seconds, q.result_seconds,
                q.history_days, q.paused_at, q.created_at
         from rowq.queue q
         where p_queue_name is null
            or q.queue_name = p_queue_name
         order by q.queue_name collate "C"
     loop
-        v_ready := rowq.internal_count_ready(v_queue.part_id, p_max_count);
-        v_from := rowq.internal_read_safe_floor(v_queue.part_id, -1::smallint /* claim */);
+        v_ready := rowq.internal_count_ready(v_queue.queue_id, p_max_count);
+        v_from := rowq.internal_read_safe_floor(v_queue.queue_id, -1::smallint /* claim */);
         return query
         select v_queue.queue_name, v_queue.paused_at is not null, v_ready.ready,
                (
@@ -80,7 +80,7 @@ begin
                    from (
                        select
                        from rowq.delayed d
-                       where d.part_id = v_queue.part_id
+                       where d.queue_id = v_queue.queue_id
                        limit p_max_count
                    ) x
                ),
@@ -89,7 +89,7 @@ begin
                    from (
                        select k.message_ids
                        from rowq.claim k
-                       where k.part_id = v_queue.part_id
+                       where k.queue_id = v_queue.queue_id
                          and k.claim_id >= v_from
                        limit p_max_count
                    ) x
@@ -99,7 +99,7 @@ begin
                    from (
                        select
                        from rowq.dead d
-                       where d.part_id = v_queue.part_id
+                       where d.queue_id = v_queue.queue_id
                        limit p_max_count
                    ) x
                ),
@@ -108,15 +108,15 @@ begin
                    from (
                        (
                            select
-                           from rowq.grouped g
-                           where g.part_id = v_queue.part_id
+                           from rowq.group_waiting g
+                           where g.queue_id = v_queue.queue_id
                            limit p_max_count
                        )
                        union all
                        (
                            select
                            from rowq.blocked b
-                           where b.part_id = v_queue.part_id
+                           where b.queue_id = v_queue.queue_id
                            limit p_max_count
                        )
                        limit p_max_count

@@ -27,7 +27,7 @@ begin
     return query
     select r.o_reaped, r.o_died
     from rowq.internal_reap(
-        v_queue.part_id, v_queue.max_attempts, v_queue.history_days, p_batch_size
+        v_queue.queue_id, v_queue.max_attempts, v_queue.history_days, p_batch_size
     ) r;
 end;
 $$;

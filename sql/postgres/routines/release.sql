@@ -30,10 +30,10 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.queue_id, p_claim_id, p_message_ids);
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
-            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_queue.queue_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
             v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
             v_taken.o_leased_at
         );
@@ -41,7 +41,7 @@ begin
 
     if v_queue.history_days > 0 then
         perform rowq.internal_push_history(
-            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_queue.queue_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
             v_taken.o_message_ids, v_taken.o_attempts, 'released'
         );
     end if;
@@ -54,7 +54,7 @@ begin
             with ordinality u (lane, attempt, last_error, place);
 
         perform rowq.internal_push_ready(
-            v_queue.part_id, v_lanes, v_taken.o_message_ids, v_attempts, v_errors
+            v_queue.queue_id, v_lanes, v_taken.o_message_ids, v_attempts, v_errors
         );
     end if;
 

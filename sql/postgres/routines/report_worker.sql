@@ -26,7 +26,7 @@ as $$
 #variable_conflict use_column
 declare
     c_most           constant double precision := 9007199254740992;
-    v_part_id        integer;
+    v_queue_id       integer;
     v_completed      bigint;
     v_failed         bigint;
     v_completed_rate double precision;
@@ -50,12 +50,12 @@ begin
     perform rowq.internal_check_range('threads', p_threads, 1, 100000);
     perform rowq.internal_check_range('completed', p_completed, 0, c_most);
     perform rowq.internal_check_range('failed', p_failed, 0, c_most);
-    v_part_id := rowq.internal_lock_queue(p_queue_name);
+    v_queue_id := rowq.internal_lock_queue(p_queue_name);
     v_now := clock_timestamp();
 
     if p_is_ended then
         delete from rowq.worker w
-        where w.part_id = v_part_id
+        where w.queue_id = v_queue_id
           and w.worker_id = p_worker_id;
         return query select p_queue_name, 'ended';
         return;
@@ -65,21 +65,21 @@ begin
            extract(epoch from v_now - w.last_seen_at)
     into v_completed, v_failed, v_completed_rate, v_failed_rate, v_seconds
     from rowq.worker w
-    where w.part_id = v_part_id
+    where w.queue_id = v_queue_id
       and w.worker_id = p_worker_id;
     if v_seconds > 0 then
         v_completed_rate := greatest(coalesce(p_completed, 0) - v_completed, 0) / v_seconds;
         v_failed_rate := greatest(coalesce(p_failed, 0) - v_failed, 0) / v_seconds;
     end if;
     insert into rowq.worker (
-        part_id, worker_id, worker_name, host_name, worker_version, threads, started_at,
+        queue_id, worker_id, worker_name, host_name, worker_version, threads, started_at,
         last_seen_at, completed, failed
     )
     values (
-        v_part_id, p_worker_id, p_worker_name, p_host_name, p_worker_version,
+        v_queue_id, p_worker_id, p_worker_name, p_host_name, p_worker_version,
         coalesce(p_threads, 1), v_now, v_now, coalesce(p_completed, 0), coalesce(p_failed, 0)
     )
-    on conflict (part_id, worker_id) do update
+    on conflict (queue_id, worker_id) do update
     set worker_name          = excluded.worker_name,
         host_name            = excluded.host_name,
         worker_version       = excluded.worker_version,
@@ -93,13 +93,13 @@ begin
     -- Each report deletes one row at most, so that no report takes long.
     select w.worker_id into v_gone
     from rowq.worker w
-    where w.part_id = v_part_id
+    where w.queue_id = v_queue_id
       and w.last_seen_at < v_now - interval '1 hour'
     limit 1
     for update skip locked;
     if found then
         delete from rowq.worker w
-        where w.part_id = v_part_id
+        where w.queue_id = v_queue_id
           and w.worker_id = v_gone;
     end if;
 

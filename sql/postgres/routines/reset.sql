@@ -36,67 +36,67 @@ begin
     );
 
     -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
-    insert into rowq.dedup (part_id, message_id, dedup_key)
-    select m.part_id, m.message_id, m.dedup_key
+    insert into rowq.dedup (queue_id, message_id, dedup_key)
+    select m.queue_id, m.message_id, m.dedup_key
     from rowq.message m
-    where m.part_id = v_dead.o_part_id
+    where m.queue_id = v_dead.o_queue_id
       and m.message_id = any (v_dead.o_message_ids)
       and m.dedup_key is not null
     order by m.dedup_key, m.message_id
-    on conflict (part_id, dedup_key) do nothing;
+    on conflict (queue_id, dedup_key) do nothing;
 
     select coalesce(array_agg(m.message_id), '{}') into v_taken
     from rowq.message m
-    where m.part_id = v_dead.o_part_id
+    where m.queue_id = v_dead.o_queue_id
       and m.message_id = any (v_dead.o_message_ids)
       and m.dedup_key is not null
       and not exists (
           select 1
           from rowq.dedup d
-          where d.part_id = m.part_id
+          where d.queue_id = m.queue_id
             and d.dedup_key = m.dedup_key
             and d.message_id = m.message_id
       );
 
     with from_dead as (
         delete from rowq.dead d
-        where d.part_id = v_dead.o_part_id
+        where d.queue_id = v_dead.o_queue_id
           and d.message_id = any (v_dead.o_message_ids)
           and d.message_id <> all (v_taken)
-        returning d.message_id, d.lane, d.last_error, d.holds_group
+        returning d.message_id, d.lane, d.last_error, d.holds_slot
     )
     select coalesce(array_agg(f.message_id order by f.message_id), '{}') ids,
            array_agg((f.lane / 2 * 2 + 1)::smallint order by f.message_id) lanes,
            array_agg(f.last_error order by f.message_id) errors,
-           array_agg(f.holds_group order by f.message_id) holds
+           array_agg(f.holds_slot order by f.message_id) holds
     into v_reset
     from from_dead f;
 
-    -- One that has kept the token of its group goes on as if it had none.
-    select array_agg(case when u.holds_group then null else m.group_key end order by u.place)
+    -- One that has kept the slot of its group goes on as if it had none.
+    select array_agg(case when u.holds_slot then null else m.group_key end order by u.place)
     into v_group_keys
-    from unnest(v_reset.ids, v_reset.holds) with ordinality u (message_id, holds_group, place)
+    from unnest(v_reset.ids, v_reset.holds) with ordinality u (message_id, holds_slot, place)
     left join lateral (
         select x.group_key
         from rowq.message x
-        where x.part_id = v_dead.o_part_id
+        where x.queue_id = v_dead.o_queue_id
           and x.message_id = u.message_id
         offset 0
     ) m on true;
 
     -- A message that is alive again has not ended.
     delete from rowq.result r
-    where r.part_id = v_dead.o_part_id
+    where r.queue_id = v_dead.o_queue_id
       and r.message_id = any (v_reset.ids);
 
     if array_remove(v_group_keys, null) <> '{}' then
         v_waiting := rowq.internal_join_groups(
-            v_dead.o_part_id, v_group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
+            v_dead.o_queue_id, v_group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
         );
-        perform rowq.internal_note_expiry(v_dead.o_part_id, v_waiting);
+        perform rowq.internal_record_expiry(v_dead.o_queue_id, v_waiting);
     end if;
     perform rowq.internal_push_ready(
-        v_dead.o_part_id, array_agg(u.lane order by u.place),
+        v_dead.o_queue_id, array_agg(u.lane order by u.place),
         array_agg(u.message_id order by u.place), array_agg(0::smallint),
         array_agg(u.last_error order by u.place)
     )

@@ -14,19 +14,19 @@ as $$
 -- differs   notifies the sessions that listen
 #variable_conflict use_column
 declare
-    v_part_id integer;
+    v_queue_id integer;
 begin
     perform rowq.internal_require_queue(p_queue_name);
 
     update rowq.queue q
     set paused_at = null
     where q.queue_name = p_queue_name
-    returning q.part_id into v_part_id;
+    returning q.queue_id into v_queue_id;
     if not found then
         -- The queue was dropped while this call waited for its row.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
-    perform rowq.internal_notify(v_part_id);
+    perform rowq.internal_notify(v_queue_id);
 
     return query select p_queue_name, 'resumed';
 end;

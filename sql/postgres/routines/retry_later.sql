@@ -36,10 +36,10 @@ begin
     perform rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.queue_id, p_claim_id, p_message_ids);
     if v_taken.o_cancel_ids is not null then
         v_taken := rowq.internal_end_cancelled(
-            v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+            v_queue.queue_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
             v_taken.o_errors, v_taken.o_cancel_ids, p_claim_id, v_taken.o_worker_name,
             v_taken.o_leased_at
         );
@@ -61,7 +61,7 @@ begin
            )))
     into v_lanes, v_ids, v_attempts, v_due_ats
     from rowq.internal_with_max_attempts(
-        v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+        v_queue.queue_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
         v_queue.max_attempts
     ) u
     where u.attempt < u.allowed;
@@ -74,18 +74,18 @@ begin
 
     if v_queue.history_days > 0 then
         perform rowq.internal_push_history(
-            v_queue.part_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
+            v_queue.queue_id, p_claim_id, v_taken.o_worker_name, v_taken.o_leased_at,
             v_taken.o_message_ids, v_taken.o_attempts, 'retrying', p_error, v_dead.ids
         );
     end if;
     if v_ids is not null then
         perform rowq.internal_push_delayed(
-            v_queue.part_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)
+            v_queue.queue_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)
         );
     end if;
     if v_dead.ids is not null then
         perform rowq.internal_push_dead(
-            v_queue.part_id, v_dead.lanes, v_dead.ids, v_dead.attempts,
+            v_queue.queue_id, v_dead.lanes, v_dead.ids, v_dead.attempts,
             array_fill(p_error, array[cardinality(v_dead.ids)])
         );
     end if;

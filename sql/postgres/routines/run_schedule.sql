@@ -24,14 +24,14 @@ declare
     v_now      timestamp with time zone;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_schedule := rowq.internal_require_schedule(v_queue.part_id, p_schedule_name);
+    v_schedule := rowq.internal_require_schedule(v_queue.queue_id, p_schedule_name);
     v_now := clock_timestamp();
-    v_sent := rowq.internal_send_tick(v_schedule, v_queue.queue_name, v_now);
+    v_sent := rowq.internal_enqueue_tick(v_schedule, v_queue.queue_name, v_now);
     if v_sent.o_outcome = 'enqueued' then
         update rowq.schedule s
         set last_run_at     = v_now,
             last_message_id = v_sent.o_message_id
-        where s.part_id = v_schedule.part_id
+        where s.queue_id = v_schedule.queue_id
           and s.schedule_name = v_schedule.schedule_name;
     end if;
     return query select v_sent.o_message_id, v_sent.o_outcome;

@@ -14,18 +14,18 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_fault   text;
-    v_part_id integer;
+    v_error   text;
+    v_queue_id integer;
 begin
-    v_fault := rowq.internal_topic_fault('topic_pattern', p_topic_pattern, true);
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %', v_fault
+    v_error := rowq.internal_topic_error('topic_pattern', p_topic_pattern, true);
+    if v_error is not null then
+        raise exception 'RQ711 invalid_argument: %', v_error
             using errcode = 'RQ711';
     end if;
-    v_part_id := rowq.internal_lock_queue(p_queue_name);
+    v_queue_id := rowq.internal_lock_queue(p_queue_name);
 
     delete from rowq.topic_binding b
-    where b.part_id = v_part_id
+    where b.queue_id = v_queue_id
       and b.topic_pattern = p_topic_pattern;
 
     return query

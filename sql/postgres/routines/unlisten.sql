@@ -18,7 +18,7 @@ declare
     v_was_listening boolean;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
-    v_was_listening := pg_advisory_unlock_shared(1919907698, v_queue.part_id);
+    v_was_listening := pg_advisory_unlock_shared(1919907698, v_queue.queue_id);
 
     -- A session that has called listen more often still holds the lock, and goes on to listen.
     if not exists (
@@ -27,10 +27,10 @@ begin
         where l.locktype = 'advisory'
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
           and l.classid = 1919907698::oid
-          and l.objid = v_queue.part_id::oid
+          and l.objid = v_queue.queue_id::oid
           and l.pid = pg_backend_pid()
     ) then
-        execute format('unlisten %I', rowq.internal_channel(v_queue.part_id));
+        execute format('unlisten %I', rowq.internal_channel(v_queue.queue_id));
     end if;
     return query
     select p_queue_name, case when v_was_listening then 'stopped' else 'not_listening' end;

@@ -11,14 +11,14 @@
 --
 --   maintain_queue -> maintain_archive -> drop_days, open_days, archive, purge_archive
 --
--- Writes archived, finished, lane, message. Only reads part, queue, successor.
+-- Writes archived, finished, lane, message. Only reads queue_lock, queue, successor.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalMaintainArchive
-    @part_id int,
+    @queue_id int,
     @limit int,
     @archived int output,
     @purged int output,
@@ -58,25 +58,25 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             set @archive_days = 0;
             set @is_open = 0;
             select @archive_days = q.archive_days
             from rowq.queue q with (forceseek)
-            where q.part_id = @part_id;
+            where q.queue_id = @queue_id;
             -- To look into the archive itself would cost a seek a day that any queue keeps.
             select @is_open = l.is_open
             from rowq.lane l with (readuncommitted, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.lane = -3 /* finished */;
             if @archive_days = 0
                 and @is_open = 0
                 and not exists (
                     select 1
                     from rowq.finished f with (readuncommitted)
-                    where f.part_id = @part_id
+                    where f.queue_id = @queue_id
                 )
                 break;
             -- The days are in the catalog, which takes long to read: look at them once a minute.
@@ -86,13 +86,13 @@ begin
                 update l
                 set check_after = dateadd(minute, 1, sysutcdatetime())
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.lane = -21 /* election */
                   and l.check_after <= sysutcdatetime();
                 if @@rowcount = 1
                 begin
                     exec rowq.InternalDropDays @partitions_dropped output;
-                    exec rowq.InternalOpenDays @part_id;
+                    exec rowq.InternalOpenDays @queue_id;
                 end;
             end;
             else
@@ -106,7 +106,7 @@ begin
                 set @step = iif(@limit - @archived < 1000, @limit - @archived, 1000);
                 if @owns_transaction = 1
                     begin transaction;
-                exec rowq.InternalArchive @part_id, @step, @done output;
+                exec rowq.InternalArchive @queue_id, @step, @done output;
                 if @owns_transaction = 1
                     commit transaction;
                 set @archived += @done;
@@ -123,7 +123,7 @@ begin
             while @purged < @limit
             begin
                 set @step = iif(@limit - @purged < 1000, @limit - @purged, 1000);
-                exec rowq.InternalPurgeArchive @part_id, @before, @step, @done output;
+                exec rowq.InternalPurgeArchive @queue_id, @before, @step, @done output;
                 set @purged += @done;
                 if @done < @step
                     break;
@@ -133,31 +133,33 @@ begin
                 update l
                 set check_after = '19700101'
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.lane = -21 /* election */;
             if @archive_days = 0 and @purged < @limit
                 update l
                 set is_open = 0
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.lane = -3 /* finished */
                   and l.is_open = 1
                   and not exists (
                       select 1
                       from rowq.archived a with (readcommittedlock)
-                      where a.part_id = @part_id
+                      where a.queue_id = @queue_id
                   )
                 option (loop join, maxdop 1, keepfixed plan);
             break;
         end try
         begin catch
             -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- the savepoint. There is no way back to a savepoint in a transaction that is
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
-            -- The steps of an own transaction are committed, those of a guest are all taken back.
+            -- The steps of an own transaction are committed, those of a call in the caller's
+            -- transaction are all taken back.
             if @owns_transaction = 0
                 set @archived = 0;
             if @owns_transaction = 0
@@ -249,7 +251,7 @@ end
 go
 
 create or alter procedure rowq.InternalOpenDays
-    @part_id int
+    @queue_id int
 with execute as owner
 as
 begin
@@ -274,7 +276,7 @@ begin
     -- Each round of this loop finds the next such day.
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     while 1 = 1
@@ -282,7 +284,7 @@ begin
         set @first = null;
         select top (1) @first = f.finished_at
         from rowq.finished f with (readuncommitted, forceseek)
-        where f.part_id = @part_id
+        where f.queue_id = @queue_id
           and f.finished_at >= @since
         order by f.finished_at, f.message_id
         option (maxdop 1, keepfixed plan);
@@ -330,14 +332,14 @@ end
 go
 
 create or alter procedure rowq.InternalArchive
-    @part_id int,
+    @queue_id int,
     @limit int,
     @archived int output
 as
 begin
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
 -- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new
---           archive rows; as InternalFreeSuccessors
+--           archive rows; as InternalResumeSuccessors
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
@@ -357,16 +359,17 @@ begin
 
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
-    -- A guest's call that is broken off between these statements leaves a row of finished, and the
-    -- next one does the rest: the archive passes over what it has already (ignore_dup_key).
+    -- A call in the caller's transaction's call that is broken off between these statements leaves
+    -- a row of finished, and the next one does the rest: the archive passes over what it has
+    -- already (ignore_dup_key).
     insert into @moved (message_id, finished_at, lane, attempt, state)
     select top (@limit) f.message_id, f.finished_at, f.lane, f.attempt, f.state
     from rowq.finished f with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where f.part_id = @part_id
+    where f.queue_id = @queue_id
       and f.finished_at >= @since
     order by f.finished_at, f.message_id
     option (maxdop 1, keepfixed plan);
@@ -381,15 +384,15 @@ begin
     inner join rowq.message m
         with (
             rowlock, xlock, readpast, readcommittedlock,
-            forceseek (message_pk (part_id, message_id))
+            forceseek (message_pk (queue_id, message_id))
         )
-        on m.part_id = @part_id
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
         from rowq.successor x
-            with (rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id)))
-        where x.part_id = @part_id
+            with (rowlock, readcommittedlock, forceseek (successor_pk (queue_id, predecessor_id)))
+        where x.queue_id = @queue_id
           and x.predecessor_id = m.message_id
     ) s
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -397,8 +400,8 @@ begin
     begin
         delete j
         from @moved j
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         where not exists (select 1 from @held h where h.message_id = j.message_id)
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -411,42 +414,42 @@ begin
     -- from closing it before this transaction ends.
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -3 /* finished */;
     -- Of two sessions that hold the row shared neither could open the lane, so whoever may have to
     -- open it takes the row for itself at once.
     if @is_open = 1
         select @is_open = l.is_open
         from rowq.lane l with (rowlock, repeatableread, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -3 /* finished */;
     if @is_open = 0
         update rowq.lane with (rowlock)
         set is_open = 1
-        where part_id = @part_id
+        where queue_id = @queue_id
           and lane = -3 /* finished */;
 
     insert into rowq.archived with (rowlock) (
-        part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
+        queue_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
         dedup_key, headers, body, body_binary, group_key
     )
-    select @part_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
+    select @queue_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
            m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
     from @moved j
-    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+    inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     delete m
     from @moved j
     inner join rowq.message m with (rowlock, forceseek)
-        on m.part_id = @part_id
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     delete f
     from @moved j
     inner join rowq.finished f with (rowlock, forceseek)
-        on f.part_id = @part_id
+        on f.queue_id = @queue_id
        and f.finished_at = j.finished_at
        and f.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -461,13 +464,13 @@ begin
         order by h.message_id;
         if @@rowcount = 0
             break;
-        exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_join = 0;
+        exec rowq.InternalResumeSuccessors @queue_id, @awaited_id, @may_join = 0;
     end;
 end
 go
 
 create or alter procedure rowq.InternalPurgeArchive
-    @part_id int,
+    @queue_id int,
     @before datetime2(6),
     @limit int,
     @purged int output
@@ -488,7 +491,7 @@ begin
     select top (@limit) a.finished_at, a.message_id
     from rowq.archived a
         with (index (archived_pk), rowlock, readpast, readcommittedlock, forceseek)
-    where a.part_id = @part_id
+    where a.queue_id = @queue_id
       and a.finished_at < @before
     order by a.finished_at, a.message_id
     option (maxdop 1, keepfixed plan);
@@ -498,7 +501,7 @@ begin
     from @old o
     inner join rowq.archived a
         with (index (archived_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on a.part_id = @part_id
+        on a.queue_id = @queue_id
        and a.finished_at = o.finished_at
        and a.message_id = o.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);

@@ -15,7 +15,7 @@
 --   complete, retry_later, cancel, ... -> check_ids -> refuse
 --   enqueue_batch, check_results -> check_headers -> refuse
 --   reap, promote, archive, ... -> check_batch_size -> check_range
---   enqueue_batch -> check_given -> refuse
+--   enqueue_batch -> check_input -> refuse
 --
 -- No table.
 
@@ -46,7 +46,7 @@ begin
 -- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
 -- errors    RQ711
     set nocount on;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     exec rowq.InternalCheckName N'queue_name', @queue_name;
     exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
@@ -68,10 +68,10 @@ begin
     if (@group_after_dead + N'.') collate Latin1_General_100_BIN2
         not in (N'continue.', N'hold.')
     begin
-        set @fault = concat(
+        set @error = concat(
             N'group_after_dead must be continue or hold, got ', left(@group_after_dead, 100)
         );
-        exec rowq.InternalRefuse @fault;
+        exec rowq.InternalRefuse @error;
     end;
 end
 go
@@ -89,7 +89,7 @@ begin
     declare @place int = 1;
     declare @code int;
     declare @is_bad bit = iif(@size between 1 and 100, 0, 1);
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     -- The control characters are 0 to 31 and 127 to 159.
     while @is_bad = 0 and @place <= datalength(@value) / 2
@@ -100,21 +100,21 @@ begin
     end;
     if @is_bad = 1
     begin
-        set @fault = concat(@name, N' must be 1 to 100 characters, none of them control');
-        exec rowq.InternalRefuse @fault;
+        set @error = concat(@name, N' must be 1 to 100 characters, none of them control');
+        exec rowq.InternalRefuse @error;
     end;
 end
 go
 
 create or alter procedure rowq.InternalRefuse
-    @fault nvarchar(max)
+    @error nvarchar(max)
 as
 begin
 -- purpose   Raise the error for an invalid argument.
 -- errors    RQ711
 -- differs   PostgreSQL raises with an expression
     set nocount on;
-    declare @text nvarchar(2048) = concat(N'RQ711 invalid_argument: ', left(@fault, 400));
+    declare @text nvarchar(2048) = concat(N'RQ711 invalid_argument: ', left(@error, 400));
     -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
     throw 52711, @text, 1;
@@ -132,26 +132,26 @@ begin
 -- purpose   Refuse a number outside its range; null passes unless it is required.
 -- errors    RQ711
     set nocount on;
-    declare @given nvarchar(40);
-    declare @fault nvarchar(400);
+    declare @input nvarchar(40);
+    declare @error nvarchar(400);
     if @value between @low and @high or @value is null and @is_required = 0
         return;
 
     -- A float that becomes text directly loses digits: 315360000.5 would become 3.1536e+008.
-    set @given = N'null';
+    set @input = N'null';
     if abs(@value) >= 1e15
-        set @given = convert(nvarchar(40), @value);
+        set @input = convert(nvarchar(40), @value);
     else if @value is not null
     begin
         -- A caller may have numeric_roundabort on: then the rounding below would raise an error of
         -- the engine instead of our refusal.
         set numeric_roundabort off;
-        set @given = convert(nvarchar(40), cast(@value as decimal(38, 6)));
-        set @given = replace(rtrim(replace(@given, N'0', N' ')), N' ', N'0');
-        if right(@given, 1) = N'.'
-            set @given = left(@given, len(@given) - 1);
+        set @input = convert(nvarchar(40), cast(@value as decimal(38, 6)));
+        set @input = replace(rtrim(replace(@input, N'0', N' ')), N' ', N'0');
+        if right(@input, 1) = N'.'
+            set @input = left(@input, len(@input) - 1);
     end;
-    set @fault = concat(
+    set @error = concat(
         @name, N' must be between ',
         case @low
             when 0.1e0 then N'0.1'
@@ -159,9 +159,9 @@ begin
             else convert(nvarchar(40), cast(@low as bigint))
         end,
         N' and ',
-        cast(@high as bigint), N', got ', @given
+        cast(@high as bigint), N', got ', @input
     );
-    exec rowq.InternalRefuse @fault;
+    exec rowq.InternalRefuse @error;
 end
 go
 
@@ -175,7 +175,7 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @length bigint = datalength(@body_binary);
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     -- The collation counts an emoji as one character. It counts slowly, so use it only where the
     -- body has more UTF-16 units than the queue allows characters.
@@ -183,10 +183,10 @@ begin
         set @length = len((@body + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     if @length > @max_length
     begin
-        set @fault = concat(
+        set @error = concat(
             N'body is ', @length, N' long, and the queue takes ', @max_length, N': max_body_length'
         );
-        exec rowq.InternalRefuse @fault;
+        exec rowq.InternalRefuse @error;
     end;
 end
 go
@@ -208,7 +208,7 @@ begin
 -- purpose   Refuse invalid arguments of enqueue.
 -- errors    RQ711
     set nocount on;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @is_object bit = 0;
 
     if @priority is null or @priority not between 0 and 9
@@ -228,7 +228,7 @@ begin
         from openjson(concat(N'[', @headers, N']')) j;
 
     -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
-    set @fault = case
+    set @error = case
         when @message_type is not null
             and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201
             then N'message_type is longer than 200 characters'
@@ -253,8 +253,8 @@ begin
             not in (N'hold.', N'continue.', N'fail.')
             then N'on_predecessor_dead must be hold, continue or fail'
     end;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
     if @predecessor_ids is not null
         exec rowq.InternalCheckIds @predecessor_ids, N'predecessor_ids';
 
@@ -277,7 +277,7 @@ begin
     set nocount on;
     declare @count int;
     declare @good int;
-    declare @fault nvarchar(200) = concat(
+    declare @error nvarchar(200) = concat(
         @name, N' must be a flat list of at most 10000 ids, no null'
     );
     if @message_ids is null
@@ -296,7 +296,7 @@ begin
             from openjson(@message_ids) j;
     end;
     if @count is null or @count > 10000 or @good < @count
-        exec rowq.InternalRefuse @fault;
+        exec rowq.InternalRefuse @error;
 end
 go
 
@@ -309,9 +309,9 @@ as
 begin
 -- purpose   Refuse headers, in an array of messages, that not every JSON reader would accept. What else is to be looked at stands in headers, too, with its @name and the depth that makes for it.
 -- errors    RQ711
--- differs   no such helper elsewhere: part of message_fault
+-- differs   no such helper elsewhere: part of message_error
     set nocount on;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     -- kind is openjson's type: 2 number, 4 array, 5 object.
     with found (depth, position, kind, value) as (
@@ -326,7 +326,7 @@ begin
         where f.depth <= @deepest
           and f.kind in (4, 5)
     )
-    select top (1) @fault = concat(
+    select top (1) @error = concat(
         case
             when f.depth > @deepest then @name + N' are nested more than 20 deep'
             else @name + N' have a number of too many digits'
@@ -345,8 +345,8 @@ begin
           and coalesce(try_cast(n.exponent as int), 201) not between -200 and 200
     order by f.position, f.depth desc
     option (maxdop 1, keepfixed plan);
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 end
 go
 
@@ -361,8 +361,8 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalCheckGiven
-    @given rowq.given_list readonly,
+create or alter procedure rowq.InternalCheckInput
+    @input rowq.input_list readonly,
     @max_body_length int,
     @is_published bit
 as
@@ -370,11 +370,11 @@ begin
 -- purpose   Refuse a batch with an invalid message, and say which one; topics of published ones are for InternalCheckTopics.
 -- errors    RQ711
     set nocount on;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     -- kind is openjson's type: 0 null, 1 text, 2 number, 3 boolean, 4 array, 5 object.
-    select top (1) @fault = concat(left(f.fault, 100), N' (message ', g.position, N')')
-    from @given g
+    select top (1) @error = concat(left(f.fault, 100), N' (message ', g.position, N')')
+    from @input g
     cross apply (
         select case
             when g.name is null
@@ -462,10 +462,10 @@ begin
     ) f (fault)
     where f.fault is not null
     order by g.position;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 
-    select top (1) @fault = concat(
+    select top (1) @error = concat(
         iif(
             h.bodies > 1, N'body and body_base64 exclude each other',
             N'delay_seconds and run_at exclude each other'
@@ -476,13 +476,13 @@ begin
         select g.position,
                sum(iif(g.name in (N'body', N'body_base64'), 1, 0)) as bodies,
                sum(iif(g.name in (N'delay_seconds', N'run_at'), 1, 0)) as times
-        from @given g
+        from @input g
         where g.kind > 0
         group by g.position
     ) h
     where h.bodies > 1 or h.times > 1
     order by h.position;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 end
 go

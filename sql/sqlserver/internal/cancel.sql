@@ -7,22 +7,22 @@
 -- another row, so maintain finds every due message by key and may forget a row whose message it
 -- does not find. A locked message is skipped and looked up again.
 --
---   retry_later, give_up_messages, reap -> end_cancelled
---   cancel -> note_cancels
---   cancel, cancel_many -> withdraw
---   reset, promote_grouped, push_delayed, ... -> note_expiry
+--   retry_later, fail_or_release, reap -> end_cancelled
+--   cancel -> record_cancels
+--   cancel, cancel_many -> cancel_unleased
+--   reset, promote_group_waiting, push_delayed, ... -> record_expiry
 --   get_message, get_history, read_result -> locate_messages
---   maintain_delivery -> expire -> pop_expired, unplaced_of
+--   maintain_delivery -> expire -> pop_expired, find_unlocated
 --
--- Writes blocked, claim, dead, delayed, expiry, grouped, leased, ready. Only reads finished, lane,
--- message, message_group, queue.
+-- Writes blocked, claim, dead, delayed, expiry, group_waiting, leased, ready. Only reads finished,
+-- lane, message, group_slot, queue.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalEndCancelled
-    @part_id int,
+    @queue_id int,
     @messages rowq.message_list readonly,
     @may_close bit
 as
@@ -36,13 +36,13 @@ begin
 
     select @archive_days = q.archive_days
     from rowq.queue q with (forceseek)
-    where q.part_id = @part_id;
-    exec rowq.InternalFinish @part_id, @archive_days, @messages, N'cancelled', @may_close;
+    where q.queue_id = @queue_id;
+    exec rowq.InternalFinish @queue_id, @archive_days, @messages, N'cancelled', @may_close;
 end
 go
 
-create or alter procedure rowq.InternalNoteCancels
-    @part_id int,
+create or alter procedure rowq.InternalRecordCancels
+    @queue_id int,
     @message_ids nvarchar(max),
     @noted_ids nvarchar(max) output
 as
@@ -70,7 +70,7 @@ begin
     select l.claim_id, l.lane, l.seq, l.message_id
     from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
     inner join @ids j on j.message_id = l.message_id
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
     option (hash join, force order, maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
@@ -82,7 +82,7 @@ begin
     output inserted.claim_id into @claims (claim_id)
     from (select distinct f.claim_id from @found f) j
     inner join rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on c.part_id = @part_id
+        on c.queue_id = @queue_id
        and c.claim_id = j.claim_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     update l
@@ -91,7 +91,7 @@ begin
     from @claims c
     inner join @found f on f.claim_id = c.claim_id
     inner join rowq.leased l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on l.part_id = @part_id
+        on l.queue_id = @queue_id
        and l.claim_id = f.claim_id
        and l.lane = f.lane
        and l.seq = f.seq
@@ -102,8 +102,8 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalWithdraw
-    @part_id int,
+create or alter procedure rowq.InternalCancelUnleased
+    @queue_id int,
     @archive_days int,
     @message_ids nvarchar(max),
     @owns_transaction bit,
@@ -112,7 +112,7 @@ as
 begin
 -- purpose   Cancel those messages that no worker holds; @cancelled_ids are their ids, null where there is none.
 -- locks     blocked, delayed, dead and ready rows, passing over locked ones; message rows; then a
---           token of each group and grouped rows, tried; then as InternalFinish
+--           slot of each group and group_waiting rows, tried; then as InternalFinish
     set nocount on;
     declare @may_close bit;
     declare @count int = 0;
@@ -143,19 +143,19 @@ begin
     -- first.
     delete b
     output deleted.message_id, deleted.lane, 0, 0, 1
-    into @taken (message_id, lane, place, attempt, is_tokenless)
+    into @taken (message_id, lane, place, attempt, is_without_slot)
     from @ids j
     inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on b.part_id = @part_id
+        on b.queue_id = @queue_id
        and b.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
-           iif(deleted.holds_group = 1, 0, 1)
-    into @taken (message_id, lane, place, attempt, is_tokenless)
+           iif(deleted.holds_slot = 1, 0, 1)
+    into @taken (message_id, lane, place, attempt, is_without_slot)
     from @ids j
     inner join rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-        on d.part_id = @part_id
+        on d.queue_id = @queue_id
        and d.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
@@ -163,14 +163,14 @@ begin
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
            iif(deleted.group_key is null, 0, 1)
-    into @taken (message_id, lane, place, attempt, is_tokenless)
+    into @taken (message_id, lane, place, attempt, is_without_slot)
     from @ids j
     inner join rowq.message m
-        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     inner join rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-        on d.part_id = @part_id
+        on d.queue_id = @queue_id
        and d.due_at = m.due_at
        and d.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -182,11 +182,11 @@ begin
     select r.lane, r.seq, r.message_id
     from @ids j
     inner join rowq.message m
-        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     inner join rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-        on r.part_id = @part_id
+        on r.queue_id = @queue_id
        and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
        and r.seq = datediff_big(microsecond, '19700101', m.enqueued_at)
        and r.message_id = j.message_id
@@ -201,9 +201,9 @@ begin
         select 1
         from rowq.message m
             with (
-                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id))
             )
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = j.message_id
     )
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -217,17 +217,17 @@ begin
         from @ids j
         inner join rowq.message m
             with (
-                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id))
             )
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
            and m.group_key is not null
-        inner join rowq.grouped x
+        inner join rowq.group_waiting x
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (grouped_pk (part_id, group_key, message_id))
+                forceseek (group_waiting_pk (queue_id, group_key, message_id))
             )
-            on x.part_id = @part_id
+            on x.queue_id = @queue_id
            and x.group_key = convert(varbinary(802), m.group_key + N'.')
            and x.message_id = j.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -246,7 +246,7 @@ begin
             select distinct l.message_id
             from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
             inner join @ids j on j.message_id = l.message_id
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
             option (hash join, force order, maxdop 1, keepfixed plan);
             delete j
             from @ids j
@@ -257,14 +257,14 @@ begin
             select r.lane, r.seq, r.message_id
             from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
             inner join @ids j on j.message_id = r.message_id
-            where r.part_id = @part_id
+            where r.queue_id = @queue_id
             option (hash join, force order, maxdop 1, keepfixed plan);
         delete r
         output deleted.message_id, deleted.lane, 0, deleted.attempt
         into @taken (message_id, lane, place, attempt)
         from @ready j
         inner join rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-            on r.part_id = @part_id
+            on r.queue_id = @queue_id
            and r.lane = j.lane
            and r.seq = j.seq
            and r.message_id = j.message_id
@@ -272,7 +272,7 @@ begin
         if @count = 0
             break;
 
-        -- Lock what is to end before the tokens of its groups. A producer that has just named one
+        -- Lock what is to end before the slots of its groups. A producer that has just named one
         -- of the messages, and then enters a group, goes the same way. With an archive the end
         -- locks no message.
         if @archive_days = 0
@@ -283,14 +283,14 @@ begin
                 select w.message_id from @waiting w
             ) j
             inner join rowq.message m
-                with (rowlock, xlock, forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+                with (rowlock, xlock, forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
 
-        -- Before a message is taken out of its group, hold a token, so that nobody passes over it
+        -- Before a message is taken out of its group, hold a slot, so that nobody passes over it
         -- meanwhile. A transaction of its own locks that exclusively where it can, because below it
-        -- may have to give back the token of another message. A group of which no token can be had
+        -- may have to give back the slot of another message. A group of which no slot can be had
         -- is left alone, and its message counts as leased.
         insert into @groups (group_key)
         select distinct w.group_key from @waiting w;
@@ -299,30 +299,30 @@ begin
             set is_exclusive = 1
             from @groups g
             cross apply (
-                select top (1) t.token_no
-                from rowq.message_group t
+                select top (1) t.slot_no
+                from rowq.group_slot t
                     with (
                         rowlock, xlock, readpast, readcommittedlock,
-                        forceseek (message_group_pk (part_id, group_key))
+                        forceseek (group_slot_pk (queue_id, group_key))
                     )
-                where t.part_id = @part_id
+                where t.queue_id = @queue_id
                   and t.group_key = g.group_key
-                order by t.token_no
+                order by t.slot_no
             ) t
             option (loop join, force order, maxdop 1, keepfixed plan);
         update g
         set is_exclusive = 0
         from @groups g
         cross apply (
-            select top (1) t.token_no
-            from rowq.message_group t
+            select top (1) t.slot_no
+            from rowq.group_slot t
                 with (
                     rowlock, updlock, readpast, readcommittedlock,
-                    forceseek (message_group_pk (part_id, group_key))
+                    forceseek (group_slot_pk (queue_id, group_key))
                 )
-            where t.part_id = @part_id
+            where t.queue_id = @queue_id
               and t.group_key = g.group_key
-            order by t.token_no
+            order by t.slot_no
         ) t
         where g.is_exclusive is null
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -330,13 +330,13 @@ begin
             set @may_close = 0;
         delete x
         output deleted.message_id, deleted.lane, 0, 0, 1
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         from @waiting w
         inner join @groups g
             on g.group_key = w.group_key
            and g.is_exclusive is not null
-        inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-            on x.part_id = @part_id
+        inner join rowq.group_waiting x with (rowlock, readpast, readcommittedlock, forceseek)
+            on x.queue_id = @queue_id
            and x.group_key = w.group_key
            and x.message_id = w.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -357,14 +357,14 @@ begin
 
     if not exists (select 1 from @taken)
         return;
-    exec rowq.InternalFinish @part_id, @archive_days, @taken, N'cancelled', @may_close;
+    exec rowq.InternalFinish @queue_id, @archive_days, @taken, N'cancelled', @may_close;
     select @cancelled_ids = N'[' + string_agg(cast(t.message_id as nvarchar(max)), N',') + N']'
     from @taken t;
 end
 go
 
-create or alter procedure rowq.InternalNoteExpiry
-    @part_id int,
+create or alter procedure rowq.InternalRecordExpiry
+    @queue_id int,
     @messages rowq.message_list readonly,
     @is_ready bit = 0
 as
@@ -386,20 +386,20 @@ begin
     outer apply (
         select top (1) x.message_id
         from rowq.expiry x with (rowlock, readpast, readcommittedlock, forceseek)
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and l.is_open = 0
     ) e
     inner join rowq.lane a with (readuncommitted, forceseek)
-        on a.part_id = @part_id
+        on a.queue_id = @queue_id
        and a.lane = -6 /* expiry */
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -6 /* expiry */
     option (loop join, force order, maxdop 1, keepfixed plan);
     if @has_expiry = 0
         return;
 
-    insert into rowq.expiry with (rowlock) (part_id, expires_at, expiry_id, message_id, lane, seq)
-    select @part_id,
+    insert into rowq.expiry with (rowlock) (queue_id, expires_at, expiry_id, message_id, lane, seq)
+    select @queue_id,
            case
                when m.expires_at > dateadd(day, 1, @now) then dateadd(day, 1, @now)
                when m.expires_at > @now then m.expires_at
@@ -408,8 +408,8 @@ begin
            next value for rowq.message_seq, j.message_id,
            iif(@is_ready = 1, j.lane, null), iif(@is_ready = 1, j.place, null)
     from @messages j
-    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+    inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     where m.expires_at is not null
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -417,7 +417,7 @@ end
 go
 
 create or alter procedure rowq.InternalLocateMessages
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @enqueued_at datetime2(6),
     @group_key nvarchar(400),
@@ -447,33 +447,33 @@ begin
     select @state = N'blocked', @lane = b.lane, @attempt = 0, @due_at = b.due_at,
            @waits_for = b.predecessor_id
     from rowq.blocked b with (rowlock, readpast, readcommittedlock, forceseek)
-    where b.part_id = @part_id
+    where b.queue_id = @queue_id
       and b.message_id = @message_id;
 
     if @state is null
         select @state = N'delayed', @lane = d.lane, @attempt = d.attempt, @due_at = d.due_at
         from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.due_at = @was_due_at
           and d.message_id = @message_id;
 
     if @state is null
         select @state = N'dead', @lane = d.lane, @attempt = d.attempt, @finished_at = d.died_at
         from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.message_id = @message_id;
 
     if @state is null and @group_key is not null
     begin
         select @state = N'blocked', @lane = x.lane, @attempt = 0
-        from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-        where x.part_id = @part_id
+        from rowq.group_waiting x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.queue_id = @queue_id
           and x.group_key = @group_bytes
           and x.message_id = @message_id;
         if @state = N'blocked'
             select top (1) @waits_for = x.message_id
-            from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
-            where x.part_id = @part_id
+            from rowq.group_waiting x with (rowlock, readpast, readcommittedlock, forceseek)
+            where x.queue_id = @queue_id
               and x.group_key = @group_bytes
               and x.message_id < @message_id
             order by x.message_id desc
@@ -486,10 +486,10 @@ begin
                @progress = c.progress, @leased_at = c.leased_at
         from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
         inner join rowq.claim c
-            with (rowlock, readpast, readcommittedlock, forceseek (claim_pk (part_id, claim_id)))
-            on c.part_id = @part_id
+            with (rowlock, readpast, readcommittedlock, forceseek (claim_pk (queue_id, claim_id)))
+            on c.queue_id = @queue_id
            and c.claim_id = l.claim_id
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.message_id = @message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
 
@@ -497,7 +497,7 @@ begin
         select top (1) @state = f.state, @lane = f.lane, @attempt = f.attempt,
                @finished_at = f.finished_at
         from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
-        where f.part_id = @part_id
+        where f.queue_id = @queue_id
           and f.message_id = @message_id
         option (maxdop 1, keepfixed plan);
 
@@ -506,7 +506,7 @@ begin
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
+        where r.queue_id = @queue_id
           and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
           and r.seq = datediff_big(microsecond, '19700101', @enqueued_at)
           and r.message_id = @message_id
@@ -515,7 +515,7 @@ begin
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
+        where r.queue_id = @queue_id
           and r.message_id = @message_id
         option (maxdop 1, keepfixed plan);
 
@@ -527,7 +527,7 @@ end
 go
 
 create or alter procedure rowq.InternalExpire
-    @part_id int,
+    @queue_id int,
     @archive_days int,
     @limit int,
     @expired int output
@@ -537,7 +537,7 @@ begin
 -- locks     as InternalPopExpired; expiry rows, passing over locked ones
     set nocount on;
     -- In milliseconds, that of InternalRescanFloors.
-    declare @long_walk int = 20;
+    declare @slow_scan int = 20;
     declare @step_size int = iif(@limit < 1000, @limit, 1000);
     declare @most_seen int = 10 * @limit;
     declare @started datetime2(6) = sysutcdatetime();
@@ -576,7 +576,7 @@ begin
 
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -6 /* expiry */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     while @seen < @most_seen and @expired < @limit
@@ -584,7 +584,7 @@ begin
         insert into @notes (expires_at, expiry_id, message_id, lane, seq)
         select top (@step_size) e.expires_at, e.expiry_id, e.message_id, e.lane, e.seq
         from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)
-        where e.part_id = @part_id
+        where e.queue_id = @queue_id
           and e.expires_at >= @since
           and e.expires_at <= @now
           and (e.expires_at > @since or e.expiry_id > @after)
@@ -606,9 +606,9 @@ begin
         ) h
         inner join rowq.message m
             with (
-                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id))
             )
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = h.message_id
         where h.turn = 1
           and m.expires_at > @now
@@ -619,7 +619,7 @@ begin
             set expires_at = l.later_at
             from @later l
             inner join rowq.expiry e with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                on e.part_id = @part_id
+                on e.queue_id = @queue_id
                and e.expires_at = l.expires_at
                and e.expiry_id = l.expiry_id
             option (loop join, force order, maxdop 1, keepfixed plan);
@@ -637,7 +637,7 @@ begin
         ) h
         where h.turn = 1
           and not exists (select 1 from @later l where l.message_id = h.message_id);
-        exec rowq.InternalPopExpired @part_id, @archive_days, @due, @popped_ids output;
+        exec rowq.InternalPopExpired @queue_id, @archive_days, @due, @popped_ids output;
         insert into @done (message_id)
         select cast(j.value as bigint) from openjson(@popped_ids) j;
         set @expired += @@rowcount;
@@ -650,7 +650,7 @@ begin
         where not exists (select 1 from @done o where o.message_id = d.message_id);
         if @@rowcount > 0
         begin
-            exec rowq.InternalUnplacedOf @part_id, @rest, @unplaced_ids output;
+            exec rowq.InternalFindUnlocated @queue_id, @rest, @unplaced_ids output;
             insert into @done (message_id)
             select cast(j.value as bigint) from openjson(@unplaced_ids) j;
         end;
@@ -658,7 +658,7 @@ begin
         from @notes n
         inner join @done o on o.message_id = n.message_id
         inner join rowq.expiry e with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on e.part_id = @part_id
+            on e.queue_id = @queue_id
            and e.expires_at = n.expires_at
            and e.expiry_id = n.expiry_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -686,14 +686,14 @@ begin
     -- session that is idle in its transaction must not make every look write.
     if (
             @seen >= @most_seen
-            or datediff_big(millisecond, @started, sysutcdatetime()) > @long_walk
+            or datediff_big(millisecond, @started, sysutcdatetime()) > @slow_scan
         )
         and exists (select 1 from @kept)
         update e
         set expires_at = @now
         from @kept k
         inner join rowq.expiry e with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on e.part_id = @part_id
+            on e.queue_id = @queue_id
            and e.expires_at = k.expires_at
            and e.expiry_id = k.expiry_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -701,15 +701,15 @@ end
 go
 
 create or alter procedure rowq.InternalPopExpired
-    @part_id int,
+    @queue_id int,
     @archive_days int,
     @due rowq.message_list readonly,
     @popped_ids nvarchar(max) output
 as
 begin
 -- purpose   End those messages that nobody holds, which are at lane and place where they are ready; @popped_ids are their ids, null where there is none. Call it in a transaction of rowq's own.
--- locks     message rows; blocked, delayed, grouped and ready rows, and a token of each group, all
---           of them tried only; then as InternalFinish
+-- locks     message rows; blocked, delayed, group_waiting and ready rows, and a slot of each group,
+--           all of them tried only; then as InternalFinish
     set nocount on;
     declare @may_close bit = 1;
     declare @found table (
@@ -737,17 +737,17 @@ begin
     select j.message_id, j.lane, j.place
     from @due j
     inner join rowq.message m
-        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.message_id
         from rowq.ready x
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (ready_pk (part_id, lane, seq, message_id))
+                forceseek (ready_pk (queue_id, lane, seq, message_id))
             )
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and x.lane = j.lane
           and x.seq = j.place
           and x.message_id = j.message_id
@@ -757,9 +757,9 @@ begin
         from rowq.delayed x
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (delayed_pk (part_id, due_at, message_id))
+                forceseek (delayed_pk (queue_id, due_at, message_id))
             )
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and x.due_at = m.due_at
           and x.message_id = j.message_id
     ) d
@@ -767,19 +767,19 @@ begin
         select top (1) x.message_id
         from rowq.blocked x
             with (
-                rowlock, readpast, readcommittedlock, forceseek (blocked_pk (part_id, message_id))
+                rowlock, readpast, readcommittedlock, forceseek (blocked_pk (queue_id, message_id))
             )
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and x.message_id = j.message_id
     ) b
     outer apply (
         select top (1) x.message_id
-        from rowq.grouped x
+        from rowq.group_waiting x
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (grouped_pk (part_id, group_key, message_id))
+                forceseek (group_waiting_pk (queue_id, group_key, message_id))
             )
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and x.group_key = convert(varbinary(802), m.group_key + N'.')
           and x.message_id = j.message_id
     ) g
@@ -795,27 +795,27 @@ begin
     inner join rowq.message m
         with (
             rowlock, xlock, readpast, readcommittedlock,
-            forceseek (message_pk (part_id, message_id))
+            forceseek (message_pk (queue_id, message_id))
         )
-        on m.part_id = @part_id
+        on m.queue_id = @queue_id
        and m.message_id = f.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
     delete b
     output deleted.message_id, deleted.lane, 0, 0, 1
-    into @taken (message_id, lane, place, attempt, is_tokenless)
+    into @taken (message_id, lane, place, attempt, is_without_slot)
     from @held h
     inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on b.part_id = @part_id
+        on b.queue_id = @queue_id
        and b.message_id = h.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     delete d
     output deleted.message_id, deleted.lane, 0, deleted.attempt,
            iif(deleted.group_key is null, 0, 1)
-    into @taken (message_id, lane, place, attempt, is_tokenless)
+    into @taken (message_id, lane, place, attempt, is_without_slot)
     from @held h
     inner join rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on d.part_id = @part_id
+        on d.queue_id = @queue_id
        and d.due_at = h.due_at
        and d.message_id = h.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -824,25 +824,25 @@ begin
     into @taken (message_id, lane, place, attempt)
     from @held h
     inner join rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on r.part_id = @part_id
+        on r.queue_id = @queue_id
        and r.lane = h.lane
        and r.seq = h.seq
        and r.message_id = h.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    -- Before a message is taken out of its group, hold a token, so that nobody passes over it
+    -- Before a message is taken out of its group, hold a slot, so that nobody passes over it
     -- meanwhile: exclusively where that can be had, because below the group may have to be closed,
-    -- or joined by what has waited for a message. A group of which no token can be had is left to
+    -- or joined by what has waited for a message. A group of which no slot can be had is left to
     -- the next maintain.
     insert into @groups (group_key)
     select distinct h.group_key
     from @held h
-    inner join rowq.grouped x
+    inner join rowq.group_waiting x
         with (
             rowlock, readpast, readcommittedlock,
-            forceseek (grouped_pk (part_id, group_key, message_id))
+            forceseek (group_waiting_pk (queue_id, group_key, message_id))
         )
-        on x.part_id = @part_id
+        on x.queue_id = @queue_id
        and x.group_key = h.group_key
        and x.message_id = h.message_id
     where h.group_key is not null
@@ -853,30 +853,30 @@ begin
         set is_exclusive = 1
         from @groups g
         cross apply (
-            select top (1) t.token_no
-            from rowq.message_group t
+            select top (1) t.slot_no
+            from rowq.group_slot t
                 with (
                     rowlock, xlock, readpast, readcommittedlock,
-                    forceseek (message_group_pk (part_id, group_key))
+                    forceseek (group_slot_pk (queue_id, group_key))
                 )
-            where t.part_id = @part_id
+            where t.queue_id = @queue_id
               and t.group_key = g.group_key
-            order by t.token_no
+            order by t.slot_no
         ) t
         option (loop join, force order, maxdop 1, keepfixed plan);
         update g
         set is_exclusive = 0
         from @groups g
         cross apply (
-            select top (1) t.token_no
-            from rowq.message_group t
+            select top (1) t.slot_no
+            from rowq.group_slot t
                 with (
                     rowlock, updlock, readpast, readcommittedlock,
-                    forceseek (message_group_pk (part_id, group_key))
+                    forceseek (group_slot_pk (queue_id, group_key))
                 )
-            where t.part_id = @part_id
+            where t.queue_id = @queue_id
               and t.group_key = g.group_key
-            order by t.token_no
+            order by t.slot_no
         ) t
         where g.is_exclusive is null
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -884,13 +884,14 @@ begin
             set @may_close = 0;
         delete x
         output deleted.message_id, deleted.lane, 0, 0, 1
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         from @held h
         inner join @groups g
             on g.group_key = h.group_key
            and g.is_exclusive is not null
-        inner join rowq.grouped x with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on x.part_id = @part_id
+        inner join rowq.group_waiting x
+            with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            on x.queue_id = @queue_id
            and x.group_key = h.group_key
            and x.message_id = h.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -898,14 +899,14 @@ begin
 
     if not exists (select 1 from @taken)
         return;
-    exec rowq.InternalFinish @part_id, @archive_days, @taken, N'expired', @may_close;
+    exec rowq.InternalFinish @queue_id, @archive_days, @taken, N'expired', @may_close;
     select @popped_ids = N'[' + string_agg(cast(t.message_id as nvarchar(max)), N',') + N']'
     from @taken t;
 end
 go
 
-create or alter procedure rowq.InternalUnplacedOf
-    @part_id int,
+create or alter procedure rowq.InternalFindUnlocated
+    @queue_id int,
     @messages rowq.message_list readonly,
     @unplaced_ids nvarchar(max) output
 as
@@ -958,18 +959,20 @@ begin
             from @some s
             inner join rowq.message m
                 with (
-                    rowlock, readcommittedlock, nowait, forceseek (message_pk (part_id, message_id))
+                    rowlock, readcommittedlock, nowait,
+                    forceseek (message_pk (queue_id, message_id))
                 )
-                on m.part_id = @part_id
+                on m.queue_id = @queue_id
                and m.message_id = s.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
             inner join rowq.blocked b
                 with (
-                    rowlock, readcommittedlock, nowait, forceseek (blocked_pk (part_id, message_id))
+                    rowlock, readcommittedlock, nowait,
+                    forceseek (blocked_pk (queue_id, message_id))
                 )
-                on b.part_id = @part_id
+                on b.queue_id = @queue_id
                and b.message_id = s.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
@@ -977,20 +980,20 @@ begin
             inner join rowq.delayed d
                 with (
                     rowlock, readcommittedlock, nowait,
-                    forceseek (delayed_pk (part_id, due_at, message_id))
+                    forceseek (delayed_pk (queue_id, due_at, message_id))
                 )
-                on d.part_id = @part_id
+                on d.queue_id = @queue_id
                and d.due_at = s.due_at
                and d.message_id = s.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             delete s
             from @some s
-            inner join rowq.grouped g
+            inner join rowq.group_waiting g
                 with (
                     rowlock, readcommittedlock, nowait,
-                    forceseek (grouped_pk (part_id, group_key, message_id))
+                    forceseek (group_waiting_pk (queue_id, group_key, message_id))
                 )
-                on g.part_id = @part_id
+                on g.queue_id = @queue_id
                and g.group_key = s.group_key
                and g.message_id = s.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
@@ -999,9 +1002,9 @@ begin
             inner join rowq.ready r
                 with (
                     rowlock, readcommittedlock, nowait,
-                    forceseek (ready_pk (part_id, lane, seq, message_id))
+                    forceseek (ready_pk (queue_id, lane, seq, message_id))
                 )
-                on r.part_id = @part_id
+                on r.queue_id = @queue_id
                and r.lane = s.lane
                and r.seq = s.seq
                and r.message_id = s.message_id

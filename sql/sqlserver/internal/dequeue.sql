@@ -8,7 +8,7 @@
 --
 --   dequeue_fast, dequeue_wait -> dequeue -> pop_ready, trim_claim
 --
--- Writes claim, leased, ready, started. Only reads lane, message, part, queue.
+-- Writes claim, leased, ready, started. Only reads lane, message, queue_lock, queue.
 
 set quoted_identifier on;
 set ansi_nulls on;
@@ -19,15 +19,15 @@ create or alter procedure rowq.InternalDequeue
     @batch_size int,
     @worker_name nvarchar(max),
     @lease_seconds int,
-    @part_id int output,
+    @queue_id int output,
     @claim_id bigint output,
     @lease_until datetime2(6) output,
     @most_bytes bigint = null
 as
 begin
 -- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
--- locks     the part, shared; where the queue has limits, its gate, tried for a tenth of a second;
---           ready rows, passing over locked ones; the new claim row
+-- locks     the queue, shared; where the queue has limits, its limit lock, tried for a tenth of a
+--           second; ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   two routines share it, as a procedure cannot read the result of another
@@ -42,11 +42,11 @@ begin
     declare @queue_key varbinary(402);
     declare @default_seconds int;
     declare @is_paused bit;
-    declare @has_recheck bit;
+    declare @has_deferred bit;
     declare @max_leased int;
     declare @rate_limit int;
     declare @rate_seconds float;
-    declare @room int;
+    declare @capacity int;
     declare @taken int;
     declare @leased_at datetime2(6);
     declare @promoted int;
@@ -62,10 +62,10 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            set @part_id = null;
+            set @queue_id = null;
             set @claim_id = null;
             set @taken = 0;
             if @batch_size is null or @batch_size not between 1 and 1000
@@ -82,44 +82,45 @@ begin
             if datalength(@queue_name) <= 400
             begin
                 set @queue_key = convert(varbinary(402), @queue_name + N'.');
-                select @part_id = q.part_id, @default_seconds = q.lease_seconds,
-                       @is_paused = iif(q.paused_at is null, 0, 1), @has_recheck = q.has_recheck,
+                select @queue_id = q.queue_id, @default_seconds = q.lease_seconds,
+                       @is_paused = iif(q.paused_at is null, 0, 1), @has_deferred = q.has_deferred,
                        @max_leased = q.max_leased, @rate_limit = q.rate_limit,
                        @rate_seconds = q.rate_seconds
                 from rowq.queue q
-                inner join rowq.part p with (rowlock, repeatableread, forceseek)
-                    on p.part_id = q.part_id
+                inner join rowq.queue_lock p with (rowlock, repeatableread, forceseek)
+                    on p.queue_id = q.queue_id
                 where q.queue_key = @queue_key
                 option (loop join, force order, maxdop 1, keepfixed plan);
             end;
-            if @part_id is null
+            if @queue_id is null
                 exec rowq.InternalRefuseQueue @queue_name;
-            set @room = iif(@is_paused = 1, 0, @batch_size);
-            if @room > 0 and @max_leased + @rate_limit > 0
+            set @capacity = iif(@is_paused = 1, 0, @batch_size);
+            if @capacity > 0 and @max_leased + @rate_limit > 0
                 exec rowq.InternalAdmit
-                    @part_id, @max_leased, @rate_limit output, @rate_seconds, @batch_size,
-                    @room output;
+                    @queue_id, @max_leased, @rate_limit output, @rate_seconds, @batch_size,
+                    @capacity output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            if @room > 0
+            if @capacity > 0
             begin
                 exec rowq.InternalPopReady
-                    @part_id, @room, @owns_transaction, @claim_id output, @taken output;
+                    @queue_id, @capacity, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
                     -- Nothing is ready, so promote what is due by now, and look again at what was
                     -- left: this need not wait for the next maintain.
                     exec rowq.InternalPromote
-                        @part_id, @room, @owns_transaction, @promoted output;
+                        @queue_id, @capacity, @owns_transaction, @promoted output;
                     set @solved = 0;
-                    if @promoted = 0 and @has_recheck = 1 and @owns_transaction = 1
-                        exec rowq.InternalRecheck
-                            @part_id, 10, @owns_transaction, @solved output;
+                    if @promoted = 0 and @has_deferred = 1 and @owns_transaction = 1
+                        exec rowq.InternalRunDeferred
+                            @queue_id, 10, @owns_transaction, @solved output;
                     if @promoted > 0 or @solved > 0
                         exec rowq.InternalPopReady
-                            @part_id, @room, @owns_transaction, @claim_id output, @taken output;
+                            @queue_id, @capacity, @owns_transaction, @claim_id output,
+                            @taken output;
                 end;
             end;
 
@@ -130,14 +131,14 @@ begin
                     second, coalesce(@lease_seconds, @default_seconds), @leased_at
                 );
                 insert into rowq.claim with (rowlock)
-                    (part_id, claim_id, leased_at, lease_until, worker_name)
-                values (@part_id, @claim_id, @leased_at, @lease_until, @worker_name);
+                    (queue_id, claim_id, leased_at, lease_until, worker_name)
+                values (@queue_id, @claim_id, @leased_at, @lease_until, @worker_name);
                 if @rate_limit > 0
                     insert into rowq.started with (rowlock)
-                        (part_id, started_at, claim_id, messages)
-                    values (@part_id, sysutcdatetime(), @claim_id, @taken);
+                        (queue_id, started_at, claim_id, messages)
+                    values (@queue_id, sysutcdatetime(), @claim_id, @taken);
                 if @taken > 1 and @most_bytes is not null
-                    exec rowq.InternalTrimClaim @part_id, @claim_id, @most_bytes;
+                    exec rowq.InternalTrimClaim @queue_id, @claim_id, @most_bytes;
             end;
             else
                 set @claim_id = null;
@@ -147,8 +148,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -159,7 +160,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );
@@ -168,7 +169,9 @@ begin
             -- Without row versions a count may have to wait for a session that is ending a lease.
             -- When that takes too long there is no room, and nothing has been written yet.
             if @tries_left = 0
-                and not (error_number() = 1222 and error_procedure() like N'%InternalRoom')
+                and not (
+                    error_number() = 1222 and error_procedure() like N'%InternalAvailableCapacity'
+                )
                 throw;
         end catch;
     end;
@@ -176,7 +179,7 @@ end
 go
 
 create or alter procedure rowq.InternalPopReady
-    @part_id int,
+    @queue_id int,
     @limit int,
     @owns_transaction bit,
     @claim_id bigint output,
@@ -184,7 +187,8 @@ create or alter procedure rowq.InternalPopReady
 as
 begin
 -- purpose   Move up to @limit messages from the lanes to a claim, best lane first; @claim_id is a new number unless one is passed in.
--- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
+-- locks     ready rows, passing over locked ones; as a call in the caller's transaction the lane of
+--           calls in the caller's transaction, shared
     set nocount on;
     declare @left int = @limit;
     declare @lane smallint = -1;
@@ -194,12 +198,13 @@ begin
     declare @first bigint;
     declare @recent bigint;
 
-    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
-    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
+    -- A call in the caller's transaction holds lane -22 shared to the end of the caller's
+    -- transaction, so that no floor moves up past rows that a rollback would put back.
+    -- @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -22 /* callers */;
 
     while @left > 0
@@ -210,7 +215,7 @@ begin
         set @next = null;
         select top (1) @next = l.lane, @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane > @lane
           and l.is_open = 1
           and (
@@ -219,9 +224,10 @@ begin
                   select 1
                   from rowq.ready r
                       with (
-                          rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                          rowlock, readpast, readcommittedlock,
+                          forceseek (ready_pk (queue_id, lane))
                       )
-                  where r.part_id = @part_id
+                  where r.queue_id = @queue_id
                     and r.lane = l.lane
                     and r.seq >= l.floor
               )
@@ -239,17 +245,17 @@ begin
         -- granted beside a reader's shared lock, and then the delete waits for the reader. A plan
         -- for one row has no sort above the insert, for which a plan for many may ask memory.
         with head as (
-            select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
+            select top (@left) r.queue_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where r.part_id = @part_id
+            where r.queue_id = @queue_id
               and r.lane = @lane
               and r.seq >= @floor
             order by r.seq, r.message_id
         )
         delete from head
-        output deleted.part_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
+        output deleted.queue_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
                deleted.attempt + 1
-        into rowq.leased (part_id, claim_id, lane, seq, message_id, attempt)
+        into rowq.leased (queue_id, claim_id, lane, seq, message_id, attempt)
         option (maxdop 1, keepfixed plan, optimize for (@left = 1));
         set @next = @@rowcount;
         if @next = 0
@@ -264,14 +270,14 @@ begin
             set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
             select top (1) @first = l.seq
             from rowq.leased l with (forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.claim_id = @claim_id
               and l.lane = @lane
             order by l.seq;
             if @first > @recent
                 set @first = @recent;
             if @first > @floor
-                exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+                exec rowq.InternalMoveFloor @queue_id, @lane, @floor, @first;
         end;
     end;
     set @taken = @limit - @left;
@@ -279,7 +285,7 @@ end
 go
 
 create or alter procedure rowq.InternalTrimClaim
-    @part_id int,
+    @queue_id int,
     @claim_id bigint,
     @most_bytes bigint
 as
@@ -304,10 +310,10 @@ begin
                    + 1000
                ) over (order by l.lane, l.seq, l.message_id rows unbounded preceding) as bytes
         from rowq.leased l with (forceseek)
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = l.message_id
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.claim_id = @claim_id
     ) s
     where s.place > 1
@@ -321,7 +327,7 @@ begin
     output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
     into @rest (message_id, lane, place, attempt)
     from rowq.leased l with (rowlock, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.claim_id = @claim_id
       and (
           l.lane > @lane
@@ -329,6 +335,6 @@ begin
           or l.lane = @lane and l.seq = @seq and l.message_id >= @message_id
       )
     option (maxdop 1, keepfixed plan);
-    exec rowq.InternalPushReady @part_id, @rest, @is_front = 1, @spent = 1;
+    exec rowq.InternalPushReady @queue_id, @rest, @is_front = 1, @spent = 1;
 end
 go

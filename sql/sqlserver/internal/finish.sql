@@ -6,30 +6,30 @@
 -- the archive, and its links are released in the same transaction: the dedup key, the slot of its
 -- group, the messages that wait for it. A dead message moves to dead instead and keeps its row. An
 -- end does not wait for a producer that holds the message's row: the row stays, and a row of
--- recheck has maintain delete it.
+-- deferred has maintain delete it.
 --
 -- fail_now and retry_later do wait for a producer that has just named one of their messages,
 -- because only the row has the error.
 --
 --   complete, retry_later -> delete_claim, delete_empty_claim
---   complete, discard_dead, purge_step, ... -> finish -> cut_ties
---   block, follow_deaths -> cut_ties
+--   complete, discard_dead, purge_step, ... -> finish -> release_links
+--   block, propagate_deaths -> release_links
 --   complete, retry_later, extend_lease -> lock_claim
---   retry_later -> push_dead -> note_error, cut_ties
---   fail_now, release -> give_up_messages -> lock_claim, delete_claim, delete_empty_claim,
+--   retry_later -> push_dead -> record_error, release_links
+--   fail_now, release -> fail_or_release -> lock_claim, delete_claim, delete_empty_claim,
 --       push_dead
---   recheck -> end_held
---   maintain_delivery -> reap -> delete_empty_claim, note_error, push_dead
+--   run_deferred -> end_held
+--   maintain_delivery -> reap -> delete_empty_claim, record_error, push_dead
 --
--- Writes claim, dead, dedup, finished, leased, message, recheck. Only reads lane, part, queue,
--- successor.
+-- Writes claim, dead, dedup, finished, leased, message, deferred. Only reads lane, queue_lock,
+-- queue, successor.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalDeleteClaim
-    @part_id int,
+    @queue_id int,
     @claim_id bigint
 as
 begin
@@ -44,7 +44,7 @@ begin
 
     delete c
     from rowq.claim c with (rowlock, forceseek)
-    where c.part_id = @part_id
+    where c.queue_id = @queue_id
       and c.claim_id = @claim_id
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
@@ -53,7 +53,7 @@ end
 go
 
 create or alter procedure rowq.InternalDeleteEmptyClaim
-    @part_id int,
+    @queue_id int,
     @claim_id bigint
 as
 begin
@@ -63,12 +63,12 @@ begin
     set nocount on;
     delete c
     from rowq.claim c with (rowlock, forceseek)
-    where c.part_id = @part_id
+    where c.queue_id = @queue_id
       and c.claim_id = @claim_id
       and not exists (
           select 1
           from rowq.leased l with (forceseek)
-          where l.part_id = @part_id
+          where l.queue_id = @queue_id
             and l.claim_id = @claim_id
       )
     option (loop join, maxdop 1, keepfixed plan);
@@ -76,7 +76,7 @@ end
 go
 
 create or alter procedure rowq.InternalFinish
-    @part_id int,
+    @queue_id int,
     @archive_days int,
     @messages rowq.message_list readonly,
     @state nvarchar(20),
@@ -84,34 +84,34 @@ create or alter procedure rowq.InternalFinish
 as
 begin
 -- purpose   Remove finished messages, or note them for the archive.
--- locks     message rows, tried only; as InternalCutTies; result and new recheck rows
+-- locks     message rows, tried only; as InternalReleaseLinks; result and new deferred rows
     set nocount on;
-    declare @ties rowq.tie_list;
+    declare @links rowq.tie_list;
     declare @held rowq.tie_list;
 
     if @archive_days > 0
     begin
         insert into rowq.finished with (rowlock)
-            (part_id, finished_at, message_id, lane, attempt, state)
-        select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
+            (queue_id, finished_at, message_id, lane, attempt, state)
+        select @queue_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
         option (maxdop 1, keepfixed plan);
         -- What waits for one of them and is not committed yet is left to InternalArchive.
-        insert into @ties (message_id, dedup_key, group_key, is_awaited)
-        select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key),
+        insert into @links (message_id, dedup_key, group_key, is_awaited)
+        select m.message_id, m.dedup_key, iif(j.is_without_slot = 1, null, m.group_key),
                iif(s.predecessor_id is null, null, 1)
         from @messages j
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
             from rowq.successor x
                 with (
                     rowlock, readpast, readcommittedlock,
-                    forceseek (successor_pk (part_id, predecessor_id))
+                    forceseek (successor_pk (queue_id, predecessor_id))
                 )
-            where x.part_id = @part_id
+            where x.queue_id = @queue_id
               and x.predecessor_id = m.message_id
         ) s
         where m.dedup_key is not null
@@ -119,7 +119,7 @@ begin
            or s.predecessor_id is not null
         option (loop join, force order, maxdop 1, keepfixed plan);
         if @@rowcount > 0
-            exec rowq.InternalCutTies @part_id, @ties, @may_close;
+            exec rowq.InternalReleaseLinks @queue_id, @links, @may_close;
     end;
     else
     begin
@@ -128,20 +128,20 @@ begin
         -- the message and may never commit, is passed over.
         delete m
         output deleted.message_id, deleted.dedup_key,
-               iif(j.is_tokenless = 1, null, deleted.group_key),
+               iif(j.is_without_slot = 1, null, deleted.group_key),
                iif(s.predecessor_id is null, null, 1)
-        into @ties (message_id, dedup_key, group_key, is_awaited)
+        into @links (message_id, dedup_key, group_key, is_awaited)
         from @messages j
         inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
             from rowq.successor x
                 with (
-                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                    rowlock, readcommittedlock, forceseek (successor_pk (queue_id, predecessor_id))
                 )
-            where x.part_id = @part_id
+            where x.queue_id = @queue_id
               and x.predecessor_id = m.message_id
         ) s
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -150,30 +150,30 @@ begin
             -- Such a message has ended all the same. Free what it had, and leave the row, and what
             -- comes to wait for it, to maintain.
             insert into @held (message_id, dedup_key, group_key, is_awaited)
-            select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key),
+            select m.message_id, m.dedup_key, iif(j.is_without_slot = 1, null, m.group_key),
                    iif(s.predecessor_id is null, null, 1)
             from @messages j
-            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+            inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
             outer apply (
                 select top (1) x.predecessor_id
                 from rowq.successor x
                     with (
                         rowlock, readpast, readcommittedlock,
-                        forceseek (successor_pk (part_id, predecessor_id))
+                        forceseek (successor_pk (queue_id, predecessor_id))
                     )
-                where x.part_id = @part_id
+                where x.queue_id = @queue_id
                   and x.predecessor_id = m.message_id
             ) s
-            where not exists (select 1 from @ties t where t.message_id = j.message_id)
+            where not exists (select 1 from @links t where t.message_id = j.message_id)
             option (loop join, force order, maxdop 1, keepfixed plan);
-            insert into @ties (message_id, dedup_key, group_key, is_awaited)
+            insert into @links (message_id, dedup_key, group_key, is_awaited)
             select h.message_id, h.dedup_key, h.group_key, h.is_awaited
             from @held h;
-            insert into rowq.recheck with (rowlock)
-                (part_id, due_at, recheck_id, message_id, predecessor_id)
-            select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id,
+            insert into rowq.deferred with (rowlock)
+                (queue_id, due_at, deferred_id, message_id, predecessor_id)
+            select @queue_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id,
                    h.message_id
             from @held h
             option (maxdop 1, keepfixed plan);
@@ -182,37 +182,38 @@ begin
         -- Most messages have no tie: then the rest is not worth its price.
         if exists (
             select 1
-            from @ties t
+            from @links t
             where t.dedup_key is not null
                or t.group_key is not null
                or t.is_awaited = 1
         )
-            exec rowq.InternalCutTies @part_id, @ties, @may_close;
+            exec rowq.InternalReleaseLinks @queue_id, @links, @may_close;
     end;
 
     -- What was completed has results of its own, which Complete keeps.
     if @state <> N'completed'
-        exec rowq.InternalPushResult @part_id, @messages, @state;
+        exec rowq.InternalPushResult @queue_id, @messages, @state;
 end
 go
 
-create or alter procedure rowq.InternalCutTies
-    @part_id int,
-    @ties rowq.tie_list readonly,
+create or alter procedure rowq.InternalReleaseLinks
+    @queue_id int,
+    @links rowq.tie_list readonly,
     @may_close bit
 as
 begin
--- purpose   Free what messages had, now that they have ended: dedup keys, tokens of groups, and messages that have waited for them.
--- locks     dedup rows; as InternalLeaveGroups and InternalFreeSuccessors; new recheck rows
+-- purpose   Free what messages had, now that they have ended: dedup keys, slots of groups, and messages that have waited for them.
+-- locks     dedup rows; as InternalReleaseGroupSlots and InternalResumeSuccessors; new deferred
+--           rows
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @awaited_id bigint = 0;
     declare @leaving rowq.message_list;
 
     delete k
-    from @ties j
+    from @links j
     inner join rowq.dedup k with (rowlock, forceseek)
-        on k.part_id = @part_id
+        on k.queue_id = @queue_id
        and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
        and k.message_id = j.message_id
     where j.dedup_key is not null
@@ -220,15 +221,15 @@ begin
 
     insert into @leaving (message_id, lane, place, attempt, group_key)
     select j.message_id, 0, 0, 0, convert(varbinary(802), j.group_key + N'.')
-    from @ties j
+    from @links j
     where j.group_key is not null;
     if @@rowcount > 0
-        exec rowq.InternalLeaveGroups @part_id, @leaving, @may_close;
+        exec rowq.InternalReleaseGroupSlots @queue_id, @leaving, @may_close;
 
     while 1 = 1
     begin
         select top (1) @awaited_id = j.message_id
-        from @ties j
+        from @links j
         where j.message_id > @awaited_id
           and j.is_awaited = 1
         order by j.message_id;
@@ -238,21 +239,21 @@ begin
         -- long to maintain.
         if datediff(millisecond, @now, sysutcdatetime()) > 500
         begin
-            insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
-            select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id
-            from @ties j
+            insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, predecessor_id)
+            select @queue_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id
+            from @links j
             where j.message_id >= @awaited_id
               and j.is_awaited = 1
             option (maxdop 1, keepfixed plan);
             break;
         end;
-        exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_close;
+        exec rowq.InternalResumeSuccessors @queue_id, @awaited_id, @may_close;
     end;
 end
 go
 
 create or alter procedure rowq.InternalLockClaim
-    @part_id int,
+    @queue_id int,
     @claim_id bigint,
     @message_ids nvarchar(max),
     @held_until datetime2(6) = null output,
@@ -276,7 +277,7 @@ begin
     select @held_until = c.lease_until, @has_cancels = c.has_cancels,
            @worker_name = c.worker_name, @leased_at = c.leased_at
     from rowq.claim c with (rowlock, updlock, forceseek)
-    where c.part_id = @part_id
+    where c.queue_id = @queue_id
       and c.claim_id = @claim_id;
     if @held_until is null and @message_ids is null
         throw 52721, @text, 1;
@@ -284,43 +285,44 @@ end
 go
 
 create or alter procedure rowq.InternalPushDead
-    @part_id int,
+    @queue_id int,
     @messages rowq.message_list readonly,
     @error nvarchar(max),
     @may_close bit,
     @is_waiting bit = 1
 as
 begin
--- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. @is_waiting is that of InternalNoteError.
--- locks     new dead and result rows; message rows; as InternalCutTies and InternalFollowDeaths
+-- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked. @is_waiting is that of InternalRecordError.
+-- locks     new dead and result rows; message rows; as InternalReleaseLinks and
+--           InternalPropagateDeaths
     set nocount on;
     declare @noted int;
     declare @is_awaited bit = 0;
     declare @ids nvarchar(max);
     declare @has_ties bit;
     declare @holds bit = 0;
-    declare @ties rowq.tie_list;
+    declare @links rowq.tie_list;
 
     -- Where the error is noted, the row is locked, and nobody comes to wait for the message any
     -- more. Where it is not, a producer is adding a message that waits.
-    exec rowq.InternalNoteError @part_id, @messages, @error, @is_waiting, @noted output;
+    exec rowq.InternalRecordError @queue_id, @messages, @error, @is_waiting, @noted output;
     select @is_awaited = 1
     from (select count(*) as messages from @messages) j
     where j.messages > @noted;
-    insert into @ties (message_id, dedup_key, group_key, is_awaited)
+    insert into @links (message_id, dedup_key, group_key, is_awaited)
     select m.message_id, m.dedup_key, m.group_key, iif(s.predecessor_id is null, null, 1)
     from @messages j
-    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+    inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     outer apply (
         select top (1) x.predecessor_id
         from rowq.successor x
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (successor_pk (part_id, predecessor_id))
+                forceseek (successor_pk (queue_id, predecessor_id))
             )
-        where x.part_id = @part_id
+        where x.queue_id = @queue_id
           and x.predecessor_id = m.message_id
     ) s
     where m.dedup_key is not null
@@ -331,37 +333,37 @@ begin
     if @has_ties = 1
         select @holds = iif(q.group_after_dead = N'hold', 1, 0)
         from rowq.queue q with (forceseek)
-        where q.part_id = @part_id;
+        where q.queue_id = @queue_id;
 
-    insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at, holds_group)
-    select @part_id, j.message_id, j.lane, j.attempt, sysutcdatetime(),
+    insert into rowq.dead with (rowlock) (queue_id, message_id, lane, attempt, died_at, holds_slot)
+    select @queue_id, j.message_id, j.lane, j.attempt, sysutcdatetime(),
            iif(@holds = 1 and t.group_key is not null, 1, null)
     from @messages j
-    left join @ties t on t.message_id = j.message_id
+    left join @links t on t.message_id = j.message_id
     option (loop join, maxdop 1, keepfixed plan);
-    exec rowq.InternalPushResult @part_id, @messages, N'dead', @error;
+    exec rowq.InternalPushResult @queue_id, @messages, N'dead', @error;
 
     if @has_ties = 1
     begin
         -- A dead message has not ended.
-        select @is_awaited = 1 from @ties t where t.is_awaited = 1;
-        update @ties
+        select @is_awaited = 1 from @links t where t.is_awaited = 1;
+        update @links
         set group_key = iif(@holds = 1, null, group_key),
             is_awaited = null
         where @holds = 1 or is_awaited = 1;
-        exec rowq.InternalCutTies @part_id, @ties, @may_close;
+        exec rowq.InternalReleaseLinks @queue_id, @links, @may_close;
     end;
     if @is_awaited = 1
     begin
         select @ids = N'[' + string_agg(cast(j.message_id as nvarchar(max)), N',') + N']'
         from @messages j;
-        exec rowq.InternalFollowDeaths @part_id, @ids, null, @may_close;
+        exec rowq.InternalPropagateDeaths @queue_id, @ids, null, @may_close;
     end;
 end
 go
 
-create or alter procedure rowq.InternalNoteError
-    @part_id int,
+create or alter procedure rowq.InternalRecordError
+    @queue_id int,
     @messages rowq.message_list readonly,
     @error nvarchar(max),
     @is_waiting bit = 1,
@@ -380,7 +382,7 @@ begin
         set last_error = @text
         from @messages j
         inner join rowq.message m with (rowlock, xlock, forceseek)
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
     else
@@ -388,14 +390,14 @@ begin
         set last_error = @text
         from @messages j
         inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
     set @noted = @@rowcount;
 end
 go
 
-create or alter procedure rowq.InternalGiveUpMessages
+create or alter procedure rowq.InternalFailOrRelease
     @queue_name nvarchar(max),
     @claim_id bigint,
     @message_ids nvarchar(max),
@@ -404,7 +406,7 @@ create or alter procedure rowq.InternalGiveUpMessages
 as
 begin
 -- purpose   Take messages from a claim, end those that were cancelled, and make the others dead or released, as @outcome says; returns the rows.
--- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
+-- locks     the queue, shared; the claim row; then dead, message and dedup rows, or new ready rows;
 --           for cancelled messages as complete; rows of groups and of messages that wait, tried
 --           only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
@@ -416,7 +418,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @has_cancels bit;
     declare @history_days int;
     declare @worker_name nvarchar(400);
@@ -437,7 +439,7 @@ begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
@@ -451,9 +453,9 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @history_days = @history_days output;
+                @queue_name, @queue_id output, @history_days = @history_days output;
             exec rowq.InternalLockClaim
-                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
+                @queue_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
                 @worker_name = @worker_name output, @leased_at = @leased_at output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -464,7 +466,7 @@ begin
                    deleted.is_cancelled
             into @taken (message_id, lane, place, attempt, is_cancelled)
             from rowq.leased l with (rowlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.claim_id = @claim_id
               and (
                   @message_ids is null
@@ -472,12 +474,12 @@ begin
               )
             option (loop join, maxdop 1, keepfixed plan);
             if @message_ids is null
-                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteClaim @queue_id, @claim_id;
             else
-                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
             if @history_days > 0
                 exec rowq.InternalPushHistory
-                    @part_id, @claim_id, @worker_name, @leased_at, @taken, @outcome, @error;
+                    @queue_id, @claim_id, @worker_name, @leased_at, @taken, @outcome, @error;
             if @has_cancels = 1
             begin
                 delete j
@@ -485,12 +487,12 @@ begin
                 into @ended (message_id, lane, place, attempt)
                 from @taken j
                 where j.is_cancelled = 1;
-                exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+                exec rowq.InternalEndCancelled @queue_id, @ended, @owns_transaction;
             end;
             if @outcome = N'dead'
-                exec rowq.InternalPushDead @part_id, @taken, @error, @owns_transaction;
+                exec rowq.InternalPushDead @queue_id, @taken, @error, @owns_transaction;
             else
-                exec rowq.InternalPushReady @part_id, @taken, @is_front = 1, @spent = 1;
+                exec rowq.InternalPushReady @queue_id, @taken, @is_front = 1, @spent = 1;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -507,7 +509,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );
@@ -547,39 +549,39 @@ end
 go
 
 create or alter procedure rowq.InternalEndHeld
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @is_done bit output
 as
 begin
 -- purpose   Delete a message that has ended while another transaction had locked its row, and let the messages go on that have come to wait for it; @is_done is 0 where the row is locked still. Call it in a transaction of rowq's own.
--- locks     the message row, tried only; as InternalFreeSuccessors and InternalAwaitPredecessor
+-- locks     the message row, tried only; as InternalResumeSuccessors and InternalAwaitPredecessor
     set nocount on;
     declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
     declare @state nvarchar(20);
     declare @predecessor_id bigint;
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
     set @is_done = 1;
 
     delete m
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where m.part_id = @part_id
+    where m.queue_id = @queue_id
       and m.message_id = @message_id
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 1
-        exec rowq.InternalFreeSuccessors @part_id, @message_id, @may_join = 1;
+        exec rowq.InternalResumeSuccessors @queue_id, @message_id, @may_join = 1;
     else
     begin
         -- It is locked still, or was deleted.
         exec rowq.InternalAwaitPredecessor
-            @part_id, @ids, null, @state output, @predecessor_id output, @rest_ids output;
+            @queue_id, @ids, null, @state output, @predecessor_id output, @remaining_ids output;
         set @is_done = iif(@state = N'free', 1, 0);
     end;
 end
 go
 
 create or alter procedure rowq.InternalReap
-    @part_id int,
+    @queue_id int,
     @max_attempts int,
     @history_days int,
     @limit int,
@@ -610,14 +612,14 @@ begin
 
     select @claim_id = l.floor - 1
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -1 /* claim */;
     -- Find expired claims with locks that do not last, so that live claims are left alone, then
     -- lock them one by one.
     insert into @expired (claim_id)
     select top (@limit) c.claim_id
     from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
-    where c.part_id = @part_id
+    where c.queue_id = @queue_id
       and c.claim_id > @claim_id
       and c.lease_until <= @now
     order by c.claim_id
@@ -637,7 +639,7 @@ begin
         select @worker_name = c.worker_name, @has_cancels = c.has_cancels,
                @leased_at = c.leased_at
         from rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where c.part_id = @part_id
+        where c.queue_id = @queue_id
           and c.claim_id = @claim_id
           and c.lease_until <= @now;
         if @@rowcount = 0
@@ -652,11 +654,11 @@ begin
             left join rowq.message m
                 with (
                     rowlock, xlock, readpast, readcommittedlock,
-                    forceseek (message_pk (part_id, message_id))
+                    forceseek (message_pk (queue_id, message_id))
                 )
-                on m.part_id = @part_id
+                on m.queue_id = @queue_id
                and m.message_id = l.message_id
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.claim_id = @claim_id
               and l.is_cancelled = 1
               and m.message_id is null
@@ -670,16 +672,16 @@ begin
                deleted.is_cancelled
         into @taken (message_id, lane, place, attempt, is_cancelled)
         from rowq.leased l with (rowlock, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.claim_id = @claim_id
         option (maxdop 1, keepfixed plan);
-        exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+        exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
         set @error = iif(
             @worker_name is null, N'lease expired', concat(N'lease expired: ', @worker_name)
         );
         if @history_days > 0
             exec rowq.InternalPushHistory
-                @part_id, @claim_id, @worker_name, @leased_at, @taken, N'lease_expired', @error;
+                @queue_id, @claim_id, @worker_name, @leased_at, @taken, N'lease_expired', @error;
         if @has_cancels = 1
         begin
             delete j
@@ -688,15 +690,15 @@ begin
             from @taken j
             where j.is_cancelled = 1;
             set @count += @@rowcount;
-            exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+            exec rowq.InternalEndCancelled @queue_id, @ended, @owns_transaction;
             delete from @ended;
         end;
 
         insert into @alive (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt
         from @taken j
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
            and j.attempt < coalesce(m.max_attempts, @max_attempts)
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -709,12 +711,12 @@ begin
         select @died += count(*) from @worn;
         if exists (select 1 from @alive)
         begin
-            exec rowq.InternalPushReady @part_id, @alive, @is_front = 1;
-            exec rowq.InternalNoteError @part_id, @alive, @error, @is_waiting = 0;
+            exec rowq.InternalPushReady @queue_id, @alive, @is_front = 1;
+            exec rowq.InternalRecordError @queue_id, @alive, @error, @is_waiting = 0;
         end;
         if exists (select 1 from @worn)
             exec rowq.InternalPushDead
-                @part_id, @worn, @error, @owns_transaction, @is_waiting = 0;
+                @queue_id, @worn, @error, @owns_transaction, @is_waiting = 0;
         delete from @taken;
         delete from @alive;
         delete from @worn;

@@ -14,7 +14,7 @@
 --   promote, pop_ready -> move_floor
 --   maintain_delivery -> rescan_floors -> first_key, open_lanes, move_floor
 --
--- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, recheck, result,
+-- Writes lane. Only reads claim, delayed, expiry, finished, history, ready, deferred, result,
 -- started.
 
 set quoted_identifier on;
@@ -22,7 +22,7 @@ set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalOpenLanes
-    @part_id int,
+    @queue_id int,
     @lane smallint
 as
 begin
@@ -34,45 +34,47 @@ begin
     update l
     set is_open = 1
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane in (@lane / 2 * 2, @lane / 2 * 2 + 1)
       and l.is_open = 0;
 end
 go
 
 create or alter procedure rowq.InternalMoveFloor
-    @part_id int,
+    @queue_id int,
     @lane smallint,
     @from bigint,
     @to bigint
 as
 begin
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
--- locks     the row of the lane, and to go up the one of the guests; passed over when locked
--- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
+-- locks     the row of the lane, and to go up the one of the calls in the caller's transaction;
+--           passed over when locked
+-- differs   PostgreSQL keeps floors in an append-only table, as its readers walk dead versions
     set nocount on;
     declare @callers_lane smallint;
 
-    -- A guest may have taken rows that a rollback would put back below the new floor. So a floor
-    -- moves up only if no guest holds lane -22; otherwise @callers_lane stays null.
+    -- A call in the caller's transaction may have taken rows that a rollback would put back below
+    -- the new floor. So a floor moves up only if no call in a caller's transaction holds lane -22;
+    -- otherwise @callers_lane stays null.
     if @to > @from
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -22 /* callers */;
 
     -- Skip a locked row: its session is already moving the floor or opening the lane.
     update l
     set floor = @to
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = @lane
       and (l.floor > @to or l.floor = @from and @callers_lane is not null);
 end
 go
 
 create or alter procedure rowq.InternalRescanFloors
-    @part_id int
+    @queue_id int
 as
 begin
 -- purpose   Look for the first live row of every lane from its very start, and put the floors right.
@@ -80,11 +82,11 @@ begin
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     set nocount on;
     -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so a look is
-    -- long only from two steps on. One that takes longer than @short_walk has walked over ghosts.
-    -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
+    -- long only from two steps on. One that takes longer than @fast_scan has walked over ghosts.
+    -- After one longer than @slow_scan the lane rests @duty times as long, but never longer than
     -- @longest_pause. A look into all lanes is short up to @short_look.
-    declare @short_walk bigint = 35000;
-    declare @long_walk bigint = 50000;
+    declare @fast_scan bigint = 35000;
+    declare @slow_scan bigint = 50000;
     declare @duty int = 50;
     declare @longest_pause bigint = 3600000000;
     declare @short_look bigint = 35000;
@@ -109,12 +111,12 @@ begin
     outer apply (
         select top (1) r.seq
         from rowq.ready r
-            with (rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane)))
-        where r.part_id = @part_id
+            with (rowlock, readpast, readcommittedlock, forceseek (ready_pk (queue_id, lane)))
+        where r.queue_id = @queue_id
           and r.lane = l.lane
         order by r.seq, r.message_id
     ) f
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane >= 0
       and l.check_after <= @started
       and (
@@ -134,7 +136,7 @@ begin
         set @next = null;
         select top (1) @next = l.lane, @floor = l.floor, @is_open = l.is_open
         from rowq.lane l with (readuncommitted, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane between @lane + 1 and @last
           and (l.lane >= -3 /* finished */ or l.is_open = 1)
           and l.check_after <= sysutcdatetime()
@@ -145,18 +147,18 @@ begin
         set @lane = @next;
 
         set @started = sysutcdatetime();
-        exec rowq.InternalFirstKey @part_id, @lane, @first output;
+        exec rowq.InternalFirstKey @queue_id, @lane, @first output;
         set @took = datediff_big(microsecond, @started, sysutcdatetime());
 
         if @lane >= 0 and @first is not null and @is_open = 0
             -- The lane has messages but is closed: its row was locked when a producer wanted to
             -- open it, or the session that opened it rolled back.
-            exec rowq.InternalOpenLanes @part_id, @lane;
+            exec rowq.InternalOpenLanes @queue_id, @lane;
         if @lane = -1 /* claim */
         begin
             -- If there is no row, take the next number for the first, because all later rows are
             -- above it.
-            if @first is null and @took > @short_walk
+            if @first is null and @took > @fast_scan
                 set @first = next value for rowq.claim_seq;
             set @first = coalesce(@first, @floor);
             set @worth_it = 400;
@@ -170,20 +172,20 @@ begin
                 set @first = @latest;
             set @worth_it = 60000000;
         end;
-        if @took > @short_walk
+        if @took > @fast_scan
             set @worth_it = 0;
         if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
-            exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+            exec rowq.InternalMoveFloor @queue_id, @lane, @floor, @first;
 
         -- After a long walk over ghosts, rest for fifty times as long as it took.
-        if @took > @long_walk
+        if @took > @slow_scan
         begin
             set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)
                 / 1000;
             update l
             set check_after = dateadd(millisecond, @pause, sysutcdatetime())
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.lane = @lane;
         end;
     end;
@@ -191,7 +193,7 @@ end
 go
 
 create or alter procedure rowq.InternalFirstKey
-    @part_id int,
+    @queue_id int,
     @lane smallint,
     @first bigint output
 as
@@ -204,57 +206,57 @@ begin
     if @lane = -1 /* claim */
         select top (1) @first = c.claim_id
         from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
-        where c.part_id = @part_id
+        where c.queue_id = @queue_id
         order by c.claim_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -2 /* delayed */
         select top (1) @first = datediff_big(microsecond, '19700101', d.due_at)
         from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
         order by d.due_at, d.message_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -8 /* history */
         select top (1) @first = datediff_big(microsecond, '19700101', h.ended_at)
         from rowq.history h
             with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
-        where h.part_id = @part_id
+        where h.queue_id = @queue_id
         order by h.ended_at, h.message_id, h.claim_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -7 /* result */
         select top (1) @first = datediff_big(microsecond, '19700101', r.finished_at)
         from rowq.result r
             with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
+        where r.queue_id = @queue_id
         order by r.finished_at, r.message_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -6 /* expiry */
         select top (1) @first = datediff_big(microsecond, '19700101', e.expires_at)
         from rowq.expiry e with (rowlock, readpast, readcommittedlock, forceseek)
-        where e.part_id = @part_id
+        where e.queue_id = @queue_id
         order by e.expires_at, e.expiry_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -5 /* started */
         select top (1) @first = datediff_big(microsecond, '19700101', s.started_at)
         from rowq.started s with (rowlock, readpast, readcommittedlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
         order by s.started_at, s.claim_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -4 /* deferred */
         select top (1) @first = datediff_big(microsecond, '19700101', r.due_at)
-        from rowq.recheck r with (rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
-        order by r.due_at, r.recheck_id
+        from rowq.deferred r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.queue_id = @queue_id
+        order by r.due_at, r.deferred_id
         option (maxdop 1, keepfixed plan);
     else if @lane = -3 /* finished */
         select top (1) @first = datediff_big(microsecond, '19700101', f.finished_at)
         from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
-        where f.part_id = @part_id
+        where f.queue_id = @queue_id
         order by f.finished_at, f.message_id
         option (maxdop 1, keepfixed plan);
     else
         select top (1) @first = r.seq
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
+        where r.queue_id = @queue_id
           and r.lane = @lane
         order by r.seq, r.message_id
         option (maxdop 1, keepfixed plan);

@@ -39,9 +39,9 @@ begin
         from rowq.message m
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (message_pk (part_id, message_id))
+                forceseek (message_pk (queue_id, message_id))
             )
-        where m.part_id = q.part_id
+        where m.queue_id = q.queue_id
           and m.message_id > 0
         order by m.message_id desc
     ) m
@@ -50,9 +50,9 @@ begin
         from rowq.result r
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (result_pk (part_id, message_id))
+                forceseek (result_pk (queue_id, message_id))
             )
-        where r.part_id = q.part_id
+        where r.queue_id = q.queue_id
           and r.message_id > 0
         order by r.message_id desc
     ) r
@@ -61,9 +61,9 @@ begin
         from rowq.history h
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (history_message_ix (part_id, message_id))
+                forceseek (history_message_ix (queue_id, message_id))
             )
-        where h.part_id = q.part_id
+        where h.queue_id = q.queue_id
           and h.message_id > 0
         order by h.message_id desc
     ) h
@@ -72,9 +72,9 @@ begin
         from rowq.claim c
             with (
                 rowlock, readpast, readcommittedlock,
-                forceseek (claim_pk (part_id, claim_id))
+                forceseek (claim_pk (queue_id, claim_id))
             )
-        where c.part_id = q.part_id
+        where c.queue_id = q.queue_id
           and c.claim_id > 0
         order by c.claim_id desc
     ) c

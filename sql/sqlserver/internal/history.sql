@@ -5,8 +5,8 @@
 -- the order of ended_at, from a floor on. There is no partition a day: dropping one would lock the
 -- table that every finishing call inserts into.
 --
---   complete, retry_later, give_up_messages, ... -> push_history
---   purge_archive, maintain_kept -> purge_history
+--   complete, retry_later, fail_or_release, ... -> push_history
+--   purge_archive, maintain_retention -> purge_history
 --
 -- Writes history, lane.
 
@@ -15,7 +15,7 @@ set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalPushHistory
-    @part_id int,
+    @queue_id int,
     @claim_id bigint,
     @worker_name nvarchar(400),
     @leased_at datetime2(6),
@@ -31,9 +31,9 @@ begin
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
 
     insert into rowq.history with (rowlock) (
-        part_id, ended_at, message_id, claim_id, attempt, leased_at, outcome, worker_name, error
+        queue_id, ended_at, message_id, claim_id, attempt, leased_at, outcome, worker_name, error
     )
-    select @part_id, sysutcdatetime(), j.message_id, @claim_id, j.attempt, @leased_at,
+    select @queue_id, sysutcdatetime(), j.message_id, @claim_id, j.attempt, @leased_at,
            iif(j.is_cancelled = 1, N'cancelled', @outcome), @worker_name,
            iif(j.is_cancelled = 1, null, @text)
     from @messages j
@@ -42,7 +42,7 @@ end
 go
 
 create or alter procedure rowq.InternalPurgeHistory
-    @part_id int,
+    @queue_id int,
     @days int,
     @limit int,
     @owns_transaction bit,
@@ -59,14 +59,14 @@ begin
 
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -8 /* history */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     with head as (
-        select top (@limit) h.part_id, h.ended_at, h.message_id, h.claim_id
+        select top (@limit) h.queue_id, h.ended_at, h.message_id, h.claim_id
         from rowq.history h
             with (index (history_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where h.part_id = @part_id
+        where h.queue_id = @queue_id
           and h.ended_at >= @since
           and h.ended_at < @before
         order by h.ended_at, h.message_id, h.claim_id
@@ -80,7 +80,7 @@ begin
         update l
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -8 /* history */;
 end
 go

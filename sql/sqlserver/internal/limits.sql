@@ -5,62 +5,62 @@
 -- without a lock, so that polling a full queue neither waits nor writes; then under the queue's
 -- limit lock, so that two dequeues cannot use the same capacity. There are no counters, so capacity
 -- cannot leak: a claim that is finished, reaped or rolled back is free again. The limit lock is the
--- queue's row in gate.
+-- queue's row in limit_lock.
 --
---   dequeue -> admit -> room, lock_gate
+--   dequeue -> admit -> available_capacity, lock_limit
 --   maintain_delivery -> purge_started
 --
--- Writes lane, started. Only reads claim, gate, leased, queue.
+-- Writes lane, started. Only reads claim, limit_lock, leased, queue.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalAdmit
-    @part_id int,
+    @queue_id int,
     @max_leased int,
     @rate_limit int output,
     @rate_seconds float,
     @wanted int,
-    @room int output
+    @capacity int output
 as
 begin
 -- purpose   Return how many messages a dequeue may lease under its queue's limits, and the rate_limit by then; from then on it is alone until its transaction ends.
--- locks     the gate of the queue
+-- locks     the limit lock of the queue
 -- differs   PostgreSQL refuses an old snapshot: here a routine reads what is committed at any level
     set nocount on;
     declare @is_locked bit;
     declare @is_paused bit;
 
     -- Look first, because a poll of a queue without room shall neither wait nor lock the gate.
-    exec rowq.InternalRoom
-        @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
-    if @room = 0
+    exec rowq.InternalAvailableCapacity
+        @queue_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @capacity output;
+    if @capacity = 0
         return;
-    exec rowq.InternalLockGate @part_id, @is_locked output;
-    set @room = 0;
+    exec rowq.InternalLockLimit @queue_id, @is_locked output;
+    set @capacity = 0;
     if @is_locked = 0
         return;
 
     -- Look again, in statements of their own: they begin after the lock was had, so they see what
-    -- the session leased that held the gate before, and settings that were changed meanwhile.
+    -- the session leased that held the limit lock before, and settings that were changed meanwhile.
     select @is_paused = iif(q.paused_at is null, 0, 1), @max_leased = q.max_leased,
            @rate_limit = q.rate_limit, @rate_seconds = q.rate_seconds
     from rowq.queue q with (forceseek)
-    where q.part_id = @part_id;
+    where q.queue_id = @queue_id;
     if @is_paused = 0
-        exec rowq.InternalRoom
-            @part_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @room output;
+        exec rowq.InternalAvailableCapacity
+            @queue_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @capacity output;
 end
 go
 
-create or alter procedure rowq.InternalRoom
-    @part_id int,
+create or alter procedure rowq.InternalAvailableCapacity
+    @queue_id int,
     @max_leased int,
     @rate_limit int,
     @rate_seconds float,
     @wanted int,
-    @room int output
+    @capacity int output
 as
 begin
 -- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment.
@@ -72,7 +72,7 @@ begin
     declare @first bigint;
     declare @count int = 0;
     declare @since datetime2(6);
-    set @room = @wanted;
+    set @capacity = @wanted;
 
     if @max_leased > 0
     begin
@@ -80,7 +80,7 @@ begin
         -- counts, too. What another session is just ending counts until that is committed.
         select top (1) @first = c.claim_id
         from rowq.claim c with (forceseek)
-        where c.part_id = @part_id
+        where c.queue_id = @queue_id
         order by c.claim_id
         option (maxdop 1, keepfixed plan);
         if @first is not null
@@ -88,11 +88,11 @@ begin
             from (
                 select top (@max_leased) 1 as one
                 from rowq.leased l with (forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.claim_id >= @first
             ) h
             option (maxdop 1, keepfixed plan);
-        set @room = iif(@max_leased - @count < @room, @max_leased - @count, @room);
+        set @capacity = iif(@max_leased - @count < @capacity, @max_leased - @count, @capacity);
     end;
 
     if @rate_limit > 0
@@ -103,45 +103,45 @@ begin
         );
         select @count = coalesce(sum(s.messages), 0)
         from rowq.started s with (forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.started_at > @since
         option (maxdop 1, keepfixed plan);
-        set @room = iif(@rate_limit - @count < @room, @rate_limit - @count, @room);
+        set @capacity = iif(@rate_limit - @count < @capacity, @rate_limit - @count, @capacity);
     end;
-    if @room < 0
-        set @room = 0;
+    if @capacity < 0
+        set @capacity = 0;
 end
 go
 
-create or alter procedure rowq.InternalLockGate
-    @part_id int,
+create or alter procedure rowq.InternalLockLimit
+    @queue_id int,
     @is_locked bit output
 as
 begin
--- purpose   Lock the gate of a limited queue; return whether that was done in a tenth of a second.
--- locks     the gate of the queue, tried for a tenth of a second
+-- purpose   Take the limit lock of a limited queue; return whether that was done in a tenth of a second.
+-- locks     the limit lock of the queue, tried for a tenth of a second
     set nocount on;
     declare @tries_left int = 10;
     declare @pause char(12) = '00:00:00.010';
-    declare @gate int;
+    declare @limit_lock int;
 
     while 1 = 1
     begin
-        select @gate = g.part_id
-        from rowq.gate g with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where g.part_id = @part_id
+        select @limit_lock = g.queue_id
+        from rowq.limit_lock g with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where g.queue_id = @queue_id
         option (maxdop 1, keepfixed plan);
-        if @gate is not null or @tries_left = 0
+        if @limit_lock is not null or @tries_left = 0
             break;
         set @tries_left -= 1;
         waitfor delay @pause;
     end;
-    set @is_locked = iif(@gate is null, 0, 1);
+    set @is_locked = iif(@limit_lock is null, 0, 1);
 end
 go
 
 create or alter procedure rowq.InternalPurgeStarted
-    @part_id int,
+    @queue_id int,
     @seconds float,
     @limit int,
     @owns_transaction bit
@@ -160,13 +160,13 @@ begin
 
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -5 /* started */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     with head as (
-        select top (@limit) s.part_id, s.started_at, s.claim_id
+        select top (@limit) s.queue_id, s.started_at, s.claim_id
         from rowq.started s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.started_at >= @since
           and s.started_at < @before
         order by s.started_at, s.claim_id
@@ -179,7 +179,7 @@ begin
         update l
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -5 /* started */;
 end
 go

@@ -7,9 +7,9 @@
 -- on, and a call for that queue alone raises it.
 --
 --   maintain -> maintain_queue
---   maintain_queue -> maintain_delivery, maintain_kept
+--   maintain_queue -> maintain_delivery, maintain_retention
 --
--- Writes lane, queue. Only reads expiry, history, part, recheck, result, schedule, started.
+-- Writes lane, queue. Only reads expiry, history, queue_lock, deferred, result, schedule, started.
 
 set quoted_identifier on;
 set ansi_nulls on;
@@ -35,7 +35,7 @@ begin
     declare @state int;
     declare @is_named bit = iif(@queue_name is null, 0, 1);
     declare @turn int = 0;
-    declare @part_id int;
+    declare @queue_id int;
     declare @elected bit;
     declare @promoted int;
     declare @reaped int;
@@ -49,10 +49,10 @@ begin
     declare @until datetime2(6) = dateadd(millisecond, 100, sysutcdatetime());
     declare @parts table (
         turn    int not null primary key,
-        part_id int not null
+        queue_id int not null
     );
     declare @rows table (
-        part_id            int not null primary key,
+        queue_id           int not null primary key,
         elected            bit not null,
         promoted           int not null,
         reaped             int not null,
@@ -68,24 +68,24 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         set @state = xact_state();
         if @is_named = 1
         begin
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
-            insert into @parts (turn, part_id) values (1, @part_id);
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
+            insert into @parts (turn, queue_id) values (1, @queue_id);
         end;
         else
         begin
             -- The order is random, so that no queue always comes behind one that takes long. A row
             -- of part is locked by a drop only; one of queue, by whoever alters or pauses it.
-            insert into @parts (turn, part_id)
-            select r.turn, r.part_id
+            insert into @parts (turn, queue_id)
+            select r.turn, r.queue_id
             from (
-                select row_number() over (order by newid()) as turn, p.part_id
-                from rowq.part p with (rowlock, readpast, readcommittedlock)
-                where p.part_id > 0
+                select row_number() over (order by newid()) as turn, p.queue_id
+                from rowq.queue_lock p with (rowlock, readpast, readcommittedlock)
+                where p.queue_id > 0
             ) r
             where r.turn <= 1000;
             -- A queue that another session holds must not stop the others. In the caller's
@@ -97,20 +97,20 @@ begin
         while 1 = 1
         begin
             set @turn += 1;
-            select @part_id = p.part_id from @parts p where p.turn = @turn;
+            select @queue_id = p.queue_id from @parts p where p.turn = @turn;
             if @@rowcount = 0
                 break;
             exec rowq.InternalMaintainQueue
-                @part_id, @is_named, @batch_size, @until, @elected output, @promoted output,
+                @queue_id, @is_named, @batch_size, @until, @elected output, @promoted output,
                 @reaped output, @died output, @expired output, @archived output, @purged output,
                 @dropped output;
             if @elected is not null
                 insert into @rows (
-                    part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,
+                    queue_id, elected, promoted, reaped, died, archived, purged, partitions_dropped,
                     expired
                 )
                 values (
-                    @part_id, @elected, @promoted, @reaped, @died, @archived, @purged, @dropped,
+                    @queue_id, @elected, @promoted, @reaped, @died, @archived, @purged, @dropped,
                     @expired
                 );
         end;
@@ -122,12 +122,12 @@ begin
         while xact_state() = @state
         begin
             set @turn += 1;
-            select @part_id = p.part_id from @parts p where p.turn = @turn;
+            select @queue_id = p.queue_id from @parts p where p.turn = @turn;
             if @@rowcount = 0
                 break;
             begin try
                 exec rowq.InternalMaintainQueue
-                    @part_id, @is_named, @batch_size, @until, @elected output, @promoted output,
+                    @queue_id, @is_named, @batch_size, @until, @elected output, @promoted output,
                     @reaped output, @died output, @expired output, @archived output,
                     @purged output, @dropped output;
             end try
@@ -144,14 +144,14 @@ begin
     select q.queue_name, j.elected, j.promoted, j.reaped, j.died, j.archived, j.purged,
            j.partitions_dropped, j.expired
     from @rows j
-    inner join rowq.queue q with (forceseek) on q.part_id = j.part_id
-    order by j.part_id
+    inner join rowq.queue q with (forceseek) on q.queue_id = j.queue_id
+    order by j.queue_id
     option (loop join, maxdop 1, keepfixed plan);
 end
 go
 
 create or alter procedure rowq.InternalMaintainQueue
-    @part_id int,
+    @queue_id int,
     @is_named bit,
     @batch_size int,
     @until datetime2(6),
@@ -167,7 +167,7 @@ as
 begin
 -- purpose   Run all parts of maintain for one queue. @elected is null if the queue is gone, which is an error only if @is_named is 1.
 -- locks     as InternalMaintainDelivery, InternalRunSchedules, InternalMaintainArchive and
---           InternalMaintainKept
+--           InternalMaintainRetention
 -- commits   its own transactions where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -182,19 +182,19 @@ begin
 
     begin try
         exec rowq.InternalMaintainDelivery
-            @part_id, @batch_size, @elected output, @promoted output, @reaped output,
+            @queue_id, @batch_size, @elected output, @promoted output, @reaped output,
             @died output, @expired output, @has_due output;
         if @elected = 1 and @has_due = 1
-            exec rowq.InternalRunSchedules @part_id;
+            exec rowq.InternalRunSchedules @queue_id;
         if @elected = 1
         begin
             exec rowq.InternalMaintainArchive
-                @part_id, @batch_size, @archived output, @purged output, @dropped output;
-            exec rowq.InternalMaintainKept
-                @part_id, N'results', @batch_size, @until_results, @more output;
+                @queue_id, @batch_size, @archived output, @purged output, @dropped output;
+            exec rowq.InternalMaintainRetention
+                @queue_id, N'results', @batch_size, @until_results, @more output;
             set @purged += @more;
-            exec rowq.InternalMaintainKept
-                @part_id, N'history', @batch_size, @until, @more output;
+            exec rowq.InternalMaintainRetention
+                @queue_id, N'history', @batch_size, @until, @more output;
             set @purged += @more;
         end;
     end try
@@ -207,7 +207,7 @@ end
 go
 
 create or alter procedure rowq.InternalMaintainDelivery
-    @part_id int,
+    @queue_id int,
     @limit int,
     @elected bit output,
     @promoted int output,
@@ -218,7 +218,7 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, expire, promote, starts. @has_due says that a schedule is due.
--- locks     the part, shared; rows of lane, passed over when locked; as InternalRecheck, reap,
+-- locks     the queue, shared; rows of lane, passed over when locked; as InternalRunDeferred, reap,
 --           InternalExpire, promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
@@ -235,7 +235,7 @@ begin
     declare @max_attempts int;
     declare @archive_days int;
     declare @turn smallint;
-    declare @has_recheck bit;
+    declare @has_deferred bit;
     declare @has_notes bit;
     declare @has_starts bit;
     declare @has_expiry bit;
@@ -254,7 +254,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
@@ -263,14 +263,14 @@ begin
             set @has_due = 0;
             select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
                    @archive_days = q.archive_days,
-                   @has_recheck = q.has_recheck,
+                   @has_deferred = q.has_deferred,
                    @has_notes = case
-                       when q.has_recheck = 1 then 1
+                       when q.has_deferred = 1 then 1
                        when exists (
                            select 1
-                           from rowq.recheck r
+                           from rowq.deferred r
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where r.part_id = @part_id
+                           where r.queue_id = @queue_id
                        ) then 1
                        else 0
                    end,
@@ -280,7 +280,7 @@ begin
                            select 1
                            from rowq.started s
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where s.part_id = @part_id
+                           where s.queue_id = @queue_id
                        ) then 1
                        else 0
                    end,
@@ -290,7 +290,7 @@ begin
                        when exists (
                            select 1
                            from rowq.lane l with (readuncommitted, forceseek)
-                           where l.part_id = @part_id
+                           where l.queue_id = @queue_id
                              and l.lane = -6 /* expiry */
                              and l.is_open = 1
                        ) then 1
@@ -298,7 +298,7 @@ begin
                            select 1
                            from rowq.expiry e
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where e.part_id = @part_id
+                           where e.queue_id = @queue_id
                        ) then 1
                        else 0
                    end,
@@ -307,15 +307,15 @@ begin
                            select 1
                            from rowq.schedule s
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where s.part_id = @part_id
+                           where s.queue_id = @queue_id
                              and s.next_run_at <= @now
                        ) then 1
                        else 0
                    end
             from rowq.queue q with (forceseek)
-            where q.part_id = @part_id;
+            where q.queue_id = @queue_id;
             set @queue_name = coalesce(@queue_name, N'');
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            exec rowq.InternalLockQueueShared @queue_id, @queue_name;
             set @promoted = 0;
             set @reaped = 0;
             set @died = 0;
@@ -325,7 +325,7 @@ begin
             set @turn = null;
             select @turn = l.lane
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.lane = -21 /* election */;
             set @elected = iif(@turn is null, 0, 1);
             if @elected = 0
@@ -344,30 +344,31 @@ begin
                 update l
                 set is_open = 1
                 from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.lane = -6 /* expiry */
                   and l.is_open = 0;
             -- Put the floors right first, so that the steps below find what was committed late.
-            exec rowq.InternalRescanFloors @part_id;
-            -- While a floor goes up, guests wait for the lane of guests. So commit here, and elect
-            -- once more: only a session that is faster now takes the rest over.
+            exec rowq.InternalRescanFloors @queue_id;
+            -- While a floor goes up, calls in the caller's transaction wait for the lane of calls
+            -- in the caller's transaction. So commit here, and elect once more: only a session that
+            -- is faster now takes the rest over.
             if @owns_transaction = 1
                 commit transaction;
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            exec rowq.InternalLockQueueShared @queue_id, @queue_name;
             set @turn = null;
             select @turn = l.lane
             from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.lane = -21 /* election */;
             if @turn is not null
             begin
                 if @has_notes = 1
-                    exec rowq.InternalRecheck
-                        @part_id, @limit, @owns_transaction, @solved output;
+                    exec rowq.InternalRunDeferred
+                        @queue_id, @limit, @owns_transaction, @solved output;
                 exec rowq.InternalReap
-                    @part_id, @max_attempts, @history_days, @limit, @owns_transaction,
+                    @queue_id, @max_attempts, @history_days, @limit, @owns_transaction,
                     @reaped output, @died output;
                 -- Nobody can say how long the caller's transaction will hold what is withdrawn.
                 if @has_expiry = 1
@@ -375,31 +376,31 @@ begin
                     and exists (
                         select 1
                         from rowq.lane l with (readuncommitted, forceseek)
-                        where l.part_id = @part_id
+                        where l.queue_id = @queue_id
                           and l.lane = -6 /* expiry */
                           and l.is_open = 1
                     )
-                    exec rowq.InternalExpire @part_id, @archive_days, @limit, @expired output;
-                -- Promote last: for a message that waits in its group then, it holds a token by an
+                    exec rowq.InternalExpire @queue_id, @archive_days, @limit, @expired output;
+                -- Promote last: for a message that waits in its group then, it holds a slot by an
                 -- update lock, which the steps before would have to convert.
-                exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                exec rowq.InternalPromote @queue_id, @limit, @owns_transaction, @promoted output;
                 if @has_starts = 1
                     exec rowq.InternalPurgeStarted
-                        @part_id, @rate_seconds, @most_starts, @owns_transaction;
-                if @has_notes > @has_recheck and @owns_transaction = 1
+                        @queue_id, @rate_seconds, @most_starts, @owns_transaction;
+                if @has_notes > @has_deferred and @owns_transaction = 1
                 begin
-                    -- From now on a dequeue that finds nothing looks at recheck, too, and the floor
-                    -- of recheck is kept.
+                    -- From now on a dequeue that finds nothing looks at deferred, too, and the
+                    -- floor of deferred is kept.
                     update l
                     set is_open = 1
                     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                    where l.part_id = @part_id
+                    where l.queue_id = @queue_id
                       and l.lane = -4 /* deferred */;
                     update q
-                    set has_recheck = 1
+                    set has_deferred = 1
                     from rowq.queue q
                         with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                    where q.part_id = @part_id;
+                    where q.queue_id = @queue_id;
                 end;
             end;
 
@@ -408,8 +409,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -420,7 +421,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );
@@ -433,8 +434,8 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalMaintainKept
-    @part_id int,
+create or alter procedure rowq.InternalMaintainRetention
+    @queue_id int,
     @what nvarchar(7),
     @limit int,
     @until datetime2(6),
@@ -473,7 +474,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             set @has_rows = 0;
@@ -488,7 +489,7 @@ begin
                                    index (result_finished_ix), rowlock, readpast, readcommittedlock,
                                    forceseek
                                )
-                           where r.part_id = @part_id
+                           where r.queue_id = @queue_id
                        ) then 1
                        when @what = N'history' and exists (
                            select 1
@@ -497,12 +498,12 @@ begin
                                    index (history_pk), rowlock, readpast, readcommittedlock,
                                    forceseek
                                )
-                           where h.part_id = @part_id
+                           where h.queue_id = @queue_id
                        ) then 1
                        else 0
                    end
             from rowq.queue q with (forceseek)
-            where q.part_id = @part_id;
+            where q.queue_id = @queue_id;
             if @has_rows = 0
                 break;
             if @owns_transaction = 0
@@ -519,10 +520,10 @@ begin
                     begin transaction;
                 if @what = N'results'
                     exec rowq.InternalPurgeResults
-                        @part_id, @result_seconds, @step, @owns_transaction, @done output;
+                        @queue_id, @result_seconds, @step, @owns_transaction, @done output;
                 else
                     exec rowq.InternalPurgeHistory
-                        @part_id, @history_days, @step, @owns_transaction, @done output;
+                        @queue_id, @history_days, @step, @owns_transaction, @done output;
                 if @owns_transaction = 1
                     commit transaction;
                 set @purged += @done;
@@ -533,12 +534,14 @@ begin
         end try
         begin catch
             -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- the savepoint. There is no way back to a savepoint in a transaction that is
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
-            -- The steps of an own transaction are committed, those of a guest are all taken back.
+            -- The steps of an own transaction are committed, those of a call in the caller's
+            -- transaction are all taken back.
             if @owns_transaction = 0
                 set @purged = 0;
 

@@ -3,9 +3,9 @@
 -- A message with predecessors waits in blocked, where dequeue never looks. It hangs on one of them
 -- at a time, the newest that is unfinished, by a row of successor; when that one ends it moves on
 -- to the next, or resumes at the front of its priority. There are no counters. The call that ends a
--- message resumes up to a thousand successors; the rest is a row of recheck. A death does not
+-- message resumes up to a thousand successors; the rest is a row of deferred. A death does not
 -- resume: what waits is held, goes on or dies too, as on_predecessor_dead says, in steps of a
--- thousand. recheck holds everything that another transaction's locks prevented: slots, blocked
+-- thousand. deferred holds everything that another transaction's locks prevented: slots, blocked
 -- messages, rows of ended messages. maintain runs what is due of it.
 --
 -- The predecessor's row is locked and not changed, because a change would make its readers wait. A
@@ -15,29 +15,30 @@
 --   enqueue -> block
 --   cancel -> unknown_of
 --   store_batch -> block_batch -> await_predecessor, block
---   push_dead -> follow_deaths -> follow_death
---   follow_death -> unblock
+--   push_dead -> propagate_deaths -> propagate_death
+--   propagate_death -> unblock
 --   unblock -> try_unblock
 --   try_unblock -> is_blocked, await_predecessor
---   cut_ties, end_held, archive -> free_successors -> let_go
---   let_go -> unblock, follow_deaths
---   dequeue, maintain_delivery -> recheck -> let_go, recheck_death, free_successors
---   recheck_death -> await_predecessor, follow_deaths
+--   release_links, end_held, archive -> resume_successors -> resume_blocked
+--   resume_blocked -> unblock, propagate_deaths
+--   dequeue, maintain_delivery -> run_deferred -> resume_blocked, retry_propagation,
+--       resume_successors
+--   retry_propagation -> await_predecessor, propagate_deaths
 --   enqueue_batch -> refuse_predecessors
 --
--- Writes blocked, dead, delayed, message, recheck, successor. Only reads finished, lane, queue.
+-- Writes blocked, dead, delayed, message, deferred, successor. Only reads finished, lane, queue.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
 create or alter procedure rowq.InternalAwaitPredecessor
-    @part_id int,
+    @queue_id int,
     @predecessor_ids nvarchar(max),
     @on_dead nvarchar(20),
     @state nvarchar(20) output,
     @predecessor_id bigint output,
-    @rest_ids nvarchar(max) output
+    @remaining_ids nvarchar(max) output
 as
 begin
 -- purpose   Find the newest of these that has not ended, and hold it: waiting, free, failed, or unsure where others are at work.
@@ -52,13 +53,13 @@ begin
     declare @ids table (message_id bigint not null primary key);
     declare @ended table (message_id bigint not null primary key);
     set @state = null;
-    set @rest_ids = null;
+    set @remaining_ids = null;
 
     insert into @ids (message_id)
     select distinct cast(j.value as bigint) from openjson(@predecessor_ids) j;
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
@@ -77,8 +78,10 @@ begin
             select top (1) @predecessor_id = m.message_id
             from @ids j
             inner join rowq.message m
-                with (rowlock, repeatableread, nowait, forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+                with (
+                    rowlock, repeatableread, nowait, forceseek (message_pk (queue_id, message_id))
+                )
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
             where j.message_id < @before
             order by j.message_id desc
@@ -86,7 +89,7 @@ begin
             if @predecessor_id is not null and @on_dead in (N'continue', N'fail')
                 select @dead_id = d.message_id
                 from rowq.dead d with (rowlock, readcommittedlock, nowait, forceseek)
-                where d.part_id = @part_id
+                where d.queue_id = @queue_id
                   and d.message_id = @predecessor_id;
 
             -- The archive keeps the message row for a while. Where the end is not seen here, the
@@ -94,7 +97,7 @@ begin
             if @predecessor_id is not null
                 select top (1) @has_ended = 1
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
-                where f.part_id = @part_id
+                where f.queue_id = @queue_id
                   and f.finished_at >= @since
                   and f.message_id = @predecessor_id
                 option (maxdop 1, keepfixed plan);
@@ -107,7 +110,7 @@ begin
                 select distinct f.message_id
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
                 inner join @ids j on j.message_id = f.message_id
-                where f.part_id = @part_id
+                where f.queue_id = @queue_id
                   and f.finished_at >= @since
                 option (hash join, force order, maxdop 1, keepfixed plan);
                 delete j
@@ -133,7 +136,7 @@ begin
     end;
 
     if @state in (N'waiting', N'unsure')
-        select @rest_ids = N'[' + string_agg(cast(j.message_id as nvarchar(max)), N',')
+        select @remaining_ids = N'[' + string_agg(cast(j.message_id as nvarchar(max)), N',')
                    within group (order by j.message_id desc) + N']'
         from @ids j
         where j.message_id < coalesce(@predecessor_id, @before);
@@ -141,7 +144,7 @@ end
 go
 
 create or alter procedure rowq.InternalBlock
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @lane smallint,
     @due_at datetime2(6),
@@ -149,55 +152,56 @@ create or alter procedure rowq.InternalBlock
     @on_dead nvarchar(20),
     @state nvarchar(20),
     @predecessor_id bigint,
-    @rest_ids nvarchar(max)
+    @remaining_ids nvarchar(max)
 as
 begin
 -- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor has found.
--- locks     new blocked, successor, recheck, dead and result rows; its own message and dedup rows
+-- locks     new blocked, successor, deferred, dead and result rows; its own message and dedup rows
     set nocount on;
-    declare @ties rowq.tie_list;
+    declare @links rowq.tie_list;
     declare @ended rowq.message_list;
 
     if @state = N'failed'
     begin
-        insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
-        values (@part_id, @message_id, @lane, 0, sysutcdatetime());
+        insert into rowq.dead with (rowlock) (queue_id, message_id, lane, attempt, died_at)
+        values (@queue_id, @message_id, @lane, 0, sysutcdatetime());
         update m
         set last_error = concat(N'predecessor ', @predecessor_id, N' is dead')
         from rowq.message m with (rowlock, forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id
         option (maxdop 1, keepfixed plan);
         insert into @ended (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
-        exec rowq.InternalPushResult @part_id, @ended, N'dead';
-        insert into @ties (message_id, dedup_key)
+        exec rowq.InternalPushResult @queue_id, @ended, N'dead';
+        insert into @links (message_id, dedup_key)
         select m.message_id, m.dedup_key
         from rowq.message m with (forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id
           and m.dedup_key is not null;
         if @@rowcount > 0
-            exec rowq.InternalCutTies @part_id, @ties, @may_close = 0;
+            exec rowq.InternalReleaseLinks @queue_id, @links, @may_close = 0;
         return;
     end;
 
     if @state = N'waiting'
-        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
-        values (@part_id, @predecessor_id, @message_id, @on_dead);
+        insert into rowq.successor with (rowlock) (queue_id, predecessor_id, message_id, on_dead)
+        values (@queue_id, @predecessor_id, @message_id, @on_dead);
     else
-        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
-        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @message_id);
+        insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, message_id)
+        values (@queue_id, sysutcdatetime(), next value for rowq.message_seq, @message_id);
     insert into rowq.blocked with (rowlock) (
-        part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+        queue_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, remaining_ids
     )
     values (
-        @part_id, @message_id, @lane, @predecessor_id, @due_at, @on_dead, @group_key, @rest_ids
+        @queue_id, @message_id, @lane, @predecessor_id, @due_at, @on_dead, @group_key,
+        @remaining_ids
     );
 end
 go
 
 create or alter procedure rowq.InternalUnknownOf
-    @part_id int,
+    @queue_id int,
     @message_ids nvarchar(max),
     @unknown_ids nvarchar(max) output
 as
@@ -219,7 +223,7 @@ begin
     select distinct f.message_id
     from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
     inner join @ids j on j.message_id = f.message_id
-    where f.part_id = @part_id
+    where f.queue_id = @queue_id
     option (hash join, force order, maxdop 1, keepfixed plan);
     -- A dirty read sees every message but those that are gone, and those that an open transaction
     -- has deleted. Only these are asked for again below.
@@ -228,8 +232,9 @@ begin
     from @ids j
     where not exists (
             select 1
-            from rowq.message m with (readuncommitted, forceseek (message_pk (part_id, message_id)))
-            where m.part_id = @part_id
+            from rowq.message m
+                with (readuncommitted, forceseek (message_pk (queue_id, message_id)))
+            where m.queue_id = @queue_id
               and m.message_id = j.message_id
         )
       and not exists (select 1 from @unknown u where u.message_id = j.message_id)
@@ -256,9 +261,9 @@ begin
                   from rowq.message m
                       with (
                           rowlock, readcommittedlock, nowait,
-                          forceseek (message_pk (part_id, message_id))
+                          forceseek (message_pk (queue_id, message_id))
                       )
-                  where m.part_id = @part_id
+                  where m.queue_id = @queue_id
                     and m.message_id = n.message_id
               )
             option (loop join, force order, maxdop 1, keepfixed plan);
@@ -281,7 +286,7 @@ end
 go
 
 create or alter procedure rowq.InternalBlockBatch
-    @part_id int,
+    @queue_id int,
     @messages nvarchar(max),
     @new rowq.new_list readonly
 as
@@ -298,7 +303,7 @@ begin
     declare @predecessor_ids nvarchar(max);
     declare @state nvarchar(20);
     declare @predecessor_id bigint;
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
     declare @edges table (
         message_id     bigint not null,
         predecessor_id bigint not null,
@@ -316,7 +321,7 @@ begin
 
     -- A duplicate stands for the message that has its key.
     insert into @edges (message_id, predecessor_id)
-    select distinct n.message_id, coalesce(h.holder, cast(i.value as bigint))
+    select distinct n.message_id, coalesce(h.owner, cast(i.value as bigint))
     from openjson(@messages) e
     cross apply openjson(e.value) p
     cross apply openjson(
@@ -327,7 +332,7 @@ begin
     ) i
     inner join @new n
         on n.position = cast(e.[key] as int) + 1
-       and n.holder = n.message_id
+       and n.owner = n.message_id
     left join @new h
         on h.position = cast(iif(p.[key] = N'predecessor_positions', i.value, N'0') as int)
     option (maxdop 1, keepfixed plan);
@@ -341,22 +346,22 @@ begin
     inner join @new n on n.message_id = w.message_id
     left join @new o
         on o.message_id = w.newest_id
-       and o.holder = o.message_id
+       and o.owner = o.message_id
     option (hash join, maxdop 1, keepfixed plan);
 
     -- Nobody else sees a predecessor of this batch, so it can only have failed with another one.
     select @may_fail = 1 from @waiting w where w.own_id is null and w.on_dead = N'fail';
     if @may_fail = 0
     begin
-        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
-        select @part_id, w.own_id, w.message_id, w.on_dead
+        insert into rowq.successor with (rowlock) (queue_id, predecessor_id, message_id, on_dead)
+        select @queue_id, w.own_id, w.message_id, w.on_dead
         from @waiting w
         where w.own_id is not null
         option (maxdop 1, keepfixed plan);
         insert into rowq.blocked with (rowlock) (
-            part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
+            queue_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, remaining_ids
         )
-        select @part_id, w.message_id, w.lane, w.own_id, w.due_at, w.on_dead, w.group_key, r.ids
+        select @queue_id, w.message_id, w.lane, w.own_id, w.due_at, w.on_dead, w.group_key, r.ids
         from @waiting w
         cross apply (
             select N'[' + string_agg(cast(g.predecessor_id as nvarchar(max)), N',')
@@ -384,26 +389,26 @@ begin
         from @edges g
         where g.message_id = @message_id;
         exec rowq.InternalAwaitPredecessor
-            @part_id, @predecessor_ids, @on_dead, @state output, @predecessor_id output,
-            @rest_ids output;
+            @queue_id, @predecessor_ids, @on_dead, @state output, @predecessor_id output,
+            @remaining_ids output;
         if @state <> N'free'
             exec rowq.InternalBlock
-                @part_id, @message_id, @lane, @due_at, @group_key, @on_dead, @state,
-                @predecessor_id, @rest_ids;
+                @queue_id, @message_id, @lane, @due_at, @group_key, @on_dead, @state,
+                @predecessor_id, @remaining_ids;
     end;
 end
 go
 
-create or alter procedure rowq.InternalFollowDeaths
-    @part_id int,
+create or alter procedure rowq.InternalPropagateDeaths
+    @queue_id int,
     @message_ids nvarchar(max),
     @failed nvarchar(max),
     @may_join bit
 as
 begin
 -- purpose   Let what waits for dead messages do as it asked. @failed are messages that fail, as InternalUnblock returns them, and are made dead first.
--- locks     message rows, tried only; new dead and result rows; dedup rows; as InternalFollowDeath;
---           new recheck rows
+-- locks     message rows, tried only; new dead and result rows; dedup rows; as
+--           InternalPropagateDeath; new deferred rows
     set nocount on;
     declare @most int = 1000;
     declare @count int = 0;
@@ -419,7 +424,7 @@ begin
         message_id bigint not null primary key,
         is_awaited bit not null
     );
-    declare @ties rowq.tie_list;
+    declare @links rowq.tie_list;
     declare @ended rowq.message_list;
 
     insert into @dead (message_id)
@@ -434,32 +439,32 @@ begin
             from openjson(@next) with (
                 message_id bigint '$[0]', lane smallint '$[1]', dead_id bigint '$[2]'
             ) j;
-            insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
-            select @part_id, f.message_id, f.lane, 0, sysutcdatetime()
+            insert into rowq.dead with (rowlock) (queue_id, message_id, lane, attempt, died_at)
+            select @queue_id, f.message_id, f.lane, 0, sysutcdatetime()
             from @lost f
             option (maxdop 1, keepfixed plan);
             update m
             set last_error = concat(N'predecessor ', f.dead_id, N' is dead')
             from @lost f
             inner join rowq.message m with (rowlock, forceseek)
-                on m.part_id = @part_id
+                on m.queue_id = @queue_id
                and m.message_id = f.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             delete from @ended;
             insert into @ended (message_id, lane, place, attempt)
             select f.message_id, f.lane, 0, 0 from @lost f;
-            exec rowq.InternalPushResult @part_id, @ended, N'dead';
-            delete from @ties;
-            insert into @ties (message_id, dedup_key)
+            exec rowq.InternalPushResult @queue_id, @ended, N'dead';
+            delete from @links;
+            insert into @links (message_id, dedup_key)
             select m.message_id, m.dedup_key
             from @lost f
-            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+            inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = f.message_id
                and m.dedup_key is not null
             option (loop join, force order, maxdop 1, keepfixed plan);
             if @@rowcount > 0
-                exec rowq.InternalCutTies @part_id, @ties, @may_join;
+                exec rowq.InternalReleaseLinks @queue_id, @links, @may_join;
             delete from @dead;
             insert into @dead (message_id)
             select f.message_id from @lost f;
@@ -475,23 +480,23 @@ begin
         inner join rowq.message m
             with (
                 rowlock, xlock, readpast, readcommittedlock,
-                forceseek (message_pk (part_id, message_id))
+                forceseek (message_pk (queue_id, message_id))
             )
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = j.message_id
         outer apply (
             select top (1) x.predecessor_id
             from rowq.successor x
                 with (
-                    rowlock, readcommittedlock, forceseek (successor_pk (part_id, predecessor_id))
+                    rowlock, readcommittedlock, forceseek (successor_pk (queue_id, predecessor_id))
                 )
-            where x.part_id = @part_id
+            where x.queue_id = @queue_id
               and x.predecessor_id = m.message_id
         ) s
         option (loop join, force order, maxdop 1, keepfixed plan);
-        insert into rowq.recheck with (rowlock)
-            (part_id, due_at, recheck_id, predecessor_id, is_hint)
-        select @part_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id, 1
+        insert into rowq.deferred with (rowlock)
+            (queue_id, due_at, deferred_id, predecessor_id, is_hint)
+        select @queue_id, sysutcdatetime(), next value for rowq.message_seq, j.message_id, 1
         from @dead j
         where not exists (select 1 from @held h where h.message_id = j.message_id)
         option (loop join, maxdop 1, keepfixed plan);
@@ -499,9 +504,9 @@ begin
         -- A long tree dies in steps, so that no transaction grows without end.
         if @count > @most
         begin
-            insert into rowq.recheck with (rowlock)
-                (part_id, due_at, recheck_id, predecessor_id, is_hint)
-            select @part_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id, 1
+            insert into rowq.deferred with (rowlock)
+                (queue_id, due_at, deferred_id, predecessor_id, is_hint)
+            select @queue_id, sysutcdatetime(), next value for rowq.message_seq, h.message_id, 1
             from @held h
             where h.is_awaited = 1
             option (maxdop 1, keepfixed plan);
@@ -519,7 +524,7 @@ begin
             order by h.message_id;
             if @@rowcount = 0
                 break;
-            exec rowq.InternalFollowDeath @part_id, @dead_id, @may_join, @next output;
+            exec rowq.InternalPropagateDeath @queue_id, @dead_id, @may_join, @next output;
         end;
         if @next is null
             return;
@@ -527,16 +532,16 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalFollowDeath
-    @part_id int,
+create or alter procedure rowq.InternalPropagateDeath
+    @queue_id int,
     @dead_id bigint,
     @may_join bit,
     @failed nvarchar(max) output
 as
 begin
 -- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are added to @failed, as InternalUnblock returns them.
--- locks     successor rows; as InternalUnblock; new recheck rows
--- differs   part of internal_follow_deaths on PostgreSQL
+-- locks     successor rows; as InternalUnblock; new deferred rows
+-- differs   part of internal_propagate_deaths on PostgreSQL
     set nocount on;
     declare @most int = 1000;
     declare @count int;
@@ -548,9 +553,9 @@ begin
     );
 
     with head as (
-        select top (@most) s.part_id, s.predecessor_id, s.message_id
+        select top (@most) s.queue_id, s.predecessor_id, s.message_id
         from rowq.successor s with (rowlock, updlock, readpast, readcommittedlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.predecessor_id = @dead_id
           and s.on_dead in (N'continue', N'fail')
         order by s.message_id
@@ -563,16 +568,16 @@ begin
     if @count = 0
         return;
     if @count = @most
-        insert into rowq.recheck with (rowlock)
-            (part_id, due_at, recheck_id, predecessor_id, is_hint)
-        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @dead_id, 1);
+        insert into rowq.deferred with (rowlock)
+            (queue_id, due_at, deferred_id, predecessor_id, is_hint)
+        values (@queue_id, sysutcdatetime(), next value for rowq.message_seq, @dead_id, 1);
 
     select @ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
     from @asking a;
-    exec rowq.InternalUnblock @part_id, @ids, null, @may_join, @again output, @some output;
+    exec rowq.InternalUnblock @queue_id, @ids, null, @may_join, @again output, @some output;
     if @again is not null
-        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
-        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
+        insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, message_id)
+        select @queue_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
         from openjson(@again) j
         option (maxdop 1, keepfixed plan);
     if @some is not null
@@ -584,7 +589,7 @@ end
 go
 
 create or alter procedure rowq.InternalUnblock
-    @part_id int,
+    @queue_id int,
     @message_ids nvarchar(max),
     @ended_id bigint,
     @may_join bit,
@@ -618,10 +623,10 @@ begin
     into @ready (message_id, lane, place, attempt)
     from @asked a
     inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        on b.part_id = @part_id
+        on b.queue_id = @queue_id
        and b.message_id = a.message_id
     where b.predecessor_id = @ended_id
-      and b.rest_ids is null
+      and b.remaining_ids is null
       and b.group_key is null
       and (b.due_at is null or b.due_at <= @now)
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -644,7 +649,7 @@ begin
         end;
         delete from @asked where message_id = @message_id;
         exec rowq.InternalTryUnblock
-            @part_id, @message_id, @ended_id, @may_join, @state output, @lane output,
+            @queue_id, @message_id, @ended_id, @may_join, @state output, @lane output,
             @dead_id output;
         if @state = N'ready'
             insert into @ready (message_id, lane, place, attempt)
@@ -654,7 +659,7 @@ begin
             values (@message_id, @lane, iif(@state = N'failed', @dead_id, null));
     end;
     if exists (select 1 from @ready)
-        exec rowq.InternalPushReady @part_id, @ready;
+        exec rowq.InternalPushReady @queue_id, @ready;
 
     select @again = N'[' + string_agg(cast(f.message_id as nvarchar(max)), N',') + N']'
     from @left f
@@ -669,7 +674,7 @@ end
 go
 
 create or alter procedure rowq.InternalTryUnblock
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @ended_id bigint,
     @may_join bit,
@@ -688,23 +693,23 @@ begin
     declare @due_at datetime2(6);
     declare @on_dead nvarchar(20);
     declare @group_key varbinary(802);
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
     declare @ids nvarchar(max);
     declare @is_blocked bit;
-    declare @has_token bit;
+    declare @has_slot bit;
     set @state = N'free';
     set @dead_id = null;
 
     select @locked_id = b.message_id, @lane = b.lane, @predecessor_id = b.predecessor_id,
            @due_at = b.due_at, @on_dead = b.on_dead, @group_key = b.group_key,
-           @rest_ids = b.rest_ids
+           @remaining_ids = b.remaining_ids
     from rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where b.part_id = @part_id
+    where b.queue_id = @queue_id
       and b.message_id = @message_id;
     if @locked_id is null
     begin
         -- It is gone, or somebody is cancelling it.
-        exec rowq.InternalIsBlocked @part_id, @message_id, @is_blocked output;
+        exec rowq.InternalIsBlocked @queue_id, @message_id, @is_blocked output;
         set @state = iif(@is_blocked = 1, N'again', N'gone');
         return;
     end;
@@ -713,31 +718,31 @@ begin
         set @predecessor_id = null;
     set @ids = N'[' + nullif(
         concat(
-            @predecessor_id, iif(@predecessor_id is null or @rest_ids is null, N'', N','),
-            substring(@rest_ids, 2, len(@rest_ids) - 2)
+            @predecessor_id, iif(@predecessor_id is null or @remaining_ids is null, N'', N','),
+            substring(@remaining_ids, 2, len(@remaining_ids) - 2)
         ),
         N''
     ) + N']';
     if @ids is not null
         exec rowq.InternalAwaitPredecessor
-            @part_id, @ids, @on_dead, @state output, @predecessor_id output, @rest_ids output;
+            @queue_id, @ids, @on_dead, @state output, @predecessor_id output, @remaining_ids output;
 
     if @state = N'waiting'
     begin
-        insert into rowq.successor with (rowlock) (part_id, predecessor_id, message_id, on_dead)
-        select @part_id, @predecessor_id, @message_id, @on_dead
+        insert into rowq.successor with (rowlock) (queue_id, predecessor_id, message_id, on_dead)
+        select @queue_id, @predecessor_id, @message_id, @on_dead
         where not exists (
             select 1
             from rowq.successor s with (rowlock, readcommittedlock, forceseek)
-            where s.part_id = @part_id
+            where s.queue_id = @queue_id
               and s.predecessor_id = @predecessor_id
               and s.message_id = @message_id
         );
         update b
         set predecessor_id = @predecessor_id,
-            rest_ids = @rest_ids
+            remaining_ids = @remaining_ids
         from rowq.blocked b with (rowlock, forceseek)
-        where b.part_id = @part_id
+        where b.queue_id = @queue_id
           and b.message_id = @message_id
         option (maxdop 1, keepfixed plan);
     end;
@@ -747,15 +752,15 @@ begin
         set @locked_id = null;
         select @locked_id = m.message_id
         from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id;
         set @state = iif(@locked_id is null, N'again', N'failed');
         set @dead_id = @predecessor_id;
     end;
     else if @state = N'free' and @due_at > sysutcdatetime()
     begin
-        insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
-        values (@part_id, @due_at, @message_id, @lane, @group_key);
+        insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, group_key)
+        values (@queue_id, @due_at, @message_id, @lane, @group_key);
         set @state = N'moved';
     end;
     else if @state = N'free' and @group_key is not null
@@ -764,8 +769,8 @@ begin
         -- leaves it to maintain.
         if @may_join = 1
             exec rowq.InternalTryJoinGroup
-                @part_id, @group_key, @message_id, @lane, @has_token output;
-        set @state = case @has_token when 1 then N'ready' when 0 then N'moved' else N'again' end;
+                @queue_id, @group_key, @message_id, @lane, @has_slot output;
+        set @state = case @has_slot when 1 then N'ready' when 0 then N'moved' else N'again' end;
     end;
     else
     begin
@@ -777,14 +782,14 @@ begin
     if @state in (N'moved', N'ready', N'failed')
         delete b
         from rowq.blocked b with (rowlock, forceseek)
-        where b.part_id = @part_id
+        where b.queue_id = @queue_id
           and b.message_id = @message_id
         option (maxdop 1, keepfixed plan);
 end
 go
 
 create or alter procedure rowq.InternalIsBlocked
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @is_blocked bit output
 as
@@ -800,7 +805,7 @@ begin
     begin try
         select @found_id = b.message_id
         from rowq.blocked b with (rowlock, readcommittedlock, nowait, forceseek)
-        where b.part_id = @part_id
+        where b.queue_id = @queue_id
           and b.message_id = @message_id;
         set @is_blocked = iif(@found_id is null, 0, 1);
     end try
@@ -812,14 +817,14 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalFreeSuccessors
-    @part_id int,
+create or alter procedure rowq.InternalResumeSuccessors
+    @queue_id int,
     @predecessor_id bigint,
     @may_join bit
 as
 begin
 -- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
--- locks     successor rows; as InternalLetGo; new recheck rows
+-- locks     successor rows; as InternalResumeBlocked; new deferred rows
     set nocount on;
     declare @most int = 1000;
     declare @count int;
@@ -830,9 +835,9 @@ begin
     -- What this passes over is not committed yet, which only happens while the archive still keeps
     -- the predecessor, and the archiver comes for it; or another session frees it.
     with head as (
-        select top (@most) s.part_id, s.predecessor_id, s.message_id
+        select top (@most) s.queue_id, s.predecessor_id, s.message_id
         from rowq.successor s with (rowlock, updlock, readpast, readcommittedlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.predecessor_id = @predecessor_id
         order by s.message_id
     )
@@ -844,22 +849,22 @@ begin
     if @count = 0
         return;
     if @count = @most
-        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, predecessor_id)
-        values (@part_id, sysutcdatetime(), next value for rowq.message_seq, @predecessor_id);
+        insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, predecessor_id)
+        values (@queue_id, sysutcdatetime(), next value for rowq.message_seq, @predecessor_id);
 
     select @ids = N'[' + string_agg(cast(f.message_id as nvarchar(max)), N',') + N']'
     from @freed f;
-    exec rowq.InternalLetGo @part_id, @ids, @predecessor_id, @may_join, @again output;
+    exec rowq.InternalResumeBlocked @queue_id, @ids, @predecessor_id, @may_join, @again output;
     if @again is not null
-        insert into rowq.recheck with (rowlock) (part_id, due_at, recheck_id, message_id)
-        select @part_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
+        insert into rowq.deferred with (rowlock) (queue_id, due_at, deferred_id, message_id)
+        select @queue_id, sysutcdatetime(), next value for rowq.message_seq, cast(j.value as bigint)
         from openjson(@again) j
         option (maxdop 1, keepfixed plan);
 end
 go
 
-create or alter procedure rowq.InternalLetGo
-    @part_id int,
+create or alter procedure rowq.InternalResumeBlocked
+    @queue_id int,
     @message_ids nvarchar(max),
     @ended_id bigint,
     @may_join bit,
@@ -867,33 +872,34 @@ create or alter procedure rowq.InternalLetGo
 as
 begin
 -- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. @again are the ids of those that need another look.
--- locks     as InternalUnblock and InternalFollowDeaths
+-- locks     as InternalUnblock and InternalPropagateDeaths
     set nocount on;
     declare @failed nvarchar(max);
 
     exec rowq.InternalUnblock
-        @part_id, @message_ids, @ended_id, @may_join, @again output, @failed output;
+        @queue_id, @message_ids, @ended_id, @may_join, @again output, @failed output;
     if @failed is not null
-        exec rowq.InternalFollowDeaths @part_id, null, @failed, @may_join;
+        exec rowq.InternalPropagateDeaths @queue_id, null, @failed, @may_join;
 end
 go
 
-create or alter procedure rowq.InternalRecheck
-    @part_id int,
+create or alter procedure rowq.InternalRunDeferred
+    @queue_id int,
     @limit int,
     @owns_transaction bit,
     @solved int output
 as
 begin
--- purpose   Look again at up to @limit tokens and messages that were left; @solved is for how many that was enough.
--- locks     recheck rows, passing over locked ones; as InternalPassGroup, InternalWidenGroup,
---           InternalLetGo, InternalFreeSuccessors, InternalEndHeld and InternalRecheckDeath
--- differs   in the caller's transaction tokens are passed on, and nothing else
+-- purpose   Look again at up to @limit slots and messages that were left; @solved is for how many that was enough.
+-- locks     deferred rows, passing over locked ones; as InternalPassGroupSlot,
+--           InternalAddGroupSlots, InternalResumeBlocked, InternalResumeSuccessors, InternalEndHeld
+--           and InternalRetryPropagation
+-- differs   in the caller's transaction slots are passed on, and nothing else
     set nocount on;
     declare @floor bigint;
     declare @due_at datetime2(6);
     declare @now datetime2(6) = sysutcdatetime();
-    declare @recheck_id bigint;
+    declare @deferred_id bigint;
     declare @waiting_id bigint;
     declare @predecessor_id bigint;
     declare @group_key varbinary(802);
@@ -907,52 +913,52 @@ begin
     declare @is_done bit;
     declare @notes table (
         due_at         datetime2(6) not null,
-        recheck_id     bigint not null,
+        deferred_id    bigint not null,
         message_id     bigint null,
         predecessor_id bigint null,
         group_key      varbinary(802) null,
         is_hint        bit not null,
-        primary key (due_at, recheck_id)
+        primary key (due_at, deferred_id)
     );
     declare @ready rowq.message_list;
     set @solved = 0;
 
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -4 /* deferred */;
     exec rowq.InternalFromMicroseconds @floor, @due_at output;
-    insert into @notes (due_at, recheck_id, message_id, predecessor_id, group_key, is_hint)
-    select top (@limit) r.due_at, r.recheck_id, r.message_id, r.predecessor_id, r.group_key,
+    insert into @notes (due_at, deferred_id, message_id, predecessor_id, group_key, is_hint)
+    select top (@limit) r.due_at, r.deferred_id, r.message_id, r.predecessor_id, r.group_key,
            r.is_hint
-    from rowq.recheck r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where r.part_id = @part_id
+    from rowq.deferred r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where r.queue_id = @queue_id
       and r.due_at >= @due_at
       and r.due_at <= @now
-    order by r.due_at, r.recheck_id
+    order by r.due_at, r.deferred_id
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
         return;
     select @group_limit = q.group_limit
     from rowq.queue q with (forceseek)
-    where q.part_id = @part_id;
+    where q.queue_id = @queue_id;
 
     while 1 = 1
     begin
-        select top (1) @due_at = n.due_at, @recheck_id = n.recheck_id,
+        select top (1) @due_at = n.due_at, @deferred_id = n.deferred_id,
                @waiting_id = n.message_id, @predecessor_id = n.predecessor_id,
                @group_key = n.group_key, @is_hint = n.is_hint
         from @notes n
-        order by n.due_at, n.recheck_id;
+        order by n.due_at, n.deferred_id;
         if @@rowcount = 0
             break;
-        delete from @notes where due_at = @due_at and recheck_id = @recheck_id;
+        delete from @notes where due_at = @due_at and deferred_id = @deferred_id;
 
         set @is_done = 0;
         if @group_key is not null and @is_hint = 0
         begin
-            exec rowq.InternalPassGroup
-                @part_id, @group_key, @group_limit, @owns_transaction, @message_id output,
+            exec rowq.InternalPassGroupSlot
+                @queue_id, @group_key, @group_limit, @owns_transaction, @message_id output,
                 @lane output, @is_left output;
             set @is_done = iif(@is_left = 1, 0, 1);
             if @message_id is not null
@@ -962,21 +968,22 @@ begin
         else if @owns_transaction = 0
             continue;
         else if @group_key is not null
-            exec rowq.InternalWidenGroup @part_id, @group_limit, @group_key, @is_done output;
+            exec rowq.InternalAddGroupSlots @queue_id, @group_limit, @group_key, @is_done output;
         else if @waiting_id = @predecessor_id
-            exec rowq.InternalEndHeld @part_id, @waiting_id, @is_done output;
+            exec rowq.InternalEndHeld @queue_id, @waiting_id, @is_done output;
         else if @waiting_id is not null
         begin
             set @ids = concat(N'[', @waiting_id, N']');
-            exec rowq.InternalLetGo @part_id, @ids, null, @may_join = 1, @again = @again output;
+            exec rowq.InternalResumeBlocked
+                @queue_id, @ids, null, @may_join = 1, @again = @again output;
             set @is_done = iif(@again is null, 1, 0);
         end;
         else if @is_hint = 1
-            exec rowq.InternalRecheckDeath
-                @part_id, @predecessor_id, @may_join = 1, @is_done = @is_done output;
+            exec rowq.InternalRetryPropagation
+                @queue_id, @predecessor_id, @may_join = 1, @is_done = @is_done output;
         else
         begin
-            exec rowq.InternalFreeSuccessors @part_id, @predecessor_id, @may_join = 1;
+            exec rowq.InternalResumeSuccessors @queue_id, @predecessor_id, @may_join = 1;
             set @is_done = 1;
         end;
 
@@ -985,10 +992,10 @@ begin
         if @is_done = 1
         begin
             delete r
-            from rowq.recheck r with (rowlock, forceseek)
-            where r.part_id = @part_id
+            from rowq.deferred r with (rowlock, forceseek)
+            where r.queue_id = @queue_id
               and r.due_at = @due_at
-              and r.recheck_id = @recheck_id
+              and r.deferred_id = @deferred_id
             option (maxdop 1, keepfixed plan);
             set @solved += 1;
         end;
@@ -996,35 +1003,35 @@ begin
             break;
     end;
     if exists (select 1 from @ready)
-        exec rowq.InternalPushReady @part_id, @ready;
+        exec rowq.InternalPushReady @queue_id, @ready;
 end
 go
 
-create or alter procedure rowq.InternalRecheckDeath
-    @part_id int,
+create or alter procedure rowq.InternalRetryPropagation
+    @queue_id int,
     @message_id bigint,
     @may_join bit,
     @is_done bit output
 as
 begin
 -- purpose   Look again what waits for a dead message; @is_done is 0 where another session is at work on it.
--- locks     the message row, tried only; as InternalFollowDeaths
+-- locks     the message row, tried only; as InternalPropagateDeaths
     set nocount on;
     declare @locked_id bigint;
     declare @ids nvarchar(max) = concat(N'[', @message_id, N']');
     declare @state nvarchar(20);
     declare @predecessor_id bigint;
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
 
     select @locked_id = m.message_id
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where m.part_id = @part_id
+    where m.queue_id = @queue_id
       and m.message_id = @message_id;
     if @locked_id is null
     begin
         -- It is gone, or a producer is adding a message that waits for it, or it is being reset.
         exec rowq.InternalAwaitPredecessor
-            @part_id, @ids, null, @state output, @predecessor_id output, @rest_ids output;
+            @queue_id, @ids, null, @state output, @predecessor_id output, @remaining_ids output;
         set @is_done = iif(@state = N'free', 1, 0);
         return;
     end;
@@ -1034,10 +1041,10 @@ begin
     if exists (
         select 1
         from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.message_id = @message_id
     )
-        exec rowq.InternalFollowDeaths @part_id, @ids, null, @may_join;
+        exec rowq.InternalPropagateDeaths @queue_id, @ids, null, @may_join;
 end
 go
 
@@ -1049,11 +1056,11 @@ begin
 -- purpose   Refuse a batch, all of whose messages are newer than @first_id, for bad lists of predecessors.
 -- errors    RQ711
     set nocount on;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
 
     -- A number that is no id counts as bad, and as 0 else: for a null in an aggregate the engine
     -- sends a warning, which some drivers take for the result.
-    select top (1) @fault = concat(
+    select top (1) @error = concat(
         case
             when p.[key] = N'predecessor_positions'
                 then N'predecessor_positions must be a flat list of places'
@@ -1084,7 +1091,7 @@ begin
        or p.[key] = N'predecessor_positions'
            and (h.lowest < 1 or h.newest > cast(e.[key] as int))
     order by cast(e.[key] as int);
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 end
 go

@@ -7,37 +7,37 @@
 --
 -- The lock is the queue's row in part, shared by producers and exclusive for drop_queue.
 --
---   create_queue -> add_part
+--   create_queue -> add_queue_rows
 --   alter_queue, bind_topic, unbind_topic, ... -> enter_queue -> refuse_queue
 --   pause_queue, resume_queue, dequeue -> refuse_queue
 --   drop_queue -> delete_queue, refuse_not_empty
---   drop_queue -> lock_part_exclusive -> refuse_queue
+--   drop_queue -> lock_queue_exclusive -> refuse_queue
 --   drop_queue, pause_queue, resume_queue, ... -> require_queue -> refuse_queue
 --   purge_queue -> purge_step
---   enqueue_batch, run_schedules, maintain_delivery -> lock_part_shared -> refuse_queue
+--   enqueue_batch, run_schedules, maintain_delivery -> lock_queue_shared -> refuse_queue
 --
--- Writes archived, blocked, claim, dead, dedup, delayed, expiry, finished, gate, grouped, history,
--- lane, leased, message, message_group, part, queue, ready, recheck, result, schedule, started,
--- successor, topic_binding, worker.
+-- Writes archived, blocked, claim, dead, dedup, delayed, expiry, finished, limit_lock,
+-- group_waiting, history, lane, leased, message, group_slot, queue_lock, queue, ready, deferred,
+-- result, schedule, started, successor, topic_binding, worker.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
-create or alter procedure rowq.InternalAddPart
-    @part_id int
+create or alter procedure rowq.InternalAddQueueRows
+    @queue_id int
 as
 begin
--- purpose   Insert the part row, the gate and the lanes of a new queue.
+-- purpose   Insert the row of queue_lock, the limit lock and the lanes of a new queue.
 -- locks     new rows only
 -- differs   PostgreSQL opens lanes when they are first used
     set nocount on;
-    insert into rowq.part (part_id) values (@part_id);
-    insert into rowq.gate with (rowlock) (part_id) values (@part_id);
+    insert into rowq.queue_lock (queue_id) values (@queue_id);
+    insert into rowq.limit_lock with (rowlock) (queue_id) values (@queue_id);
 
     -- The lanes of the default priority are open from the start, because most queues use no others.
-    insert into rowq.lane with (rowlock) (part_id, lane, is_open)
-    select @part_id, v.lane, iif(v.lane in (10, 11), 1, 0)
+    insert into rowq.lane with (rowlock) (queue_id, lane, is_open)
+    select @queue_id, v.lane, iif(v.lane in (10, 11), 1, 0)
     from (
         values (-22 /* callers */), (-21 /* election */), (-8 /* history */), (-7 /* result */),
                (-6 /* expiry */), (-5 /* started */), (-4 /* deferred */), (-3 /* finished */),
@@ -49,7 +49,7 @@ go
 
 create or alter procedure rowq.InternalEnterQueue
     @queue_name nvarchar(max),
-    @part_id int output,
+    @queue_id int output,
     @lease_seconds int = null output,
     @max_attempts int = null output,
     @archive_days int = null output,
@@ -61,30 +61,31 @@ create or alter procedure rowq.InternalEnterQueue
 as
 begin
 -- purpose   Return the part and the settings of a queue, and keep it from being dropped; raise an error if it does not exist.
--- locks     the row of the part, shared, to the end of the transaction; waits for a drop
+-- locks     the row of the queue, shared, to the end of the transaction; waits for a drop
 -- errors    RQ701 RQ711
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
     declare @queue_key varbinary(402);
-    set @part_id = null;
+    set @queue_id = null;
 
     -- A longer text is no name of a queue, but the conversion below would cut it off, and it could
     -- look like one.
     if datalength(@queue_name) <= 400
     begin
-        -- The row of the part stays locked to the end of the transaction (repeatableread).
+        -- The row of the queue stays locked to the end of the transaction (repeatableread).
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
-        select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
+        select @queue_id = q.queue_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
                @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length,
                @group_limit = q.group_limit, @result_seconds = q.result_seconds,
                @history_days = q.history_days
         from rowq.queue q
-        inner join rowq.part p with (rowlock, repeatableread, forceseek) on p.part_id = q.part_id
+        inner join rowq.queue_lock p with (rowlock, repeatableread, forceseek)
+            on p.queue_id = q.queue_id
         where q.queue_key = @queue_key
         option (loop join, force order, maxdop 1, keepfixed plan);
     end;
-    if @part_id is null
+    if @queue_id is null
         exec rowq.InternalRefuseQueue @queue_name;
 end
 go
@@ -106,7 +107,7 @@ end
 go
 
 create or alter procedure rowq.InternalDeleteQueue
-    @part_id int
+    @queue_id int
 as
 begin
 -- purpose   Delete everything that belongs to a queue, and the queue.
@@ -116,45 +117,47 @@ begin
     -- The name goes first: what a call leaves that is broken off half-way is then out of reach, and
     -- never a queue without some of its messages. forceseek keeps each statement at the rows of
     -- this queue: a scan of a small table would wait for the rows of others, or hold them.
-    delete t from rowq.queue t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.ready t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.delayed t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.claim t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.leased t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.dead t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.dedup t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.grouped t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.message_group t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.recheck t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.blocked t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.successor t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.expiry t with (rowlock, forceseek) where t.part_id = @part_id;
+    delete t from rowq.queue t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.ready t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.delayed t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.claim t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.leased t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.dead t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.dedup t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.group_waiting t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.group_slot t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.deferred t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.blocked t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.successor t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.expiry t with (rowlock, forceseek) where t.queue_id = @queue_id;
     delete t
     from rowq.result t with (index (result_pk), rowlock, forceseek)
-    where t.part_id = @part_id;
+    where t.queue_id = @queue_id;
     delete t
     from rowq.history t with (index (history_pk), rowlock, forceseek)
-    where t.part_id = @part_id;
-    delete t from rowq.started t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.gate t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.topic_binding t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.worker t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.schedule t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.finished t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.message t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.archived t with (index (archived_pk), forceseek) where t.part_id = @part_id;
-    delete t from rowq.lane t with (rowlock, forceseek) where t.part_id = @part_id;
-    delete t from rowq.part t with (rowlock, forceseek) where t.part_id = @part_id;
+    where t.queue_id = @queue_id;
+    delete t from rowq.started t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.limit_lock t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.topic_binding t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.worker t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.schedule t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.finished t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.message t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t
+    from rowq.archived t with (index (archived_pk), forceseek)
+    where t.queue_id = @queue_id;
+    delete t from rowq.lane t with (rowlock, forceseek) where t.queue_id = @queue_id;
+    delete t from rowq.queue_lock t with (rowlock, forceseek) where t.queue_id = @queue_id;
 end
 go
 
-create or alter procedure rowq.InternalLockPartExclusive
-    @part_id int,
+create or alter procedure rowq.InternalLockQueueExclusive
+    @queue_id int,
     @queue_name nvarchar(max)
 as
 begin
 -- purpose   Lock a queue against all calls that add or move messages; raise an error if it stays in use for a second.
--- locks     the row of the part, for itself
+-- locks     the row of the queue, for itself
 -- errors    RQ701 RQ705
 -- differs   elsewhere drop_queue locks a table, or waits at once for all of a second
     set nocount on;
@@ -162,17 +165,17 @@ begin
     set lock_timeout 20;
     declare @tries_left int = 10;
     declare @pause char(12) = '00:00:00.080';
-    declare @found_part_id int;
+    declare @found_queue_id int;
 
     -- Everybody who comes later waits behind a session that waits for this lock. So wait for a
     -- moment only, and let the others through before the next try.
     while 1 = 1
     begin
         begin try
-            -- @found_part_id stays null if another session has dropped the queue.
-            select @found_part_id = p.part_id
-            from rowq.part p with (rowlock, xlock, forceseek)
-            where p.part_id = @part_id;
+            -- @found_queue_id stays null if another session has dropped the queue.
+            select @found_queue_id = p.queue_id
+            from rowq.queue_lock p with (rowlock, xlock, forceseek)
+            where p.queue_id = @queue_id;
             break;
         end try
         begin catch
@@ -185,13 +188,13 @@ begin
             throw 52705, N'RQ705 queue_busy: open transactions hold the queue; try again', 1;
         waitfor delay @pause;
     end;
-    if @found_part_id is null
+    if @found_queue_id is null
         exec rowq.InternalRefuseQueue @queue_name;
 end
 go
 
 create or alter procedure rowq.InternalRefuseNotEmpty
-    @part_id int,
+    @queue_id int,
     @queue_name nvarchar(max)
 as
 begin
@@ -205,17 +208,23 @@ begin
     );
     -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
-    if exists (select 1 from rowq.ready r with (readcommittedlock) where r.part_id = @part_id)
-        or exists (select 1 from rowq.delayed d with (readcommittedlock) where d.part_id = @part_id)
-        or exists (select 1 from rowq.claim c with (readcommittedlock) where c.part_id = @part_id)
-        or exists (select 1 from rowq.dead d with (readcommittedlock) where d.part_id = @part_id)
-        or exists (select 1 from rowq.grouped g with (readcommittedlock) where g.part_id = @part_id)
-        or exists (select 1 from rowq.blocked b with (readcommittedlock) where b.part_id = @part_id)
+    if exists (select 1 from rowq.ready r with (readcommittedlock) where r.queue_id = @queue_id)
         or exists (
-            select 1 from rowq.finished f with (readcommittedlock) where f.part_id = @part_id
+            select 1 from rowq.delayed d with (readcommittedlock) where d.queue_id = @queue_id
+        )
+        or exists (select 1 from rowq.claim c with (readcommittedlock) where c.queue_id = @queue_id)
+        or exists (select 1 from rowq.dead d with (readcommittedlock) where d.queue_id = @queue_id)
+        or exists (
+            select 1 from rowq.group_waiting g with (readcommittedlock) where g.queue_id = @queue_id
         )
         or exists (
-            select 1 from rowq.archived a with (readcommittedlock) where a.part_id = @part_id
+            select 1 from rowq.blocked b with (readcommittedlock) where b.queue_id = @queue_id
+        )
+        or exists (
+            select 1 from rowq.finished f with (readcommittedlock) where f.queue_id = @queue_id
+        )
+        or exists (
+            select 1 from rowq.archived a with (readcommittedlock) where a.queue_id = @queue_id
         )
         throw 52704, @text, 1;
 end
@@ -223,7 +232,7 @@ go
 
 create or alter procedure rowq.InternalRequireQueue
     @queue_name nvarchar(max),
-    @part_id int output,
+    @queue_id int output,
     @lease_seconds int = null output,
     @max_attempts int = null output,
     @archive_days int = null output,
@@ -239,14 +248,14 @@ begin
 -- errors    RQ701 RQ711
     set nocount on;
     declare @queue_key varbinary(402);
-    set @part_id = null;
+    set @queue_id = null;
 
     -- A longer text is no name of a queue, but the conversion below would cut it off, and it could
     -- look like one.
     if datalength(@queue_name) <= 400
     begin
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
-        select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
+        select @queue_id = q.queue_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
                @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length,
                @group_limit = q.group_limit, @result_seconds = q.result_seconds,
@@ -254,13 +263,13 @@ begin
         from rowq.queue q
         where q.queue_key = @queue_key;
     end;
-    if @part_id is null
+    if @queue_id is null
         exec rowq.InternalRefuseQueue @queue_name;
 end
 go
 
 create or alter procedure rowq.InternalPurgeStep
-    @part_id int,
+    @queue_id int,
     @limit int,
     @owns_transaction bit,
     @stage smallint output,
@@ -270,8 +279,8 @@ create or alter procedure rowq.InternalPurgeStep
 as
 begin
 -- purpose   Delete up to @limit messages that wait for others (stage -2), in groups (-1), of one lane (0 to 19), of the delayed (20) or of the dead (21).
--- locks     blocked, grouped, ready, delayed or dead rows, passing over locked ones; message rows
---           and then a token of each group, tried; then as InternalFinish
+-- locks     blocked, group_waiting, ready, delayed or dead rows, passing over locked ones; message
+--           rows and then a slot of each group, tried; then as InternalFinish
 -- differs   no such helper elsewhere: part of purge_queue
     set nocount on;
     declare @since datetime2(6);
@@ -290,8 +299,8 @@ begin
     begin
         insert into @found (group_key, message_id)
         select top (@limit) g.group_key, g.message_id
-        from rowq.grouped g with (rowlock, readpast, readcommittedlock, forceseek)
-        where g.part_id = @part_id
+        from rowq.group_waiting g with (rowlock, readpast, readcommittedlock, forceseek)
+        where g.queue_id = @queue_id
           and g.group_key >= @from_key
           and (g.group_key > @from_key or g.message_id > @from)
         order by g.group_key, g.message_id
@@ -307,68 +316,68 @@ begin
         from @found f
         order by f.group_key desc, f.message_id desc;
 
-        -- Lock the messages before the tokens of their groups. A producer that has just named one
+        -- Lock the messages before the slots of their groups. A producer that has just named one
         -- of them, and then enters the group, goes the same way.
         select @locked = count(m.message_id)
         from @found f
         inner join rowq.message m
-            with (rowlock, xlock, forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+            with (rowlock, xlock, forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = f.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
-        -- Hold a token of each group, so that nobody passes over the messages meanwhile. A group of
+        -- Hold a slot of each group, so that nobody passes over the messages meanwhile. A group of
         -- which none can be had is left alone.
         insert into @held (group_key)
         select k.group_key
         from (select distinct f.group_key from @found f) k
         cross apply (
-            select top (1) t.token_no
-            from rowq.message_group t
+            select top (1) t.slot_no
+            from rowq.group_slot t
                 with (
                     rowlock, updlock, readpast, readcommittedlock,
-                    forceseek (message_group_pk (part_id, group_key))
+                    forceseek (group_slot_pk (queue_id, group_key))
                 )
-            where t.part_id = @part_id
+            where t.queue_id = @queue_id
               and t.group_key = k.group_key
-            order by t.token_no
+            order by t.slot_no
         ) t
         option (loop join, force order, maxdop 1, keepfixed plan);
         delete g
         output deleted.message_id, deleted.lane, 0, 0, 1
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         from @held h
         inner join @found f on f.group_key = h.group_key
-        inner join rowq.grouped g with (rowlock, readpast, readcommittedlock, forceseek)
-            on g.part_id = @part_id
+        inner join rowq.group_waiting g with (rowlock, readpast, readcommittedlock, forceseek)
+            on g.queue_id = @queue_id
            and g.group_key = f.group_key
            and g.message_id = f.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);
         set @removed = @@rowcount;
         if @removed > 0
-            exec rowq.InternalFinish @part_id, 0, @taken, N'cancelled', @owns_transaction;
+            exec rowq.InternalFinish @queue_id, 0, @taken, N'cancelled', @owns_transaction;
         return;
     end;
 
     if @stage = -2
     begin
         with head as (
-            select top (@limit) b.part_id, b.message_id, b.lane
+            select top (@limit) b.queue_id, b.message_id, b.lane
             from rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where b.part_id = @part_id
+            where b.queue_id = @queue_id
               and b.message_id >= @from
             order by b.message_id
         )
         delete from head
         output deleted.message_id, deleted.lane, deleted.message_id, 0, 1
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         option (maxdop 1, keepfixed plan);
     end;
     else if @stage < 20
     begin
         with head as (
-            select top (@limit) r.part_id, r.lane, r.seq, r.message_id, r.attempt
+            select top (@limit) r.queue_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where r.part_id = @part_id
+            where r.queue_id = @queue_id
               and r.lane = @stage
               and r.seq >= @from
             order by r.seq, r.message_id
@@ -382,9 +391,9 @@ begin
     begin
         exec rowq.InternalFromMicroseconds @from, @since output;
         with head as (
-            select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
+            select top (@limit) d.queue_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
             from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.due_at >= @since
             order by d.due_at, d.message_id
         )
@@ -392,22 +401,22 @@ begin
         output deleted.message_id, deleted.lane,
                datediff_big(microsecond, '19700101', deleted.due_at), deleted.attempt,
                iif(deleted.group_key is null, 0, 1)
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         option (maxdop 1, keepfixed plan);
     end;
     else
     begin
         with head as (
-            select top (@limit) d.part_id, d.message_id, d.lane, d.attempt, d.holds_group
+            select top (@limit) d.queue_id, d.message_id, d.lane, d.attempt, d.holds_slot
             from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.message_id >= @from
             order by d.message_id
         )
         delete from head
         output deleted.message_id, deleted.lane, deleted.message_id, deleted.attempt,
-               iif(deleted.holds_group = 1, 0, 1)
-        into @taken (message_id, lane, place, attempt, is_tokenless)
+               iif(deleted.holds_slot = 1, 0, 1)
+        into @taken (message_id, lane, place, attempt, is_without_slot)
         option (maxdop 1, keepfixed plan);
     end;
 
@@ -415,27 +424,27 @@ begin
     if @removed = 0
         set @stage += 1;
     else
-        exec rowq.InternalFinish @part_id, 0, @taken, N'cancelled', @owns_transaction;
+        exec rowq.InternalFinish @queue_id, 0, @taken, N'cancelled', @owns_transaction;
 end
 go
 
-create or alter procedure rowq.InternalLockPartShared
-    @part_id int,
+create or alter procedure rowq.InternalLockQueueShared
+    @queue_id int,
     @queue_name nvarchar(max)
 as
 begin
 -- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the row of the part, shared, to the end of the transaction; waits for a drop
+-- locks     the row of the queue, shared, to the end of the transaction; waits for a drop
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
-    declare @found_part_id int;
-    -- Lock the row to the end of the transaction (repeatableread). @found_part_id is null if
+    declare @found_queue_id int;
+    -- Lock the row to the end of the transaction (repeatableread). @found_queue_id is null if
     -- another session has dropped the queue.
-    select @found_part_id = p.part_id
-    from rowq.part p with (rowlock, repeatableread, forceseek)
-    where p.part_id = @part_id;
-    if @found_part_id is null
+    select @found_queue_id = p.queue_id
+    from rowq.queue_lock p with (rowlock, repeatableread, forceseek)
+    where p.queue_id = @queue_id;
+    if @found_queue_id is null
         exec rowq.InternalRefuseQueue @queue_name;
 end
 go

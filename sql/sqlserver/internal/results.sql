@@ -7,10 +7,10 @@
 -- on. Without result_seconds complete runs no statement for any of this.
 --
 --   complete -> check_results
---   complete, block, follow_deaths, ... -> push_result
+--   complete, block, propagate_deaths, ... -> push_result
 --   get_result -> read_result
 --   wait_for_result -> poll_result -> read_result
---   maintain_kept -> purge_results
+--   maintain_retention -> purge_results
 --
 -- Writes lane, result. Only reads archived, message, queue.
 
@@ -29,8 +29,8 @@ begin
     set nocount on;
     declare @longest int = 1048576;
     declare @kind int;
-    declare @given int;
-    declare @fault nvarchar(200);
+    declare @input int;
+    declare @error nvarchar(200);
 
     if @result_seconds = 0
         exec rowq.InternalRefuse N'the queue keeps no results: its result_seconds is 0';
@@ -43,19 +43,19 @@ begin
     if @kind is null or @kind <> 4
         exec rowq.InternalRefuse N'results must be a JSON array';
 
-    select @given = count(*) from openjson(@results) j;
-    if @given <> @count
-        set @fault = concat(N'results are ', @given, N', and message_ids are ', @count);
+    select @input = count(*) from openjson(@results) j;
+    if @input <> @count
+        set @error = concat(N'results are ', @input, N', and message_ids are ', @count);
     -- The collation counts an emoji as one character. It counts slowly, so use it only where there
     -- are more UTF-16 units than characters are allowed. A text has its two quotes besides.
     else if datalength(@results) / 2 > @longest
-        select top (1) @fault = concat(N'a result is longer than ', @longest, N' characters')
+        select top (1) @error = concat(N'a result is longer than ', @longest, N' characters')
         from openjson(@results) j
         where datalength(j.value) / 2 + 2 > @longest
           and len((j.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
               + iif(j.[type] = 1, 2, 0) > @longest;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 
     -- A result may be 20 deep, and stands two levels below the headers.
     set @results = concat(N'[{"headers":{"results":', @results, N'}}]');
@@ -64,7 +64,7 @@ end
 go
 
 create or alter procedure rowq.InternalPushResult
-    @part_id int,
+    @queue_id int,
     @messages rowq.message_list readonly,
     @state nvarchar(20),
     @error nvarchar(max) = null,
@@ -82,7 +82,7 @@ begin
 
     select @is_kept = 1
     from rowq.queue q with (forceseek)
-    where q.part_id = @part_id
+    where q.queue_id = @queue_id
       and q.result_seconds > 0;
     if @is_kept = 0
         return;
@@ -92,8 +92,8 @@ begin
         if @message_ids is null
             select @message_ids = concat(N'[', j.message_id, N']') from @messages j;
         -- openjson reports a null as type 0 and a text, whose escapes it has read, as type 1.
-        insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, result)
-        select @part_id, j.message_id, @now, @state,
+        insert into rowq.result with (rowlock) (queue_id, message_id, finished_at, state, result)
+        select @queue_id, j.message_id, @now, @state,
                case r.[type]
                    when 0 then null
                    when 1 then concat(N'"', string_escape(r.value, N'json'), N'"')
@@ -116,21 +116,21 @@ begin
         state       = @state
     from @messages j
     inner join rowq.result r with (index (result_pk), rowlock, forceseek)
-        on r.part_id = @part_id
+        on r.queue_id = @queue_id
        and r.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
-    insert into rowq.result with (rowlock) (part_id, message_id, finished_at, state, last_error)
-    select @part_id, j.message_id, @now, @state, coalesce(@text, m.last_error)
+    insert into rowq.result with (rowlock) (queue_id, message_id, finished_at, state, last_error)
+    select @queue_id, j.message_id, @now, @state, coalesce(@text, m.last_error)
     from @messages j
-    left join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+    left join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
        and @state = N'dead'
        and @text is null
     where not exists (
         select 1
-        from rowq.result r with (forceseek (result_pk (part_id, message_id)))
-        where r.part_id = @part_id
+        from rowq.result r with (forceseek (result_pk (queue_id, message_id)))
+        where r.queue_id = @queue_id
           and r.message_id = j.message_id
     )
     option (loop join, force order, maxdop 1, keepfixed plan);
@@ -138,7 +138,7 @@ end
 go
 
 create or alter procedure rowq.InternalReadResult
-    @part_id int,
+    @queue_id int,
     @message_id bigint,
     @state nvarchar(20) output,
     @finished_at datetime2(6) output,
@@ -171,11 +171,11 @@ begin
     select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key,
            @own_error = m.last_error
     from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-    where m.part_id = @part_id
+    where m.queue_id = @queue_id
       and m.message_id = @message_id;
     if @enqueued_at is not null
         exec rowq.InternalLocateMessages
-            @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @place output,
+            @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @place output,
             @lane output, @attempt output, @claim_id output, @worker_name output,
             @lease_until output, @ended_at output, @waits_for output, @progress output;
     else
@@ -186,7 +186,7 @@ begin
         begin try
             select @place = N'leased'
             from rowq.message m with (rowlock, readcommittedlock, nowait, forceseek)
-            where m.part_id = @part_id
+            where m.queue_id = @queue_id
               and m.message_id = @message_id;
         end try
         begin catch
@@ -208,7 +208,7 @@ begin
         select @state = r.state, @finished_at = r.finished_at, @result = r.result,
                @last_error = r.last_error
         from rowq.result r with (index (result_pk), rowlock, readcommittedlock, nowait, forceseek)
-        where r.part_id = @part_id
+        where r.queue_id = @queue_id
           and r.message_id = @message_id;
     end try
     begin catch
@@ -227,7 +227,7 @@ begin
     end;
     select @state = a.state, @finished_at = a.finished_at
     from rowq.archived a with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
-    where a.part_id = @part_id
+    where a.queue_id = @queue_id
       and a.message_id = @message_id;
 end
 go
@@ -244,7 +244,7 @@ begin
 -- locks     as InternalReadResult
 -- errors    RQ701 RQ711
     set nocount on;
-    declare @part_id int;
+    declare @queue_id int;
     declare @result_seconds float;
     declare @is_last bit = iif(sysutcdatetime() >= @until, 1, 0);
     declare @left_ms bigint;
@@ -257,19 +257,19 @@ begin
     if @message_id is null
         exec rowq.InternalRefuse N'message_id is missing';
     exec rowq.InternalRequireQueue
-        @queue_name, @part_id output, @result_seconds = @result_seconds output;
+        @queue_name, @queue_id output, @result_seconds = @result_seconds output;
     -- Most looks need no more than the result, which is found by its key.
     select @state = r.state, @finished_at = r.finished_at, @result = r.result,
            @last_error = r.last_error
     from rowq.result r with (index (result_pk), rowlock, readpast, readcommittedlock, forceseek)
-    where r.part_id = @part_id
+    where r.queue_id = @queue_id
       and r.message_id = @message_id;
 
     -- The first look and the last one ask where the message is, too.
     if @state is null and (@pause_ms is null or @is_last = 1)
     begin
         exec rowq.InternalReadResult
-            @part_id, @message_id, @state output, @finished_at output, @result output,
+            @queue_id, @message_id, @state output, @finished_at output, @result output,
             @last_error output;
         if @state is null
             set @is_last = 1;
@@ -305,7 +305,7 @@ end
 go
 
 create or alter procedure rowq.InternalPurgeResults
-    @part_id int,
+    @queue_id int,
     @seconds float,
     @limit int,
     @owns_transaction bit,
@@ -327,7 +327,7 @@ begin
 
     select @floor = l.floor, @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -7 /* result */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
     -- Find rows with locks that do not last, then lock them by the other index, as whoever writes
@@ -336,7 +336,7 @@ begin
     select top (@limit) r.message_id
     from rowq.result r
         with (index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek)
-    where r.part_id = @part_id
+    where r.queue_id = @queue_id
       and r.finished_at >= @since
       and r.finished_at < @before
     order by r.finished_at, r.message_id
@@ -347,7 +347,7 @@ begin
         from @old o
         inner join rowq.result r
             with (index (result_pk), rowlock, xlock, readpast, readcommittedlock, forceseek)
-            on r.part_id = @part_id
+            on r.queue_id = @queue_id
            and r.message_id = o.message_id
         where r.finished_at < @before
         option (loop join, force order, maxdop 1, keepfixed plan);
@@ -359,7 +359,7 @@ begin
         update l
         set is_open = 1
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -7 /* result */;
 end
 go

@@ -14,16 +14,16 @@
 --   next_ticks -> parse_cron -> parse_cron_field
 --   parse_cron_field -> parse_cron_value
 --   next_ticks -> next_tick -> next_cron
---   next_cron -> next_cron_local, moment_of_local, offset_change
---   moment_of_local -> offset_change
+--   next_cron -> next_cron_local, local_to_utc, offset_change
+--   local_to_utc -> offset_change
 --   alter_schedule, drop_schedule, run_schedule -> require_schedule
 --   run_schedule -> check_tick -> check_time_zone
---   run_schedule -> send_tick -> tick_headers
---   maintain_queue -> run_schedules -> check_tick, run_due, give_up_tick
---   run_due -> windows_zone, parse_cron, send_tick, next_tick
---   give_up_tick -> windows_zone, parse_cron, next_tick
+--   run_schedule -> enqueue_tick -> tick_headers
+--   maintain_queue -> run_schedules -> check_tick, run_due, skip_tick
+--   run_due -> windows_zone, parse_cron, enqueue_tick, next_tick
+--   skip_tick -> windows_zone, parse_cron, next_tick
 --
--- Writes schedule. Only reads part, queue, time_zone.
+-- Writes schedule. Only reads queue_lock, queue, time_zone.
 
 set quoted_identifier on;
 set ansi_nulls on;
@@ -52,14 +52,14 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @tick_headers nvarchar(max);
     declare @windows_name nvarchar(128);
     declare @bits nvarchar(200);
 
     exec rowq.InternalCheckName N'schedule_name', @schedule_name;
     -- A dot at the end makes trailing blanks count.
-    set @fault = case
+    set @error = case
         when @cron is null and @interval_seconds is null
             or @cron is not null and @interval_seconds is not null
             then N'a schedule has either cron or interval_seconds'
@@ -75,8 +75,8 @@ begin
         when @body is not null and @body_binary is not null
             then N'body and body_binary exclude each other'
     end;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
     exec rowq.InternalCheckRange N'interval_seconds', @interval_seconds, 1, 315360000;
 
     exec rowq.InternalCheckMessage
@@ -126,7 +126,7 @@ begin
 -- errors    RQ711
     set nocount on;
     declare @name nvarchar(128) = @time_zone;
-    declare @fault nvarchar(400);
+    declare @error nvarchar(400);
 
     -- A longer text would be cut off above, and could look like a name.
     if datalength(@time_zone) <= 256
@@ -142,7 +142,7 @@ begin
     )
     begin
         -- An old Windows lacks zones that newer ones have.
-        set @fault = iif(
+        set @error = iif(
             @windows_name <> @name,
             concat(
                 N'time_zone ', left(@time_zone, 100), N' is ', @windows_name,
@@ -150,11 +150,11 @@ begin
             ),
             null
         );
-        set @fault = coalesce(@fault, concat(
+        set @error = coalesce(@error, concat(
             N'time_zone must be a name such as Europe/Berlin that the server knows, got ',
             coalesce(left(@time_zone, 100), N'null')
         ));
-        exec rowq.InternalRefuse @fault;
+        exec rowq.InternalRefuse @error;
     end;
 end
 go
@@ -193,7 +193,7 @@ begin
     declare @words nvarchar(60);
     declare @part nvarchar(60);
     declare @stars nvarchar(5) = N'';
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     set @bits = N'';
 
     -- A dot at the end makes trailing blanks count.
@@ -217,11 +217,11 @@ begin
         set @rest = replace(@rest, N'  ', N' ');
     if datalength(@rest) - datalength(replace(@rest, N' ', N'')) <> 10
     begin
-        set @fault = concat(
+        set @error = concat(
             N'cron must be five fields (minute, hour, day, month, weekday) or a word such as',
             N' @daily, got ', left(@cron, 60)
         );
-        exec rowq.InternalRefuse @fault;
+        exec rowq.InternalRefuse @error;
     end;
 
     while @number <= 5
@@ -276,7 +276,7 @@ begin
     declare @first int;
     declare @last int;
     declare @step int;
-    declare @fault nvarchar(400);
+    declare @error nvarchar(400);
     set @bits = replicate(N'0', @high - @low + 1);
 
     while datalength(@rest) > 0
@@ -303,11 +303,11 @@ begin
         exec rowq.InternalParseCronValue @step_word, 0, null, @step output;
         if @first < @low or @last > @high or @first > @last or @step < 1
         begin
-            set @fault = concat(
+            set @error = concat(
                 N'the ', @name, N' of cron must be *, values from ', @low, N' to ', @high,
                 N', ranges or steps of these, got ', left(@field, 60)
             );
-            exec rowq.InternalRefuse @fault;
+            exec rowq.InternalRefuse @error;
         end;
 
         while @first <= @last
@@ -410,7 +410,7 @@ begin
             exec rowq.InternalNextCronLocal @bits, @local, @next output;
             if @next is null
                 break;
-            exec rowq.InternalMomentOfLocal @next, @windows_name, @moment output;
+            exec rowq.InternalLocalToUtc @next, @windows_name, @moment output;
         end;
         return;
     end;
@@ -500,7 +500,7 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalMomentOfLocal
+create or alter procedure rowq.InternalLocalToUtc
     @local datetime2(6),
     @windows_name nvarchar(128),
     @moment datetime2(6) output
@@ -576,7 +576,7 @@ end
 go
 
 create or alter procedure rowq.InternalRequireSchedule
-    @part_id int,
+    @queue_id int,
     @schedule_name nvarchar(max),
     @schedule_key varbinary(402) output
 as
@@ -600,7 +600,7 @@ begin
         set @key = convert(varbinary(402), @schedule_name + N'.');
         select @schedule_key = s.schedule_key
         from rowq.schedule s with (rowlock, xlock, readcommittedlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.schedule_key = @key
         option (maxdop 1, keepfixed plan);
     end;
@@ -614,7 +614,7 @@ end
 go
 
 create or alter procedure rowq.InternalCheckTick
-    @part_id int,
+    @queue_id int,
     @schedule_key varbinary(402)
 as
 begin
@@ -630,7 +630,7 @@ begin
 
     select @time_zone = s.time_zone
     from rowq.schedule s with (forceseek)
-    where s.part_id = @part_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (maxdop 1, keepfixed plan);
     exec rowq.InternalCheckTimeZone @time_zone, @windows_name output;
@@ -638,8 +638,8 @@ begin
     -- Most bodies are short enough, and are not read.
     select @body = s.body, @body_binary = s.body_binary, @max_body_length = q.max_body_length
     from rowq.schedule s with (forceseek)
-    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
-    where s.part_id = @part_id
+    inner join rowq.queue q with (forceseek) on q.queue_id = s.queue_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
       and (
           datalength(s.body) / 2 > q.max_body_length
@@ -651,8 +651,8 @@ begin
 end
 go
 
-create or alter procedure rowq.InternalSendTick
-    @part_id int,
+create or alter procedure rowq.InternalEnqueueTick
+    @queue_id int,
     @schedule_key varbinary(402),
     @tick datetime2(6),
     @message_id bigint output,
@@ -681,24 +681,24 @@ begin
            @dedup_key = iif(s.overlap = 1, null, N'schedule:' + s.schedule_name),
            @body = s.body, @body_binary = s.body_binary
     from rowq.schedule s with (forceseek)
-    inner join rowq.queue q with (forceseek) on q.part_id = s.part_id
-    where s.part_id = @part_id
+    inner join rowq.queue q with (forceseek) on q.queue_id = s.queue_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (loop join, maxdop 1, keepfixed plan);
     exec rowq.InternalTickHeaders @headers, @schedule_name, @tick, @tick_headers output;
     exec rowq.InternalStore
-        @part_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
+        @queue_id, @group_limit, @body, @body_binary, @message_type, @tick_headers, @priority,
         null, null, @dedup_key, @max_attempts, @group_key, null, @message_id output,
         @outcome output;
 end
 go
 
 create or alter procedure rowq.InternalRunSchedules
-    @part_id int
+    @queue_id int
 as
 begin
 -- purpose   Run the schedules of a queue that are due and that no other session is running.
--- locks     the part, shared; due schedule rows, tried only; as InternalRunDue
+-- locks     the queue, shared; due schedule rows, tried only; as InternalRunDue
 -- commits   each schedule by itself where the caller has no transaction; never the caller's
 -- errors    RQ701
 -- differs   in the caller's transaction schedules with a group, or without overlap, are left to
@@ -730,15 +730,15 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            -- Look first, because the lock below would stay on rows that are not due, too. A guest
-            -- must not wait for others, as it holds the part until its caller's transaction ends,
-            -- and a call of its own waits for a producer once.
+            -- Look first, because the lock below would stay on rows that are not due, too. A call
+            -- in the caller's transaction must not wait for others, as it holds the part until its
+            -- caller's transaction ends, and a call of its own waits for a producer once.
             select top (1) @next_key = s.schedule_key
             from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
-            where s.part_id = @part_id
+            where s.queue_id = @queue_id
               and s.schedule_key > @schedule_key
               and s.next_run_at <= @now
               and (
@@ -756,12 +756,12 @@ begin
             set @queue_name = N'';
             select @queue_name = q.queue_name
             from rowq.queue q with (forceseek)
-            where q.part_id = @part_id;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            where q.queue_id = @queue_id;
+            exec rowq.InternalLockQueueShared @queue_id, @queue_name;
             set @is_due = 0;
             select @is_due = 1
             from rowq.schedule s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-            where s.part_id = @part_id
+            where s.queue_id = @queue_id
               and s.schedule_key = @schedule_key
               and s.next_run_at <= @now
               and (
@@ -771,20 +771,20 @@ begin
             option (maxdop 1, keepfixed plan);
             if @is_due = 1
             begin
-                exec rowq.InternalCheckTick @part_id, @schedule_key;
+                exec rowq.InternalCheckTick @queue_id, @schedule_key;
 
                 -- Now the call writes. If the client gives up half-way, the engine takes back the
                 -- whole transaction (xact_abort), so that nobody can commit one half of a call.
                 set xact_abort on;
-                exec rowq.InternalRunDue @part_id, @schedule_key, @owns_transaction;
+                exec rowq.InternalRunDue @queue_id, @schedule_key, @owns_transaction;
             end;
 
             if @owns_transaction = 1
                 commit transaction;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             if @next_key is null
@@ -800,19 +800,19 @@ begin
                 set @error = error_message();
         end catch;
         if @error is not null
-            exec rowq.InternalGiveUpTick @part_id, @schedule_key, @error;
+            exec rowq.InternalSkipTick @queue_id, @schedule_key, @error;
     end;
 end
 go
 
 create or alter procedure rowq.InternalRunDue
-    @part_id int,
+    @queue_id int,
     @schedule_key varbinary(402),
     @owns_transaction bit
 as
 begin
 -- purpose   Add the messages of a schedule's due ticks, a hundred at most, and move it on.
--- locks     as InternalSendTick, waited for 20 ms; the caller holds the schedule row
+-- locks     as InternalEnqueueTick, waited for 20 ms; the caller holds the schedule row
 -- errors    RQ711
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
@@ -833,14 +833,15 @@ begin
     declare @last_message_id bigint;
     declare @error nvarchar(200);
 
-    -- A guest does not wait here, and an end of such a wait would doom the caller's transaction.
+    -- A call in the caller's transaction does not wait here, and an end of such a wait would doom
+    -- the caller's transaction.
     if @owns_transaction = 1
         set lock_timeout 20;
     select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
            @missed = s.missed, @starts_at = s.starts_at, @ends_at = s.ends_at,
            @tick = s.next_run_at
     from rowq.schedule s with (forceseek)
-    where s.part_id = @part_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (maxdop 1, keepfixed plan);
     exec rowq.InternalWindowsZone @time_zone, @windows_name output;
@@ -852,8 +853,8 @@ begin
         set @after = @late;
         if @tick >= @late or @missed <> N'skip'
         begin
-            exec rowq.InternalSendTick
-                @part_id, @schedule_key, @tick, @message_id output, @outcome output;
+            exec rowq.InternalEnqueueTick
+                @queue_id, @schedule_key, @tick, @message_id output, @outcome output;
             set @error = null;
             if @outcome = N'enqueued'
                 set @last_message_id = @message_id;
@@ -874,14 +875,14 @@ begin
         last_message_id = coalesce(@last_message_id, s.last_message_id),
         last_error      = @error
     from rowq.schedule s with (rowlock, forceseek)
-    where s.part_id = @part_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (maxdop 1, keepfixed plan);
 end
 go
 
-create or alter procedure rowq.InternalGiveUpTick
-    @part_id int,
+create or alter procedure rowq.InternalSkipTick
+    @queue_id int,
     @schedule_key varbinary(402),
     @error nvarchar(4000)
 as
@@ -904,7 +905,7 @@ begin
     select @cron = s.cron, @interval_seconds = s.interval_seconds, @time_zone = s.time_zone,
            @starts_at = s.starts_at, @ends_at = s.ends_at
     from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
-    where s.part_id = @part_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
@@ -929,7 +930,7 @@ begin
     set next_run_at = @tick,
         last_error  = left(@error collate Latin1_General_100_CI_AS_SC, 2000)
     from rowq.schedule s with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where s.part_id = @part_id
+    where s.queue_id = @queue_id
       and s.schedule_key = @schedule_key
       and s.next_run_at <= @now
     option (maxdop 1, keepfixed plan);

@@ -7,13 +7,14 @@
 -- due from delayed to ready, or into its group.
 --
 --   enqueue -> next_message_id, reserve_dedup_key
---   publish, send_tick -> store -> next_message_id, reserve_dedup_key
+--   publish, enqueue_tick -> store -> next_message_id, reserve_dedup_key
 --   publish_batch -> enqueue_batch -> next_message_id, store_batch
 --   retry_later -> push_delayed -> push_ready
---   reset, leave_groups, recheck, ... -> push_ready
---   dequeue, maintain_delivery -> promote -> promote_grouped, push_ready
+--   reset, release_group_slots, run_deferred, ... -> push_ready
+--   dequeue, maintain_delivery -> promote -> promote_group_waiting, push_ready
 --
--- Writes dedup, delayed, expiry, grouped, message, ready. Only reads blocked, dead, lane, part.
+-- Writes dedup, delayed, expiry, group_waiting, message, ready. Only reads blocked, dead, lane,
+-- queue_lock.
 
 set quoted_identifier on;
 set ansi_nulls on;
@@ -32,31 +33,31 @@ end
 go
 
 create or alter procedure rowq.InternalReserveDedupKey
-    @part_id int,
+    @queue_id int,
     @dedup_key nvarchar(max),
     @message_id bigint,
-    @holder bigint output
+    @owner bigint output
 as
 begin
 -- purpose   Reserve a dedup key for a message, or return the unfinished message that has it.
 -- locks     the dedup row; waits for a session that is adding or freeing it
     set nocount on;
     declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
-    set @holder = null;
+    set @owner = null;
 
     while 1 = 1
     begin
-        select @holder = d.message_id
+        select @owner = d.message_id
         from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.dedup_key = @key;
-        if @holder is not null
+        if @owner is not null
             break;
 
         -- If another session has added the key meanwhile, this inserts no row and raises no error
         -- (ignore_dup_key). Then look again, because the key may be gone already.
-        insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
-        values (@part_id, @key, @message_id);
+        insert into rowq.dedup with (rowlock) (queue_id, dedup_key, message_id)
+        values (@queue_id, @key, @message_id);
         if @@rowcount = 1
             break;
     end;
@@ -64,7 +65,7 @@ end
 go
 
 create or alter procedure rowq.InternalStore
-    @part_id int,
+    @queue_id int,
     @group_limit int,
     @body nvarchar(max),
     @body_binary varbinary(max),
@@ -91,15 +92,15 @@ begin
     declare @lane smallint = @priority * 2 + 1;
     declare @is_open bit;
     declare @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
-    declare @has_token bit = 1;
-    declare @holder bigint;
+    declare @has_slot bit = 1;
+    declare @owner bigint;
 
     exec rowq.InternalNextMessageId @message_id output;
     if @dedup_key is not null
-        exec rowq.InternalReserveDedupKey @part_id, @dedup_key, @message_id, @holder output;
-    if @holder is not null
+        exec rowq.InternalReserveDedupKey @queue_id, @dedup_key, @message_id, @owner output;
+    if @owner is not null
     begin
-        set @message_id = @holder;
+        set @message_id = @owner;
         set @outcome = N'duplicate';
         return;
     end;
@@ -116,7 +117,7 @@ begin
         set @due_at = null;
     if @group_key is not null and @due_at is null
     begin
-        exec rowq.InternalEnterGroup @part_id, @group_bytes, @group_limit, @has_token output;
+        exec rowq.InternalTakeGroupSlot @queue_id, @group_bytes, @group_limit, @has_slot output;
         -- That may have waited, and the place of a ready message is the moment of now.
         set @now = sysutcdatetime();
     end;
@@ -125,35 +126,35 @@ begin
         dateadd(second, cast(floor(@expire_seconds) as int), @now)
     );
     insert into rowq.message with (rowlock) (
-        part_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
+        queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
         dedup_key, headers, body, body_binary, group_key
     )
     values (
-        @part_id, @message_id, @max_attempts, @now, @due_at, @expires_at, @message_type,
+        @queue_id, @message_id, @max_attempts, @now, @due_at, @expires_at, @message_type,
         @dedup_key, @headers, @body, @body_binary, @group_key
     );
 
     select @is_open = l.is_open
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = @lane;
     if @is_open = 0
-        exec rowq.InternalOpenLanes @part_id, @lane;
+        exec rowq.InternalOpenLanes @queue_id, @lane;
     if @due_at is not null
-        insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
-        values (@part_id, @due_at, @message_id, @lane, @group_bytes);
-    else if @has_token = 1
-        insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
-        values (@part_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id);
+        insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, group_key)
+        values (@queue_id, @due_at, @message_id, @lane, @group_bytes);
+    else if @has_slot = 1
+        insert into rowq.ready with (rowlock) (queue_id, lane, seq, message_id)
+        values (@queue_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id);
     else
-        insert into rowq.grouped with (rowlock) (part_id, group_key, message_id, lane)
-        values (@part_id, @group_bytes, @message_id, @lane);
+        insert into rowq.group_waiting with (rowlock) (queue_id, group_key, message_id, lane)
+        values (@queue_id, @group_bytes, @message_id, @lane);
     -- Where the message is not ready, maintain finds it by other keys.
     if @expires_at is not null
         insert into rowq.expiry with (rowlock)
-            (part_id, expires_at, expiry_id, message_id, lane, seq)
+            (queue_id, expires_at, expiry_id, message_id, lane, seq)
         values (
-            @part_id,
+            @queue_id,
             iif(@expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), @expires_at),
             @message_id, @message_id, @lane,
             datediff_big(microsecond, '19700101', @now)
@@ -169,7 +170,7 @@ create or alter procedure rowq.InternalEnqueueBatch
 as
 begin
 -- purpose   Add the messages of a JSON array to a queue, or each to those that are bound to its topic, all of them or, on an error, none; returns the rows.
--- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
+-- locks     new rows; the queue, shared; with dedup and group keys, waits as enqueue does, in the
 --           order of the keys; as InternalStoreBatch; as InternalBoundQueues where published, and
 --           then queue by queue in the order of their names
 -- commits   its own transaction where the caller has none; never the caller's
@@ -184,7 +185,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_body_length int = 33554432;
     declare @uncounted_length int = 0;
     declare @group_limit int;
@@ -192,7 +193,7 @@ begin
     declare @is_array bit = 0;
     declare @has_waiting bit;
     declare @first_id bigint;
-    declare @given rowq.given_list;
+    declare @input rowq.input_list;
     declare @parsed rowq.parsed_list;
     declare @new rowq.new_list;
     declare @queues nvarchar(max);
@@ -221,7 +222,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             -- Where no queue is given, each has a limit of its own, for which all bodies are
@@ -229,7 +230,7 @@ begin
             if @is_published = 0
             begin
                 exec rowq.InternalRequireQueue
-                    @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                    @queue_name, @queue_id output, @max_body_length = @max_body_length output,
                     @group_limit = @group_limit output;
                 set @uncounted_length = @max_body_length;
             end;
@@ -245,9 +246,9 @@ begin
             if @is_array = 0
                 exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
 
-            -- @given takes the short values, and of the long ones only what the checks need: these
+            -- @input takes the short values, and of the long ones only what the checks need: these
             -- stay in the JSON.
-            insert into @given (position, name, kind, value, size, is_base64, moment)
+            insert into @input (position, name, kind, value, size, is_base64, moment)
             select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
                    iif(
                        p.[key] in (N'body', N'body_base64', N'headers'), null,
@@ -312,14 +313,14 @@ begin
                            ) as minutes
                 ) t
             ) m;
-            exec rowq.InternalCheckGiven @given, @max_body_length, @is_published;
+            exec rowq.InternalCheckInput @input, @max_body_length, @is_published;
             if @is_published = 1
-                exec rowq.InternalCheckTopics @given;
-            if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
+                exec rowq.InternalCheckTopics @input;
+            if exists (select 1 from @input g where g.name = N'headers' and g.kind = 5)
                 exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
             set @has_waiting = 0;
             select @has_waiting = 1
-            from @given g
+            from @input g
             where g.name in (N'predecessor_ids', N'predecessor_positions')
               and g.kind = 4;
             if @has_waiting = 1
@@ -370,7 +371,7 @@ begin
                                coalesce(try_cast(g.value as float), 0), 0
                            )
                        ) as expire_seconds
-                from @given g
+                from @input g
                 group by g.position
             ) h
             option (order group, maxdop 1, keepfixed plan);
@@ -378,7 +379,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             if @is_published = 0
-                exec rowq.InternalLockPartShared @part_id, @queue_name;
+                exec rowq.InternalLockQueueShared @queue_id, @queue_name;
             else
             begin
                 exec rowq.InternalBoundQueues @messages, @queues output;
@@ -387,7 +388,7 @@ begin
                 from openjson(@queues) q
                 cross apply openjson(q.value, N'$.places') p
                 option (maxdop 1, keepfixed plan);
-                exec rowq.InternalCheckBodies @given, @queues;
+                exec rowq.InternalCheckBodies @input, @queues;
             end;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -412,7 +413,7 @@ begin
                 update p
                 set message_type = g.value
                 from @parsed p
-                inner join @given g
+                inner join @input g
                     on g.position = p.position
                    and g.name = N'topic'
                 where p.message_type is null
@@ -423,7 +424,7 @@ begin
                 -- A batch of enqueue_batch has one turn, for its queue.
                 if @is_published = 1
                 begin
-                    select @part_id = cast(json_value(q.value, N'$.part_id') as int),
+                    select @queue_id = cast(json_value(q.value, N'$.queue_id') as int),
                            @group_limit = cast(json_value(q.value, N'$.group_limit') as int)
                     from openjson(@queues) q
                     where q.[key] = cast(@turn as nvarchar(10));
@@ -477,45 +478,47 @@ begin
                 -- cannot wait for each other. A key whose owner was finished in between is free
                 -- again: try once more.
                 while exists (
-                    select 1 from @new n where n.key_bytes is not null and n.holder is null
+                    select 1 from @new n where n.key_bytes is not null and n.owner is null
                 )
                 begin
-                    insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
-                    select @part_id, n.key_bytes, n.message_id
+                    insert into rowq.dedup with (rowlock) (queue_id, dedup_key, message_id)
+                    select @queue_id, n.key_bytes, n.message_id
                     from @new n
                     where n.key_bytes is not null
                       and n.key_place = 1
-                      and n.holder is null
+                      and n.owner is null
                       and not exists (
                           select 1
                           from rowq.dedup d
                               with (
                                   rowlock, readcommittedlock,
-                                  forceseek (dedup_pk (part_id, dedup_key))
+                                  forceseek (dedup_pk (queue_id, dedup_key))
                               )
-                          where d.part_id = @part_id
+                          where d.queue_id = @queue_id
                             and d.dedup_key = n.key_bytes
                       )
                     order by n.key_bytes
                     option (loop join, maxdop 1, keepfixed plan);
                     update n
-                    set holder = d.message_id
+                    set owner = d.message_id
                     from @new n
                     inner join rowq.dedup d
-                        with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
-                        on d.part_id = @part_id
+                        with (
+                            rowlock, readcommittedlock, forceseek (dedup_pk (queue_id, dedup_key))
+                        )
+                        on d.queue_id = @queue_id
                        and d.dedup_key = n.key_bytes
-                    where n.holder is null
+                    where n.owner is null
                     option (loop join, force order, maxdop 1, keepfixed plan);
                 end;
-                update @new set holder = message_id where key_bytes is null;
+                update @new set owner = message_id where key_bytes is null;
 
                 exec rowq.InternalStoreBatch
-                    @part_id, @group_limit, @messages, @has_waiting, @now, @parsed, @new;
+                    @queue_id, @group_limit, @messages, @has_waiting, @now, @parsed, @new;
                 if @is_published = 0
                     break;
                 insert into @stored (turn, position, message_id, is_new)
-                select @turn, n.position, n.holder, iif(n.holder = n.message_id, 1, 0)
+                select @turn, n.position, n.owner, iif(n.owner = n.message_id, 1, 0)
                 from @new n;
                 delete from @new;
                 set @turn += 1;
@@ -526,8 +529,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -540,7 +543,7 @@ begin
                 exec rowq.InternalPauseBeforeRetry;
             if @tries_left = 0
                 throw;
-            delete from @given;
+            delete from @input;
             delete from @parsed;
             delete from @new;
             delete from @bound;
@@ -549,8 +552,8 @@ begin
     end;
 
     if @is_published = 0
-        select n.position, n.holder as message_id,
-               iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
+        select n.position, n.owner as message_id,
+               iif(n.owner = n.message_id, N'enqueued', N'duplicate') as outcome
         from @new n
         order by n.position;
     else
@@ -565,7 +568,7 @@ end
 go
 
 create or alter procedure rowq.InternalStoreBatch
-    @part_id int,
+    @queue_id int,
     @group_limit int,
     @messages nvarchar(max),
     @has_waiting bit,
@@ -589,10 +592,10 @@ begin
     declare @joining rowq.message_list;
 
     insert into rowq.message with (rowlock) (
-        part_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
+        queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at, message_type,
         dedup_key, headers, body, body_binary, group_key
     )
-    select @part_id, n.message_id, p.max_attempts, @now, n.due_at,
+    select @queue_id, n.message_id, p.max_attempts, @now, n.due_at,
            dateadd(
                microsecond,
                cast(round((p.expire_seconds - floor(p.expire_seconds)) * 1e6, 0) as int),
@@ -609,59 +612,59 @@ begin
         body_json   nvarchar(max) '$.body' as json,
         body_binary varbinary(max) '$.body_base64'
     ) b
-    where n.holder = n.message_id
+    where n.owner = n.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
     while @lane is not null
     begin
         select @lane = min(n.lane)
         from @new n
-        inner join rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
-            on l.part_id = @part_id
+        inner join rowq.lane l with (readuncommitted, forceseek (lane_pk (queue_id, lane)))
+            on l.queue_id = @queue_id
            and l.lane = n.lane
            and l.is_open = 0
         where n.lane > @lane
         option (loop join, force order, maxdop 1, keepfixed plan);
         if @lane is not null
-            exec rowq.InternalOpenLanes @part_id, @lane;
+            exec rowq.InternalOpenLanes @queue_id, @lane;
     end;
 
     if @has_waiting = 1
     begin
-        exec rowq.InternalBlockBatch @part_id, @messages, @new;
+        exec rowq.InternalBlockBatch @queue_id, @messages, @new;
         insert into @waiting (message_id)
         select n.message_id
         from @new n
-        where n.holder = n.message_id
+        where n.owner = n.message_id
           and (
               exists (
                   select 1
-                  from rowq.blocked b with (forceseek (blocked_pk (part_id, message_id)))
-                  where b.part_id = @part_id
+                  from rowq.blocked b with (forceseek (blocked_pk (queue_id, message_id)))
+                  where b.queue_id = @queue_id
                     and b.message_id = n.message_id
               )
               or exists (
                   select 1
-                  from rowq.dead d with (forceseek (dead_pk (part_id, message_id)))
-                  where d.part_id = @part_id
+                  from rowq.dead d with (forceseek (dead_pk (queue_id, message_id)))
+                  where d.queue_id = @queue_id
                     and d.message_id = n.message_id
               )
           )
         option (loop join, maxdop 1, keepfixed plan);
     end;
 
-    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
-    select @part_id, n.lane, @seq, n.message_id
+    insert into rowq.ready with (rowlock) (queue_id, lane, seq, message_id)
+    select @queue_id, n.lane, @seq, n.message_id
     from @new n
-    where n.holder = n.message_id
+    where n.owner = n.message_id
       and n.due_at is null
       and n.group_key is null
       and not exists (select 1 from @waiting w where w.message_id = n.message_id)
     option (maxdop 1, keepfixed plan);
-    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
-    select @part_id, n.due_at, n.message_id, n.lane, n.group_key
+    insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, group_key)
+    select @queue_id, n.due_at, n.message_id, n.lane, n.group_key
     from @new n
-    where n.holder = n.message_id
+    where n.owner = n.message_id
       and n.due_at is not null
       and not exists (select 1 from @waiting w where w.message_id = n.message_id)
     option (maxdop 1, keepfixed plan);
@@ -670,33 +673,33 @@ begin
         insert into @joining (message_id, lane, place, attempt, group_key)
         select n.message_id, n.lane, @seq, 0, n.group_key
         from @new n
-        where n.holder = n.message_id
+        where n.owner = n.message_id
           and n.due_at is null
           and n.group_key is not null
           and not exists (select 1 from @waiting w where w.message_id = n.message_id);
-        exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
+        exec rowq.InternalJoinGroups @queue_id, @group_limit, @joining;
     end;
 
     -- Where a message is not ready, maintain finds it by other keys.
     if exists (select 1 from @parsed p where p.expire_seconds is not null)
         insert into rowq.expiry with (rowlock)
-            (part_id, expires_at, expiry_id, message_id, lane, seq)
-        select @part_id,
+            (queue_id, expires_at, expiry_id, message_id, lane, seq)
+        select @queue_id,
                iif(m.expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), m.expires_at),
                n.message_id, n.message_id, n.lane,
                @seq
         from @new n
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = n.message_id
-        where n.holder = n.message_id
+        where n.owner = n.message_id
           and m.expires_at is not null
         option (loop join, force order, maxdop 1, keepfixed plan);
 end
 go
 
 create or alter procedure rowq.InternalPushDelayed
-    @part_id int,
+    @queue_id int,
     @messages rowq.message_list readonly,
     @error nvarchar(max)
 as
@@ -712,29 +715,29 @@ begin
     set last_error = @text, due_at = j.due_at
     from @messages j
     inner join rowq.message m with (rowlock, forceseek)
-        on m.part_id = @part_id
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);
 
-    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, attempt)
-    select @part_id, j.due_at, j.message_id, j.lane, j.attempt
+    insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, attempt)
+    select @queue_id, j.due_at, j.message_id, j.lane, j.attempt
     from @messages j
     where j.due_at > @now
     option (maxdop 1, keepfixed plan);
     -- One that is ready at once has another note after this one, which counts.
-    exec rowq.InternalNoteExpiry @part_id, @messages;
+    exec rowq.InternalRecordExpiry @queue_id, @messages;
 
     insert into @due (message_id, lane, place, attempt)
     select j.message_id, j.lane, j.place, j.attempt
     from @messages j
     where j.due_at <= @now;
     if @@rowcount > 0
-        exec rowq.InternalPushReady @part_id, @due;
+        exec rowq.InternalPushReady @queue_id, @due;
 end
 go
 
 create or alter procedure rowq.InternalPushReady
-    @part_id int,
+    @queue_id int,
     @messages rowq.message_list readonly,
     @is_front bit = 0,
     @spent smallint = 0
@@ -770,24 +773,24 @@ begin
         ) l
     ) h
     option (maxdop 1, keepfixed plan);
-    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id, attempt)
-    select @part_id, p.lane, p.place, p.message_id, p.attempt
+    insert into rowq.ready with (rowlock) (queue_id, lane, seq, message_id, attempt)
+    select @queue_id, p.lane, p.place, p.message_id, p.attempt
     from @placed p
     option (maxdop 1, keepfixed plan);
-    exec rowq.InternalNoteExpiry @part_id, @placed, @is_ready = 1;
+    exec rowq.InternalRecordExpiry @queue_id, @placed, @is_ready = 1;
 end
 go
 
 create or alter procedure rowq.InternalPromote
-    @part_id int,
+    @queue_id int,
     @limit int,
     @owns_transaction bit,
     @promoted int output
 as
 begin
 -- purpose   Move up to @limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests; as
---           InternalPromoteGrouped
+-- locks     delayed rows, passing over locked ones; new ready rows; the lane of calls in the
+--           caller's transaction; as InternalPromoteGroupWaiting
 -- differs   in the caller's transaction those that are to join a group are left to others
     set nocount on;
     declare @callers_lane smallint;
@@ -800,7 +803,7 @@ begin
     declare @message_id bigint = 0;
     declare @lane smallint;
     declare @group_key varbinary(802);
-    declare @has_token bit;
+    declare @has_slot bit;
     declare @due rowq.message_list;
     declare @moved table (
         due_at     datetime2(6) not null,
@@ -811,23 +814,24 @@ begin
         primary key (due_at, message_id)
     );
 
-    -- A guest holds lane -22 shared to the end of the caller's transaction, so that no floor moves
-    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
+    -- A call in the caller's transaction holds lane -22 shared to the end of the caller's
+    -- transaction, so that no floor moves up past rows that a rollback would put back.
+    -- @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -22 /* callers */;
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.lane = -2 /* delayed */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
     with head as (
-        select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
+        select top (@limit) d.queue_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
         from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.due_at >= @since
           and d.due_at <= @now
           and (@owns_transaction = 1 or d.group_key is null)
@@ -859,16 +863,16 @@ begin
             order by j.due_at, j.message_id;
             if @@rowcount = 0
                 break;
-            exec rowq.InternalPromoteGrouped
-                @part_id, @group_key, @message_id, @lane, @has_token output;
-            if @has_token = 1
+            exec rowq.InternalPromoteGroupWaiting
+                @queue_id, @group_key, @message_id, @lane, @has_slot output;
+            if @has_slot = 1
                 insert into @due (message_id, lane, place, attempt)
                 values (@message_id, @lane, datediff_big(microsecond, '19700101', @due_at), 0);
-            if @has_token is null
+            if @has_slot is null
                 set @promoted -= 1;
         end;
     end;
-    exec rowq.InternalPushReady @part_id, @due;
+    exec rowq.InternalPushReady @queue_id, @due;
 
     -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
     -- message taken, but stays half a second behind now, because messages of the last moments may
@@ -880,20 +884,20 @@ begin
             set @first = dateadd(millisecond, -500, @now);
         set @to = datediff_big(microsecond, '19700101', @first);
         if @to > @floor
-            exec rowq.InternalMoveFloor @part_id, -2 /* delayed */, @floor, @to;
+            exec rowq.InternalMoveFloor @queue_id, -2 /* delayed */, @floor, @to;
     end;
 end
 go
 
-create or alter procedure rowq.InternalPromoteGrouped
-    @part_id int,
+create or alter procedure rowq.InternalPromoteGroupWaiting
+    @queue_id int,
     @group_key varbinary(802),
     @message_id bigint,
     @lane smallint,
-    @has_token bit output
+    @has_slot bit output
 as
 begin
--- purpose   Let a due message join its group: with a token it is for the caller to make ready, with 0 it waits there, and with null it is delayed by another half second.
+-- purpose   Let a due message join its group: with a slot it is for the caller to make ready, with 0 it waits there, and with null it is delayed by another half second.
 -- locks     as InternalTryJoinGroup; the message row, tried; new delayed and expiry
 --           rows
 -- differs   no such helper on PostgreSQL: part of internal_promote
@@ -902,8 +906,8 @@ begin
     declare @delayed rowq.message_list;
 
     exec rowq.InternalTryJoinGroup
-        @part_id, @group_key, @message_id, @lane, @has_token output;
-    if @has_token is not null
+        @queue_id, @group_key, @message_id, @lane, @has_slot output;
+    if @has_slot is not null
         return;
 
     -- message.due_at finds a delayed message, so the two change together. Where a producer holds
@@ -911,18 +915,18 @@ begin
     update m
     set due_at = @due_at
     from rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-    where m.part_id = @part_id
+    where m.queue_id = @queue_id
       and m.message_id = @message_id
     option (maxdop 1, keepfixed plan);
     if @@rowcount = 0
         select @due_at = m.due_at
         from rowq.message m with (forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id;
-    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
-    values (@part_id, @due_at, @message_id, @lane, @group_key);
+    insert into rowq.delayed with (rowlock) (queue_id, due_at, message_id, lane, group_key)
+    values (@queue_id, @due_at, @message_id, @lane, @group_key);
     -- Without a note, who has just read its old time would not find it by the new one.
     insert into @delayed (message_id, lane, place, attempt) values (@message_id, @lane, 0, 0);
-    exec rowq.InternalNoteExpiry @part_id, @delayed;
+    exec rowq.InternalRecordExpiry @queue_id, @delayed;
 end
 go

@@ -6,22 +6,22 @@
 -- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
 -- each. Arguments are checked whether a queue is bound or not.
 --
---   bind_topic, unbind_topic, publish -> topic_fault
+--   bind_topic, unbind_topic, publish -> topic_error
 --   publish, enqueue_batch -> bound_queues
 --   enqueue_batch -> check_bodies
---   enqueue_batch -> check_topics -> topic_fault
+--   enqueue_batch -> check_topics -> topic_error
 --
--- Reads part, queue, topic_binding.
+-- Reads queue_lock, queue, topic_binding.
 
 set quoted_identifier on;
 set ansi_nulls on;
 go
 
-create or alter procedure rowq.InternalTopicFault
+create or alter procedure rowq.InternalTopicError
     @name nvarchar(40),
     @topic nvarchar(max),
     @is_pattern bit,
-    @fault nvarchar(200) output
+    @error nvarchar(200) output
 as
 begin
 -- purpose   Return what is wrong with a topic or a pattern; null means nothing.
@@ -39,7 +39,7 @@ begin
     end;
 
     -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
-    set @fault = case
+    set @error = case
         when @topic is null
             then concat(@name, N' is missing')
         when len((@topic + N'.') collate Latin1_General_100_CI_AS_SC) > 201
@@ -67,8 +67,8 @@ begin
     set nocount on;
     declare @turn int = 0;
     declare @topic_count int;
-    declare @part_id int;
-    declare @found_part_id int;
+    declare @queue_id int;
+    declare @found_queue_id int;
     declare @topics table (
         place      int not null primary key,
         topic      nvarchar(200) collate Latin1_General_100_BIN2 not null,
@@ -84,18 +84,18 @@ begin
         primary key (place, word_count)
     );
     declare @shapes table (
-        literal_head nvarchar(200) collate Latin1_General_100_BIN2 not null,
+        literal_prefix nvarchar(200) collate Latin1_General_100_BIN2 not null,
         shape        varchar(100) collate Latin1_General_100_BIN2 not null,
-        primary key (literal_head, shape)
+        primary key (literal_prefix, shape)
     );
     declare @matches table (
-        part_id int not null,
+        queue_id int not null,
         place   int not null,
-        primary key (part_id, place)
+        primary key (queue_id, place)
     );
     declare @bound table (
         turn            int not null primary key,
-        part_id         int not null,
+        queue_id        int not null,
         queue_name      nvarchar(200) collate Latin1_General_100_BIN2 not null,
         max_body_length int not null,
         group_limit     int not null
@@ -124,15 +124,15 @@ begin
     -- if as many words as it has are like its own. No "%" swallows a dot there, because both sides
     -- have the same number of them.
     if @topic_count <= 1
-        insert into @matches (part_id, place)
-        select distinct b.part_id, t.place
+        insert into @matches (queue_id, place)
+        select distinct b.queue_id, t.place
         from @topics t
         inner join @heads h on h.place = t.place
-        inner join rowq.topic_binding b with (forceseek) on b.literal_head = left(t.topic, h.size)
+        inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = left(t.topic, h.size)
         inner join @heads w
             on w.place = t.place
            and w.word_count = b.word_count
-        where (b.has_rest = 1 or b.word_count = t.word_count)
+        where (b.matches_rest = 1 or b.word_count = t.word_count)
           and (b.like_pattern is null or left(t.topic, w.size) like b.like_pattern escape N'!')
         option (loop join, force order, maxdop 1, keepfixed plan);
     else
@@ -141,17 +141,17 @@ begin
         -- a topic matches at most one pattern of each shape. So each pattern that begins as some
         -- topic does is read once for its shape, however many topics there are; the patterns that a
         -- topic would match are then put together from its words, and looked up.
-        insert into @shapes (literal_head, shape)
-        select distinct b.literal_head, b.shape
+        insert into @shapes (literal_prefix, shape)
+        select distinct b.literal_prefix, b.shape
         from (
             select distinct left(t.topic, h.size) as head
             from @topics t
             inner join @heads h on h.place = t.place
         ) d
-        inner join rowq.topic_binding b with (forceseek) on b.literal_head = d.head
+        inner join rowq.topic_binding b with (forceseek) on b.literal_prefix = d.head
         option (loop join, force order, maxdop 1, keepfixed plan);
-        insert into @matches (part_id, place)
-        select distinct b.part_id, m.place
+        insert into @matches (queue_id, place)
+        select distinct b.queue_id, m.place
         from (
             select t.place,
                    (
@@ -163,18 +163,18 @@ begin
                                   ) as word
                            from @heads w
                            where w.place = t.place
-                             and w.word_count between 1 and len(s.shape) - s.has_rest
+                             and w.word_count between 1 and len(s.shape) - s.matches_rest
                        ) x
                    ) as words,
-                   case when s.has_rest = 1 then N'#' end as rest
+                   case when s.matches_rest = 1 then N'#' end as rest
             from @topics t
             inner join @heads h on h.place = t.place
             inner join (
-                select x.literal_head, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as has_rest
+                select x.literal_prefix, x.shape, iif(right(x.shape, 1) = '2', 1, 0) as matches_rest
                 from @shapes x
-            ) s on s.literal_head = left(t.topic, h.size)
+            ) s on s.literal_prefix = left(t.topic, h.size)
             where len(s.shape) = t.word_count
-               or (s.has_rest = 1 and len(s.shape) <= t.word_count + 1)
+               or (s.matches_rest = 1 and len(s.shape) <= t.word_count + 1)
         ) m
         inner join rowq.topic_binding b with (forceseek)
             on b.topic_pattern = concat_ws(N'.', m.words, m.rest)
@@ -183,30 +183,30 @@ begin
 
     -- The bindings are read by a statement of their own, so that nobody holds one while it waits
     -- for the row of a queue. Names that differ in trailing blanks are equal to the engine.
-    insert into @bound (turn, part_id, queue_name, max_body_length, group_limit)
-    select row_number() over (order by q.queue_name, datalength(q.queue_name)), q.part_id,
+    insert into @bound (turn, queue_id, queue_name, max_body_length, group_limit)
+    select row_number() over (order by q.queue_name, datalength(q.queue_name)), q.queue_id,
            q.queue_name, q.max_body_length, q.group_limit
-    from (select distinct m.part_id from @matches m) f
-    inner join rowq.queue q with (forceseek) on q.part_id = f.part_id
+    from (select distinct m.queue_id from @matches m) f
+    inner join rowq.queue q with (forceseek) on q.queue_id = f.queue_id
     option (loop join, force order, maxdop 1, keepfixed plan);
     while 1 = 1
     begin
         set @turn += 1;
-        select @part_id = f.part_id from @bound f where f.turn = @turn;
+        select @queue_id = f.queue_id from @bound f where f.turn = @turn;
         if @@rowcount = 0
             break;
         -- Leave a queue out that another session has dropped since the look.
-        set @found_part_id = null;
-        select @found_part_id = p.part_id
-        from rowq.part p with (rowlock, repeatableread, forceseek)
-        where p.part_id = @part_id
+        set @found_queue_id = null;
+        select @found_queue_id = p.queue_id
+        from rowq.queue_lock p with (rowlock, repeatableread, forceseek)
+        where p.queue_id = @queue_id
         option (maxdop 1, keepfixed plan);
-        if @found_part_id is null
+        if @found_queue_id is null
             delete from @bound where turn = @turn;
     end;
 
     set @queues = (
-        select f.part_id, f.queue_name, f.max_body_length, f.group_limit,
+        select f.queue_id, f.queue_name, f.max_body_length, f.group_limit,
                json_query(
                    concat(
                        N'[',
@@ -214,7 +214,7 @@ begin
                            select string_agg(cast(m.place as nvarchar(max)), N',')
                                       within group (order by m.place)
                            from @matches m
-                           where m.part_id = f.part_id
+                           where m.queue_id = f.queue_id
                        ),
                        N']'
                    ),
@@ -229,7 +229,7 @@ end
 go
 
 create or alter procedure rowq.InternalCheckBodies
-    @given rowq.given_list readonly,
+    @input rowq.input_list readonly,
     @queues nvarchar(max)
 as
 begin
@@ -238,7 +238,7 @@ begin
 -- differs   no such helper elsewhere: each queue refuses it in its turn
     set nocount on;
     declare @shortest int;
-    declare @fault nvarchar(400);
+    declare @error nvarchar(400);
     declare @takers table (
         place      int not null,
         turn       int not null,
@@ -252,7 +252,7 @@ begin
     order by q.max_body_length;
     if not exists (
         select 1
-        from @given g
+        from @input g
         where g.name in (N'body', N'body_base64')
           and g.size > @shortest
     )
@@ -264,7 +264,7 @@ begin
     from openjson(@queues) q
     cross apply openjson(q.value, N'$.places') p
     option (maxdop 1, keepfixed plan);
-    select top (1) @fault = concat(
+    select top (1) @error = concat(
         N'body is ', g.size, N' long, and ',
         (
             select json_value(q.value, N'$.queue_name')
@@ -273,7 +273,7 @@ begin
         ),
         N' takes ', t.max_length, N': max_body_length (message ', g.position, N')'
     )
-    from @given g
+    from @input g
     inner join @takers t
         on t.place = g.position
        and t.max_length < g.size
@@ -281,13 +281,13 @@ begin
       and g.size > @shortest
     order by g.position, t.turn
     option (loop join, force order, maxdop 1, keepfixed plan);
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 end
 go
 
 create or alter procedure rowq.InternalCheckTopics
-    @given rowq.given_list readonly
+    @input rowq.input_list readonly
 as
 begin
 -- purpose   Refuse the messages of publish_batch where one has no topic or a bad one, and say which.
@@ -297,27 +297,27 @@ begin
     declare @turn int = 0;
     declare @place int;
     declare @topic nvarchar(402);
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @topics table (
         turn  int not null primary key,
         place int not null,
         topic nvarchar(402) collate Latin1_General_100_BIN2 not null
     );
 
-    select top (1) @fault = concat(N'topic is missing (message ', g.position, N')')
-    from @given g
+    select top (1) @error = concat(N'topic is missing (message ', g.position, N')')
+    from @input g
     group by g.position
     having max(iif(g.name = N'topic' and g.kind > 0, 1, 0)) = 0
     order by g.position;
-    if @fault is not null
-        exec rowq.InternalRefuse @fault;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
 
     -- Ask once for each topic, and not for each message.
     insert into @topics (turn, place, topic)
     select row_number() over (order by t.place), t.place, t.topic
     from (
         select g.value as topic, min(g.position) as place
-        from @given g
+        from @input g
         where g.name = N'topic'
           and g.kind = 1
         group by g.value
@@ -329,11 +329,11 @@ begin
         select @topic = t.topic, @place = t.place from @topics t where t.turn = @turn;
         if @@rowcount = 0
             break;
-        exec rowq.InternalTopicFault N'topic', @topic, 0, @fault output;
-        if @fault is not null
+        exec rowq.InternalTopicError N'topic', @topic, 0, @error output;
+        if @error is not null
         begin
-            set @fault = concat(@fault, N' (message ', @place, N')');
-            exec rowq.InternalRefuse @fault;
+            set @error = concat(@error, N' (message ', @place, N')');
+            exec rowq.InternalRefuse @error;
         end;
     end;
 end

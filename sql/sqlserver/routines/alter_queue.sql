@@ -25,7 +25,7 @@ begin
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the part, shared; the queue row; new recheck rows
+-- locks     the queue, shared; the queue row; new deferred rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -38,7 +38,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @old table (group_limit smallint not null);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -51,7 +51,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckSettings
@@ -63,7 +63,7 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -89,15 +89,15 @@ begin
             from rowq.queue q with (rowlock)
             where q.queue_key = convert(varbinary(402), @queue_name + N'.');
             if exists (select 1 from @old o where o.group_limit < @group_limit)
-                exec rowq.InternalHintGroups @part_id;
+                exec rowq.InternalDeferGroupChecks @queue_id;
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

@@ -25,7 +25,7 @@ begin
 -- version   1
 -- purpose   Change a schedule, pause it or let it go on; null leaves a setting as it is. It counts anew from now: what it has missed is not made up for.
 -- promise   P15 P31
--- locks     the part, shared; the schedule row
+-- locks     the queue, shared; the schedule row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   a time zone may have the name that Windows has for it
@@ -37,7 +37,7 @@ begin
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_body_length int;
     declare @schedule_key varbinary(402);
     declare @next_run_at datetime2(6);
@@ -62,14 +62,14 @@ begin
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
         if @owns_transaction = 0
-            select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
 
         if @owns_transaction = 1
             begin transaction;
         exec rowq.InternalEnterQueue
-            @queue_name, @part_id output, @max_body_length = @max_body_length output;
-        exec rowq.InternalRequireSchedule @part_id, @schedule_name, @schedule_key output;
+            @queue_name, @queue_id output, @max_body_length = @max_body_length output;
+        exec rowq.InternalRequireSchedule @queue_id, @schedule_name, @schedule_key output;
         select @cron = iif(@is_timed = 1, @cron, s.cron),
                @interval_seconds = iif(@is_timed = 1, @interval_seconds, s.interval_seconds),
                @time_zone = coalesce(@time_zone, s.time_zone),
@@ -86,7 +86,7 @@ begin
                @ends_at = coalesce(@ends_at, s.ends_at),
                @is_paused = coalesce(@is_paused, s.is_paused)
         from rowq.schedule s with (forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.schedule_key = @schedule_key;
         if @only_pauses = 0
             exec rowq.InternalCheckSchedule
@@ -118,15 +118,15 @@ begin
             next_run_at      = @next_run_at,
             last_error       = null
         from rowq.schedule s with (rowlock, forceseek)
-        where s.part_id = @part_id
+        where s.queue_id = @queue_id
           and s.schedule_key = @schedule_key;
 
         if @owns_transaction = 1
             commit transaction;
     end try
     begin catch
-        -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-        -- the call had begun to write.
+        -- The transaction of a caller is the caller's to end, and the engine has uncommittable it
+        -- if the call had begun to write.
         if @owns_transaction = 1 and @@trancount > 0
             rollback transaction;
 

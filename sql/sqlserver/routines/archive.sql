@@ -23,7 +23,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @step int;
     declare @done int;
     declare @archived int = 0;
@@ -38,13 +38,13 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
             if @owns_transaction = 1
-                exec rowq.InternalOpenDays @part_id;
+                exec rowq.InternalOpenDays @queue_id;
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
@@ -53,7 +53,7 @@ begin
                 set @step = iif(@batch_size - @archived < 1000, @batch_size - @archived, 1000);
                 if @owns_transaction = 1
                     begin transaction;
-                exec rowq.InternalArchive @part_id, @step, @done output;
+                exec rowq.InternalArchive @queue_id, @step, @done output;
                 if @owns_transaction = 1
                     commit transaction;
                 set @archived += @done;
@@ -63,8 +63,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

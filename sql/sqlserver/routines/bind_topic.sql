@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Let a queue get what is published under the topics that a pattern matches.
 -- promise   P15 P35
--- locks     the part, shared; the new topic_binding row; waits for another session that adds it
+-- locks     the queue, shared; the new topic_binding row; waits for another session that adds it
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -23,9 +23,9 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @pattern nvarchar(200);
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @outcome nvarchar(20);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -38,16 +38,16 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            exec rowq.InternalTopicFault N'topic_pattern', @topic_pattern, 1, @fault output;
-            if @fault is not null
-                exec rowq.InternalRefuse @fault;
+            exec rowq.InternalTopicError N'topic_pattern', @topic_pattern, 1, @error output;
+            if @error is not null
+                exec rowq.InternalRefuse @error;
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
             set @pattern = @topic_pattern;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -56,9 +56,10 @@ begin
             -- If another session has added the pattern meanwhile, this inserts no row and raises no
             -- error (ignore_dup_key).
             insert into rowq.topic_binding with (rowlock) (
-                part_id, topic_pattern, word_count, has_rest, literal_head, like_pattern, shape
+                queue_id, topic_pattern, word_count, matches_rest, literal_prefix, like_pattern,
+                shape
             )
-            select @part_id, w.pattern,
+            select @queue_id, w.pattern,
                    iif(w.words = N'', 0, len(w.words) - len(replace(w.words, N'.', N'')) + 1),
                    iif(right(w.pattern, 1) = N'#', 1, 0),
                    case
@@ -91,7 +92,7 @@ begin
             where not exists (
                 select 1
                 from rowq.topic_binding b with (rowlock, readcommittedlock, forceseek)
-                where b.part_id = @part_id
+                where b.queue_id = @queue_id
                   and b.topic_pattern = @pattern
             )
             option (loop join, maxdop 1, keepfixed plan);
@@ -102,8 +103,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

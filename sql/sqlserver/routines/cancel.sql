@@ -11,10 +11,10 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15 P34
--- locks     the part, shared; claim rows, if include_leased, and then those of leased; blocked,
---           delayed, dead, grouped and ready rows; locked ones are passed over; if one of the
+-- locks     the queue, shared; claim rows, if include_leased, and then those of leased; blocked,
+--           delayed, dead, group_waiting and ready rows; locked ones are passed over; if one of the
 --           messages waits in a group, without an archive, message rows, waiting for who has just
---           named one as a predecessor; a token of each group, tried; then as complete
+--           named one as a predecessor; a slot of each group, tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -27,10 +27,10 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @archive_days int;
     declare @noted_ids nvarchar(max);
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
     declare @cancelled_ids nvarchar(max);
     declare @unknown_ids nvarchar(max);
     declare @asked table (
@@ -53,7 +53,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @message_ids is null
@@ -66,40 +66,42 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output;
+                @queue_name, @queue_id output, @archive_days = @archive_days output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             set @noted_ids = null;
             set @cancelled_ids = null;
-            set @rest_ids = @message_ids;
+            set @remaining_ids = @message_ids;
             if @include_leased = 1
             begin
                 -- Look into the claims first: what is noted there is not looked for among the ready
                 -- messages.
-                exec rowq.InternalNoteCancels @part_id, @message_ids, @noted_ids output;
+                exec rowq.InternalRecordCancels @queue_id, @message_ids, @noted_ids output;
                 insert into @outcomes (message_id, outcome)
                 select cast(j.value as bigint), N'requested' from openjson(@noted_ids) j;
-                select @rest_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
+                select @remaining_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',')
                        + N']'
                 from @asked a
                 where not exists (select 1 from @outcomes o where o.message_id = a.message_id);
             end;
-            if @rest_ids is not null
-                exec rowq.InternalWithdraw
-                    @part_id, @archive_days, @rest_ids, @owns_transaction, @cancelled_ids output;
+            if @remaining_ids is not null
+                exec rowq.InternalCancelUnleased
+                    @queue_id, @archive_days, @remaining_ids, @owns_transaction,
+                    @cancelled_ids output;
             insert into @outcomes (message_id, outcome)
             select cast(j.value as bigint), N'cancelled' from openjson(@cancelled_ids) j;
 
             -- A message without a body is unknown, and so is one that is finished and not yet
             -- archived. Every other one that is left is in a worker's hands.
-            select @rest_ids = N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
+            select @remaining_ids =
+                       N'[' + string_agg(cast(a.message_id as nvarchar(max)), N',') + N']'
             from @asked a
             where not exists (select 1 from @outcomes o where o.message_id = a.message_id);
-            if @rest_ids is not null
+            if @remaining_ids is not null
             begin
-                exec rowq.InternalUnknownOf @part_id, @rest_ids, @unknown_ids output;
+                exec rowq.InternalUnknownOf @queue_id, @remaining_ids, @unknown_ids output;
                 insert into @outcomes (message_id, outcome)
                 select cast(j.value as bigint), N'not_found' from openjson(@unknown_ids) j;
             end;
@@ -109,8 +111,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -121,7 +123,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

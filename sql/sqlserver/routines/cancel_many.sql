@@ -29,7 +29,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @archive_days int;
     declare @last_id bigint;
     declare @message_ids nvarchar(max);
@@ -50,7 +50,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
@@ -71,7 +71,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output;
+                @queue_name, @queue_id output, @archive_days = @archive_days output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -110,7 +110,7 @@ begin
                        1, 0
                    )
             from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-            where m.part_id = @part_id
+            where m.queue_id = @queue_id
               and m.message_id > coalesce(@after_message_id, 0)
             order by m.message_id
             option (loop join, maxdop 1, keepfixed plan);
@@ -123,7 +123,7 @@ begin
                 delete s
                 from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
                 inner join @seen s on s.message_id = f.message_id
-                where f.part_id = @part_id
+                where f.queue_id = @queue_id
                 option (hash join, force order, maxdop 1, keepfixed plan);
             set @cancelled_ids = null;
             if exists (select 1 from @seen)
@@ -131,8 +131,8 @@ begin
                 select @message_ids = N'[' + string_agg(cast(s.message_id as nvarchar(max)), N',')
                        + N']'
                 from @seen s;
-                exec rowq.InternalWithdraw
-                    @part_id, @archive_days, @message_ids, @owns_transaction,
+                exec rowq.InternalCancelUnleased
+                    @queue_id, @archive_days, @message_ids, @owns_transaction,
                     @cancelled_ids output;
             end;
             select @cancelled = count(*) from openjson(@cancelled_ids);
@@ -142,8 +142,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -154,7 +154,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

@@ -12,8 +12,8 @@ begin
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
 -- promise   P04 P08 P21 P22 P23 P24 P26 P32 P37
--- locks     the part, shared; the claim row; then dedup rows; message rows, rows of groups and of
---           messages that wait, all of them tried only; new result, history and recheck rows
+-- locks     the queue, shared; the claim row; then dedup rows; message rows, rows of groups and of
+--           messages that wait, all of them tried only; new result, history and deferred rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -26,7 +26,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @archive_days int;
     declare @result_seconds float;
     declare @history_days int;
@@ -50,7 +50,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @message_ids is not null
@@ -65,7 +65,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output,
+                @queue_name, @queue_id output, @archive_days = @archive_days output,
                 @result_seconds = @result_seconds output, @history_days = @history_days output;
             if @results is not null
             begin
@@ -74,21 +74,21 @@ begin
                     select @count = count(*) from @asked;
                 exec rowq.InternalCheckResults @results, @count, @result_seconds;
             end;
-            -- A refusal must find nothing written, so a guest locks the claim first. In a
-            -- transaction of its own, and without a list, results or history, deleting the claim
-            -- below is the fence.
+            -- A refusal must find nothing written, so a call in the caller's transaction locks the
+            -- claim first. In a transaction of its own, and without a list, results or history,
+            -- deleting the claim below is the fence.
             if @owns_transaction = 0
                 or @message_ids is not null
                 or @results is not null
                 or @history_days > 0
                 exec rowq.InternalLockClaim
-                    @part_id, @claim_id, @message_ids, @worker_name = @worker_name output,
+                    @queue_id, @claim_id, @message_ids, @worker_name = @worker_name output,
                     @leased_at = @leased_at output;
             if @results is not null and @message_ids is null
             begin
                 select @count = count(*)
                 from rowq.leased l with (forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.claim_id = @claim_id
                 option (maxdop 1, keepfixed plan);
                 if @count > 1
@@ -100,12 +100,12 @@ begin
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             if @message_ids is null
-                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteClaim @queue_id, @claim_id;
             delete l
             output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
             into @taken (message_id, lane, place, attempt)
             from rowq.leased l with (rowlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.claim_id = @claim_id
               and (
                   @message_ids is null
@@ -113,23 +113,23 @@ begin
               )
             option (loop join, maxdop 1, keepfixed plan);
             if @message_ids is not null
-                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
             exec rowq.InternalFinish
-                @part_id, @archive_days, @taken, N'completed', @owns_transaction;
+                @queue_id, @archive_days, @taken, N'completed', @owns_transaction;
             if @result_seconds > 0
                 exec rowq.InternalPushResult
-                    @part_id, @taken, N'completed', null, @results, @message_ids;
+                    @queue_id, @taken, N'completed', null, @results, @message_ids;
             if @history_days > 0
                 exec rowq.InternalPushHistory
-                    @part_id, @claim_id, @worker_name, @leased_at, @taken, N'completed';
+                    @queue_id, @claim_id, @worker_name, @leased_at, @taken, N'completed';
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -140,7 +140,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

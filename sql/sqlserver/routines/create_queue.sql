@@ -25,7 +25,7 @@ begin
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new queue row, or the gap where it would be; the rows of its part
+-- locks     the new queue row, or the gap where it would be; the rows of its queue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
@@ -39,7 +39,7 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @queue_key varbinary(402);
-    declare @part_id int;
+    declare @queue_id int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -51,7 +51,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckSettings
@@ -67,7 +67,7 @@ begin
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            set @part_id = null;
+            set @queue_id = null;
             -- If two sessions create the same queue, the second one waits for the gap that the
             -- first one has locked (holdlock), and then finds the row.
             insert into rowq.queue (
@@ -91,8 +91,8 @@ begin
             );
             if @@rowcount = 1
             begin
-                set @part_id = cast(scope_identity() as int);
-                exec rowq.InternalAddPart @part_id;
+                set @queue_id = cast(scope_identity() as int);
+                exec rowq.InternalAddQueueRows @queue_id;
             end;
 
             if @owns_transaction = 1
@@ -100,8 +100,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -118,6 +118,6 @@ begin
     end;
 
     select cast(@queue_name as nvarchar(200)) as queue_name,
-           iif(@part_id is null, N'exists', N'created') as outcome;
+           iif(@queue_id is null, N'exists', N'created') as outcome;
 end
 go

@@ -24,7 +24,7 @@ begin
 -- version   1
 -- purpose   Let maintain enqueue a message at the times of a cron expression, or every so many seconds; an existing schedule of that name is left as it is.
 -- promise   P15 P30 P31
--- locks     the part, shared; the new schedule row; waits for another session that creates it
+-- locks     the queue, shared; the new schedule row; waits for another session that creates it
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a time zone may have the name that Windows has for it
@@ -37,7 +37,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_body_length int;
     declare @schedule_key varbinary(402);
     declare @first_run_at datetime2(6);
@@ -54,13 +54,13 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+                @queue_name, @queue_id output, @max_body_length = @max_body_length output;
             set @starts_at = coalesce(@starts_at, sysutcdatetime());
             exec rowq.InternalCheckSchedule
                 @schedule_name, @cron, @interval_seconds, @time_zone, @missed, @starts_at,
@@ -76,17 +76,17 @@ begin
             -- If another session has added the name meanwhile, this inserts no row and raises no
             -- error (ignore_dup_key).
             insert into rowq.schedule with (rowlock) (
-                part_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
+                queue_id, schedule_key, schedule_name, cron, interval_seconds, time_zone, missed,
                 overlap, starts_at, ends_at, message_type, headers, priority, group_key,
                 max_attempts, body, body_binary, next_run_at
             )
-            select @part_id, @schedule_key, @schedule_name, @cron, @interval_seconds, @time_zone,
+            select @queue_id, @schedule_key, @schedule_name, @cron, @interval_seconds, @time_zone,
                    @missed, coalesce(@overlap, 1), @starts_at, @ends_at, @message_type, @headers,
                    @priority, @group_key, @max_attempts, @body, @body_binary, @first_run_at
             where not exists (
                 select 1
                 from rowq.schedule s with (rowlock, readcommittedlock, forceseek)
-                where s.part_id = @part_id
+                where s.queue_id = @queue_id
                   and s.schedule_key = @schedule_key
             );
             if @@rowcount = 0
@@ -96,7 +96,7 @@ begin
                 set @next_run_at = null;
                 select @next_run_at = s.next_run_at
                 from rowq.schedule s with (rowlock, readcommittedlock, forceseek)
-                where s.part_id = @part_id
+                where s.queue_id = @queue_id
                   and s.schedule_key = @schedule_key;
             end;
 
@@ -105,8 +105,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

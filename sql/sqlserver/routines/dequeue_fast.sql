@@ -12,8 +12,8 @@ begin
 -- version   1
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
 -- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
--- locks     the part, shared; where the queue has limits, its gate, tried for a tenth of a second;
---           ready rows, passing over locked ones; the new claim row
+-- locks     the queue, shared; where the queue has limits, its limit lock, tried for a tenth of a
+--           second; ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   the messages of a claim are rows of leased
@@ -22,13 +22,13 @@ begin
     set concat_null_yields_null on;
     set textsize 2147483647;
     set xact_abort off;
-    declare @part_id int;
+    declare @queue_id int;
     declare @claim_id bigint;
     declare @lease_until datetime2(6);
 
     exec rowq.InternalDequeue
         @queue_name, @batch_size, @worker_name, @lease_seconds,
-        @part_id output, @claim_id output, @lease_until output;
+        @queue_id output, @claim_id output, @lease_until output;
 
     -- After the commit: bodies are read while nothing is locked, in the order of the key.
     set transaction isolation level read committed;
@@ -36,10 +36,10 @@ begin
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
            @lease_until as lease_until, m.last_error
     from rowq.leased l with (forceseek)
-    inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+    inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = l.message_id
-    where l.part_id = @part_id
+    where l.queue_id = @queue_id
       and l.claim_id = @claim_id
     order by l.lane, l.seq, l.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);

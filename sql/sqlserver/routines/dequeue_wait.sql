@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.
 -- promise   P03 P17
--- locks     as dequeue_fast; while it waits, the session's lock rowq.wait.<part_id>
+-- locks     as dequeue_fast; while it waits, the session's lock rowq.wait.<queue_id>
 -- commits   after each look, so that no lock is held while it waits
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
@@ -26,7 +26,7 @@ begin
     declare @left_ms int;
     declare @pause_ms int = 20;
     declare @pause char(12);
-    declare @part_id int;
+    declare @queue_id int;
     declare @claim_id bigint;
     declare @lease_until datetime2(6);
     declare @lock nvarchar(255);
@@ -44,7 +44,7 @@ begin
         begin
             exec rowq.InternalDequeue
                 @queue_name, @batch_size, @worker_name, @lease_seconds,
-                @part_id output, @claim_id output, @lease_until output,
+                @queue_id output, @claim_id output, @lease_until output,
                 -- The answer is one value of at most 2 GB, and JSON may write one character as six.
                 @most_bytes = 67108864;
             set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
@@ -55,7 +55,7 @@ begin
             begin
                 -- One waiter of a queue looks every 20 to 100 ms. The others wait for its lock, and
                 -- look once a second in case the lock was left behind.
-                set @lock = concat(N'rowq.wait.', @part_id);
+                set @lock = concat(N'rowq.wait.', @queue_id);
                 -- Release it until it is free: a call that was broken off may have left this
                 -- session holding it more than once.
                 while applock_mode(N'public', @lock, N'Session') <> N'NoLock'
@@ -92,10 +92,10 @@ begin
                concat(convert(nvarchar(30), @lease_until, 126), N'+00:00') as lease_until,
                m.last_error
         from rowq.leased l with (forceseek)
-        inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-            on m.part_id = @part_id
+        inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+            on m.queue_id = @queue_id
            and m.message_id = l.message_id
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.claim_id = @claim_id
         order by l.lane, l.seq, l.message_id
         for json path, include_null_values

@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Delete dead messages for good, the archive keeps none of them; null takes the oldest max_messages.
 -- promise   P12 P22 P26
--- locks     the part, shared; dead rows, passing over locked ones; then as complete
+-- locks     the queue, shared; dead rows, passing over locked ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -26,7 +26,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @removed int;
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
@@ -41,7 +41,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
@@ -53,7 +53,7 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -65,7 +65,7 @@ begin
                 insert into @wanted (message_id)
                 select top (@max_messages) d.message_id
                 from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-                where d.part_id = @part_id
+                where d.queue_id = @queue_id
                   and (@died_before is null or d.died_at < @died_before)
                   and (
                       @message_type is null
@@ -74,9 +74,9 @@ begin
                           from rowq.message m
                               with (
                                   rowlock, readpast, readcommittedlock,
-                                  forceseek (message_pk (part_id, message_id))
+                                  forceseek (message_pk (queue_id, message_id))
                               )
-                          where m.part_id = @part_id
+                          where m.queue_id = @queue_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type
                             and datalength(m.message_type) = datalength(@message_type)
@@ -90,24 +90,24 @@ begin
 
             delete d
             output deleted.message_id, deleted.lane, 0, deleted.attempt,
-                   iif(deleted.holds_group = 1, 0, 1)
-            into @dead (message_id, lane, place, attempt, is_tokenless)
+                   iif(deleted.holds_slot = 1, 0, 1)
+            into @dead (message_id, lane, place, attempt, is_without_slot)
             from @wanted j
             inner join rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                on d.part_id = @part_id
+                on d.queue_id = @queue_id
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             set @removed = @@rowcount;
             if @removed > 0
-                exec rowq.InternalFinish @part_id, 0, @dead, N'cancelled', @owns_transaction;
+                exec rowq.InternalFinish @queue_id, 0, @dead, N'cancelled', @owns_transaction;
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -118,7 +118,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
 -- promise   P02 P15
--- locks     the part for itself, all rows of the queue, waiting for a second at most
+-- locks     the queue, exclusively, all rows of the queue, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
@@ -25,7 +25,7 @@ begin
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -37,26 +37,26 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
             -- Refuse before a lock is asked for, where it is plain already.
             if coalesce(@force, 0) = 0
-                exec rowq.InternalRefuseNotEmpty @part_id, @queue_name;
+                exec rowq.InternalRefuseNotEmpty @queue_id, @queue_name;
             -- Wait for open enqueues, because their messages are not visible yet.
-            exec rowq.InternalLockPartExclusive @part_id, @queue_name;
+            exec rowq.InternalLockQueueExclusive @queue_id, @queue_name;
             if coalesce(@force, 0) = 0
-                exec rowq.InternalRefuseNotEmpty @part_id, @queue_name;
+                exec rowq.InternalRefuseNotEmpty @queue_id, @queue_name;
 
             if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
             end;
-            exec rowq.InternalDeleteQueue @part_id;
+            exec rowq.InternalDeleteQueue @queue_id;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -64,14 +64,16 @@ begin
         end try
         begin catch
             -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- the savepoint. There is no way back to a savepoint in a transaction that is
+            -- uncommittable.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- 1222 means that lock_timeout has ended the wait. A guest has xact_abort off for that,
-            -- because a refusal must leave the caller's transaction as it was.
+            -- 1222 means that lock_timeout has ended the wait. A call in the caller's transaction
+            -- has xact_abort off for that, because a refusal must leave the caller's transaction as
+            -- it was.
             if error_number() = 1222
                 throw 52705, N'RQ705 queue_busy: open transactions hold the queue; try again', 1;
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so

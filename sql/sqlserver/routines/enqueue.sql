@@ -22,7 +22,7 @@ begin
 -- version   1
 -- purpose   Hand over one message.
 -- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27 P36
--- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
+-- locks     new rows; the queue, shared; with a dedup key, waits for another open enqueue of it;
 --           with a group key, for one that has opened the group, and for what is closing it; the
 --           message row of a predecessor, shared, tried only
 -- commits   its own transaction where the caller has none; never the caller's
@@ -37,21 +37,21 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_body_length int;
     declare @group_limit int;
     declare @group_bytes varbinary(802);
-    declare @has_token bit;
+    declare @has_slot bit;
     declare @state nvarchar(20);
     declare @predecessor_id bigint;
-    declare @rest_ids nvarchar(max);
+    declare @remaining_ids nvarchar(max);
     declare @now datetime2(6);
     declare @due_at datetime2(6);
     declare @expires_at datetime2(6);
     declare @lane smallint;
     declare @is_open bit;
     declare @message_id bigint;
-    declare @holder bigint;
+    declare @owner bigint;
     declare @outcome nvarchar(20);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -64,10 +64,10 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            set @holder = null;
+            set @owner = null;
             if @body is not null and @body_binary is not null
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
@@ -78,7 +78,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                @queue_name, @queue_id output, @max_body_length = @max_body_length output,
                 @group_limit = @group_limit output;
             if datalength(@body) / 2 > @max_body_length
                 or datalength(@body_binary) > @max_body_length
@@ -95,9 +95,9 @@ begin
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             if @dedup_key is not null
-                exec rowq.InternalReserveDedupKey @part_id, @dedup_key, @message_id, @holder output;
+                exec rowq.InternalReserveDedupKey @queue_id, @dedup_key, @message_id, @owner output;
 
-            if @holder is null
+            if @owner is null
             begin
                 set @now = sysutcdatetime();
                 set @due_at = coalesce(
@@ -113,15 +113,15 @@ begin
                 set @state = N'free';
                 if @predecessor_ids is not null
                     exec rowq.InternalAwaitPredecessor
-                        @part_id, @predecessor_ids, @on_predecessor_dead, @state output,
-                        @predecessor_id output, @rest_ids output;
-                set @has_token = 1;
+                        @queue_id, @predecessor_ids, @on_predecessor_dead, @state output,
+                        @predecessor_id output, @remaining_ids output;
+                set @has_slot = 1;
                 if @group_key is not null
                 begin
                     set @group_bytes = convert(varbinary(802), @group_key + N'.');
                     if @due_at is null and @state = N'free'
-                        exec rowq.InternalEnterGroup
-                            @part_id, @group_bytes, @group_limit, @has_token output;
+                        exec rowq.InternalTakeGroupSlot
+                            @queue_id, @group_bytes, @group_limit, @has_slot output;
                     -- That may have waited, and the place of a ready message is the moment of now.
                     set @now = sysutcdatetime();
                 end;
@@ -131,11 +131,11 @@ begin
                     dateadd(second, cast(floor(@expire_seconds) as int), @now)
                 );
                 insert into rowq.message with (rowlock) (
-                    part_id, message_id, max_attempts, enqueued_at, due_at, expires_at,
+                    queue_id, message_id, max_attempts, enqueued_at, due_at, expires_at,
                     message_type, dedup_key, headers, body, body_binary, group_key
                 )
                 values (
-                    @part_id, @message_id, @max_attempts, @now, @due_at, @expires_at,
+                    @queue_id, @message_id, @max_attempts, @now, @due_at, @expires_at,
                     @message_type, @dedup_key, @headers, @body, @body_binary, @group_key
                 );
 
@@ -144,34 +144,35 @@ begin
                 begin
                     select @is_open = l.is_open
                     from rowq.lane l with (readuncommitted, forceseek)
-                    where l.part_id = @part_id
+                    where l.queue_id = @queue_id
                       and l.lane = @lane;
                     if @is_open = 0
-                        exec rowq.InternalOpenLanes @part_id, @lane;
+                        exec rowq.InternalOpenLanes @queue_id, @lane;
                 end;
 
                 if @state <> N'free'
                     exec rowq.InternalBlock
-                        @part_id, @message_id, @lane, @due_at, @group_bytes,
-                        @on_predecessor_dead, @state, @predecessor_id, @rest_ids;
-                else if @due_at is null and @has_token = 1
-                    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+                        @queue_id, @message_id, @lane, @due_at, @group_bytes,
+                        @on_predecessor_dead, @state, @predecessor_id, @remaining_ids;
+                else if @due_at is null and @has_slot = 1
+                    insert into rowq.ready with (rowlock) (queue_id, lane, seq, message_id)
                     values (
-                        @part_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id
+                        @queue_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id
                     );
                 else if @due_at is null
-                    insert into rowq.grouped with (rowlock) (part_id, group_key, message_id, lane)
-                    values (@part_id, @group_bytes, @message_id, @lane);
+                    insert into rowq.group_waiting with (rowlock)
+                        (queue_id, group_key, message_id, lane)
+                    values (@queue_id, @group_bytes, @message_id, @lane);
                 else
                     insert into rowq.delayed with (rowlock)
-                        (part_id, due_at, message_id, lane, group_key)
-                    values (@part_id, @due_at, @message_id, @lane, @group_bytes);
+                        (queue_id, due_at, message_id, lane, group_key)
+                    values (@queue_id, @due_at, @message_id, @lane, @group_bytes);
                 -- Where the message is not ready, maintain finds it by other keys.
                 if @expires_at is not null
                     insert into rowq.expiry with (rowlock)
-                        (part_id, expires_at, expiry_id, message_id, lane, seq)
+                        (queue_id, expires_at, expiry_id, message_id, lane, seq)
                     values (
-                        @part_id,
+                        @queue_id,
                         iif(
                             @expires_at > dateadd(day, 1, @now), dateadd(day, 1, @now), @expires_at
                         ),
@@ -179,15 +180,15 @@ begin
                         datediff_big(microsecond, '19700101', @now)
                     );
             end;
-            set @outcome = iif(@holder is null, N'enqueued', N'duplicate');
+            set @outcome = iif(@owner is null, N'enqueued', N'duplicate');
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -203,6 +204,6 @@ begin
         end catch;
     end;
 
-    select coalesce(@holder, @message_id) as message_id, @outcome as outcome;
+    select coalesce(@owner, @message_id) as message_id, @outcome as outcome;
 end
 go

@@ -26,7 +26,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @default_seconds int;
     declare @held_until datetime2(6);
     declare @lease_until datetime2(6);
@@ -45,7 +45,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @claim_id is null
@@ -56,9 +56,9 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @lease_seconds = @default_seconds output;
+                @queue_name, @queue_id output, @lease_seconds = @default_seconds output;
             exec rowq.InternalLockClaim
-                @part_id, @claim_id, null, @held_until output, @has_cancels output;
+                @queue_id, @claim_id, null, @held_until output, @has_cancels output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -72,7 +72,7 @@ begin
             set lease_until = @lease_until,
                 progress    = coalesce(@text, c.progress)
             from rowq.claim c with (rowlock, forceseek)
-            where c.part_id = @part_id
+            where c.queue_id = @queue_id
               and c.claim_id = @claim_id;
             -- What a part of the claim has taken along with it is noted no more, so read the rows.
             set @cancel_ids = null;
@@ -84,7 +84,7 @@ begin
                            )
                        )
                 from rowq.leased l with (forceseek)
-                where l.part_id = @part_id
+                where l.queue_id = @queue_id
                   and l.claim_id = @claim_id
                   and l.is_cancelled = 1
                 option (maxdop 1, keepfixed plan);
@@ -94,8 +94,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

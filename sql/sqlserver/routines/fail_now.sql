@@ -12,7 +12,7 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then message rows, waiting for who has just named one
+-- locks     the queue, shared; the claim row; then message rows, waiting for who has just named one
 --           of the messages as a predecessor; dead and dedup rows, and for cancelled messages as
 --           complete; rows of groups, tried only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
@@ -22,7 +22,7 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    exec rowq.InternalGiveUpMessages
+    exec rowq.InternalFailOrRelease
         @queue_name, @claim_id, @message_ids, N'dead', @error;
 end
 go

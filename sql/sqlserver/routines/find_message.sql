@@ -20,7 +20,7 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @key_bytes varbinary(802);
     -- No message has the id 0.
     declare @message_id bigint = 0;
@@ -31,9 +31,9 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         -- A longer text is no key of a message, but the conversion below would cut it off, and it
         -- could look like one.
@@ -42,7 +42,7 @@ begin
             set @key_bytes = convert(varbinary(802), @dedup_key + N'.');
             select @message_id = d.message_id
             from rowq.dedup d with (rowlock, readpast, readcommittedlock, forceseek)
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.dedup_key = @key_bytes;
         end;
         exec rowq.GetMessage @queue_name, @message_id;

@@ -20,7 +20,7 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @enqueued_at datetime2(6);
     declare @due_at datetime2(6);
     declare @group_key nvarchar(400);
@@ -41,19 +41,19 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         -- Look for the present lease first: an attempt that ends between the looks is in the
         -- history then, and is left out where it is still taken for a lease.
         select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key
         from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id;
         if @enqueued_at is not null
             exec rowq.InternalLocateMessages
-                @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
+                @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
                 @lane output, @attempt output, @claim_id output, @worker_name output,
                 @lease_until output, @finished_at output, @waits_for output, @progress output,
                 @leased_at output;
@@ -65,7 +65,7 @@ begin
                    h.claim_id
             from rowq.history h
                 with (index (history_message_ix), rowlock, readpast, readcommittedlock, forceseek)
-            where h.part_id = @part_id
+            where h.queue_id = @queue_id
               and h.message_id = @message_id
             union all
             select @attempt, @worker_name, @leased_at, cast(null as datetime2(6)),
@@ -78,7 +78,7 @@ begin
                           index (history_message_ix), rowlock, readpast, readcommittedlock,
                           forceseek
                       )
-                  where h.part_id = @part_id
+                  where h.queue_id = @queue_id
                     and h.message_id = @message_id
                     and h.claim_id = @claim_id
               )

@@ -20,7 +20,7 @@ begin
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_attempts int;
     declare @enqueued_at datetime2(6);
     declare @due_at datetime2(6);
@@ -41,20 +41,20 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue
-            @queue_name, @part_id output, @max_attempts = @max_attempts output;
+            @queue_name, @queue_id output, @max_attempts = @max_attempts output;
 
         select @enqueued_at = m.enqueued_at, @due_at = m.due_at, @group_key = m.group_key
         from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-        where m.part_id = @part_id
+        where m.queue_id = @queue_id
           and m.message_id = @message_id;
 
         if @enqueued_at is not null
         begin
             exec rowq.InternalLocateMessages
-                @part_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
+                @queue_id, @message_id, @enqueued_at, @group_key, @due_at output, @state output,
                 @lane output, @attempt output, @claim_id output, @worker_name output,
                 @lease_until output, @finished_at output, @waits_for output, @progress output;
             select m.message_id, @state as state, cast(@lane / 2 as int) as priority,
@@ -66,7 +66,7 @@ begin
                    m.group_key, @waits_for as waits_for, m.expires_at,
                    @progress as progress
             from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
-            where m.part_id = @part_id
+            where m.queue_id = @queue_id
               and m.message_id = @message_id;
         end;
         else
@@ -81,7 +81,7 @@ begin
                    cast(null as nvarchar(4000)) as progress
             from rowq.archived a
                 with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
-            where a.part_id = @part_id
+            where a.queue_id = @queue_id
               and a.message_id = @message_id;
     end try
     begin catch

@@ -20,7 +20,7 @@ begin
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @state nvarchar(20);
     declare @finished_at datetime2(6);
     declare @result nvarchar(max);
@@ -32,11 +32,11 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
         exec rowq.InternalReadResult
-            @part_id, @message_id, @state output, @finished_at output, @result output,
+            @queue_id, @message_id, @state output, @finished_at output, @result output,
             @last_error output;
     end try
     begin catch

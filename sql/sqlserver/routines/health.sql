@@ -27,7 +27,7 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
         exec rowq.InternalHealthSequences @behind output, @sequences output;
@@ -57,9 +57,9 @@ begin
                     from rowq.ready r
                         with (
                             rowlock, readpast, readcommittedlock,
-                            forceseek (ready_pk (part_id, lane))
+                            forceseek (ready_pk (queue_id, lane))
                         )
-                    where r.part_id = l.part_id
+                    where r.queue_id = l.queue_id
                       and r.lane = l.lane
                       and r.seq >= l.floor
                     order by r.seq, r.message_id
@@ -67,11 +67,11 @@ begin
                 inner join rowq.message m
                     with (
                         rowlock, readpast, readcommittedlock,
-                        forceseek (message_pk (part_id, message_id))
+                        forceseek (message_pk (queue_id, message_id))
                     )
-                    on m.part_id = l.part_id
+                    on m.queue_id = l.queue_id
                    and m.message_id = h.message_id
-                where l.part_id = q.part_id
+                where l.queue_id = q.queue_id
                   and l.lane >= 0
                   and l.is_open = 1
                 order by m.enqueued_at
@@ -81,29 +81,29 @@ begin
                 from (
                     select top (1000) 1 as one
                     from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
-                    where t.part_id = q.part_id
+                    where t.queue_id = q.queue_id
                 ) h
             ) b
             outer apply (
                 select top (1) d.due_at
                 from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-                where d.part_id = q.part_id
+                where d.queue_id = q.queue_id
                   and d.due_at <= @now
                 order by d.due_at, d.message_id
             ) d
             outer apply (
                 select top (1) e.lease_until
                 from rowq.claim e with (rowlock, readpast, readcommittedlock, forceseek)
-                where e.part_id = q.part_id
+                where e.queue_id = q.queue_id
                   and e.lease_until <= @now
                 order by e.lease_until
             ) e
             outer apply (
                 select top (1) r.due_at
-                from rowq.recheck r with (rowlock, readpast, readcommittedlock, forceseek)
-                where r.part_id = q.part_id
+                from rowq.deferred r with (rowlock, readpast, readcommittedlock, forceseek)
+                where r.queue_id = q.queue_id
                   and r.due_at <= @now
-                order by r.due_at, r.recheck_id
+                order by r.due_at, r.deferred_id
             ) g
             outer apply (
                 select count_big(*) as messages
@@ -112,21 +112,21 @@ begin
                     from (
                         select top (10000) t.message_id
                         from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
-                        where t.part_id = q.part_id
+                        where t.queue_id = q.queue_id
                         order by t.message_id desc
                     ) n
                     inner join rowq.successor s with (rowlock, readpast, readcommittedlock)
-                        on s.part_id = q.part_id
+                        on s.queue_id = q.queue_id
                        and s.predecessor_id = n.message_id
                     inner join rowq.blocked x with (rowlock, readpast, readcommittedlock)
-                        on x.part_id = q.part_id
+                        on x.queue_id = q.queue_id
                        and x.message_id = s.message_id
                 ) h
             ) w
             outer apply (
                 select top (1) s.next_run_at
                 from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
-                where s.part_id = q.part_id
+                where s.queue_id = q.queue_id
                   and s.next_run_at <= @now
                 order by s.next_run_at
             ) s
@@ -135,14 +135,14 @@ begin
                 from (
                     select top (10000) 1 as one
                     from rowq.schedule f with (rowlock, readpast, readcommittedlock, forceseek)
-                    where f.part_id = q.part_id
+                    where f.queue_id = q.queue_id
                       and f.last_error is not null
                 ) h
             ) f
             outer apply (
                 select top (1) x.expires_at
                 from rowq.expiry x with (rowlock, readpast, readcommittedlock, forceseek)
-                where x.part_id = q.part_id
+                where x.queue_id = q.queue_id
                   and x.expires_at <= @now
                 order by x.expires_at, x.expiry_id
             ) y
@@ -152,19 +152,19 @@ begin
                     with (
                         index (result_finished_ix), rowlock, readpast, readcommittedlock, forceseek
                     )
-                where x.part_id = q.part_id
+                where x.queue_id = q.queue_id
                 order by x.finished_at
             ) k
             -- Begin at the floor, beyond what was purged; it becomes a moment as in
             -- InternalFromMicroseconds.
             outer apply (
                 select top (1) a.ended_at
-                from rowq.lane l with (readuncommitted, forceseek (lane_pk (part_id, lane)))
+                from rowq.lane l with (readuncommitted, forceseek (lane_pk (queue_id, lane)))
                 cross apply (
                     select top (1) h.ended_at
                     from rowq.history h
                         with (index (history_pk), rowlock, readpast, readcommittedlock, forceseek)
-                    where h.part_id = l.part_id
+                    where h.queue_id = l.queue_id
                       and h.ended_at >= dateadd(
                           microsecond, cast(l.floor % 1000000 as int),
                           dateadd(
@@ -177,7 +177,7 @@ begin
                       )
                     order by h.ended_at, h.message_id, h.claim_id
                 ) a
-                where l.part_id = q.part_id
+                where l.queue_id = q.queue_id
                   and l.lane = -8 /* history */
             ) i
             cross apply (

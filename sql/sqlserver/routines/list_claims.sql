@@ -21,17 +21,17 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_claims', @max_claims, 1, 10000, @is_required = 1;
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         select top (@max_claims) q.queue_name, c.claim_id, c.worker_name,
                (
@@ -41,9 +41,9 @@ begin
                        from rowq.leased l
                            with (
                                rowlock, readpast, readcommittedlock,
-                               forceseek (leased_pk (part_id, claim_id))
+                               forceseek (leased_pk (queue_id, claim_id))
                            )
-                       where l.part_id = q.part_id
+                       where l.queue_id = q.queue_id
                          and l.claim_id = c.claim_id
                    ) h
                ) as message_count,
@@ -51,8 +51,8 @@ begin
                datediff_big(microsecond, sysutcdatetime(), c.lease_until) / 1e6
                    as lease_left_seconds
         from rowq.queue q
-        inner join rowq.lane f with (readuncommitted, forceseek (lane_pk (part_id, lane)))
-            on f.part_id = q.part_id
+        inner join rowq.lane f with (readuncommitted, forceseek (lane_pk (queue_id, lane)))
+            on f.queue_id = q.queue_id
            and f.lane = -1 /* claim */
         -- top keeps this an apply for each queue, which gives a page at most: no more than these
         -- are put in order. It keeps the count above one, too, which else has nothing to seek by; a
@@ -60,13 +60,13 @@ begin
         cross apply (
             select top (@max_claims) k.claim_id, k.worker_name, k.lease_until
             from rowq.claim k with (rowlock, readpast, readcommittedlock, forceseek)
-            where k.part_id = q.part_id
+            where k.queue_id = q.queue_id
               and k.claim_id >= f.floor
               and k.claim_id > coalesce(@after_claim_id, 0)
             order by k.claim_id
         ) c
-        where @part_id is null
-           or q.part_id = @part_id
+        where @queue_id is null
+           or q.queue_id = @queue_id
         order by c.claim_id
         option (loop join, maxdop 1, recompile);
     end try

@@ -23,16 +23,16 @@ begin
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         -- Equal texts may differ in trailing blanks, so compare their lengths, too.
         if @before_message_id is null
@@ -43,11 +43,11 @@ begin
             inner join rowq.message m
                 with (
                     rowlock, readpast, readcommittedlock,
-                    forceseek (message_pk (part_id, message_id))
+                    forceseek (message_pk (queue_id, message_id))
                 )
-                on m.part_id = @part_id
+                on m.queue_id = @queue_id
                and m.message_id = d.message_id
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.message_id > coalesce(@after_message_id, 0)
               and (
                   @message_type is null
@@ -64,11 +64,11 @@ begin
             inner join rowq.message m
                 with (
                     rowlock, readpast, readcommittedlock,
-                    forceseek (message_pk (part_id, message_id))
+                    forceseek (message_pk (queue_id, message_id))
                 )
-                on m.part_id = @part_id
+                on m.queue_id = @queue_id
                and m.message_id = d.message_id
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.message_id > coalesce(@after_message_id, 0)
               and d.message_id < @before_message_id
               and (

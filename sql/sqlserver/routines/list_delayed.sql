@@ -22,7 +22,7 @@ begin
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @floor bigint;
     declare @from datetime2(6);
     declare @after bigint = coalesce(@after_message_id, 0);
@@ -42,14 +42,14 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         -- Begin no sooner than where the first live row may be, beyond the ghosts.
         select @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
-        where l.part_id = @part_id
+        where l.queue_id = @queue_id
           and l.lane = -2 /* delayed */;
         exec rowq.InternalFromMicroseconds @floor, @from output;
         if @after_due_at >= @from
@@ -62,7 +62,7 @@ begin
         insert into @page (due_at, message_id, lane, attempt)
         select top (@max_messages) d.due_at, d.message_id, d.lane, d.attempt
         from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-        where d.part_id = @part_id
+        where d.queue_id = @queue_id
           and d.due_at = @from
           and d.message_id > @after
         order by d.message_id
@@ -72,7 +72,7 @@ begin
             insert into @page (due_at, message_id, lane, attempt)
             select top (@rest) d.due_at, d.message_id, d.lane, d.attempt
             from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-            where d.part_id = @part_id
+            where d.queue_id = @queue_id
               and d.due_at > @from
             order by d.due_at, d.message_id
             option (maxdop 1, keepfixed plan);
@@ -81,9 +81,9 @@ begin
         from @page d
         inner join rowq.message m
             with (
-                rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id))
+                rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id))
             )
-            on m.part_id = @part_id
+            on m.queue_id = @queue_id
            and m.message_id = d.message_id
         order by d.due_at, d.message_id
         option (loop join, force order, maxdop 1, keepfixed plan);

@@ -18,25 +18,25 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         select q.queue_name, s.schedule_name, s.cron, s.interval_seconds, s.time_zone, s.is_paused,
                s.next_run_at, s.last_run_at, s.last_message_id, s.last_error, s.missed, s.overlap,
                s.starts_at, s.ends_at, s.message_type, cast(s.priority as int) as priority,
                cast(s.max_attempts as int) as max_attempts, s.group_key
         from rowq.queue q
-        inner join rowq.schedule s on s.part_id = q.part_id
-        where @part_id is null
-           or q.part_id = @part_id
+        inner join rowq.schedule s on s.queue_id = q.queue_id
+        where @queue_id is null
+           or q.queue_id = @queue_id
         order by q.queue_name, s.schedule_name
         option (loop join, maxdop 1, recompile);
     end try

@@ -18,16 +18,16 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         select q.queue_name, w.worker_id, w.worker_name, w.host_name, w.worker_version, w.threads,
                w.started_at, w.last_seen_at,
@@ -36,8 +36,8 @@ begin
                w.completed, w.failed, w.completed_per_second, w.failed_per_second
         from rowq.queue q
         inner join rowq.worker w with (rowlock, readpast, readcommittedlock)
-            on w.part_id = q.part_id
-        where (@part_id is null or q.part_id = @part_id)
+            on w.queue_id = q.queue_id
+        where (@queue_id is null or q.queue_id = @queue_id)
           and w.last_seen_at > dateadd(hour, -1, sysutcdatetime())
         order by q.queue_name, w.worker_id
         option (loop join, maxdop 1, recompile);

@@ -18,20 +18,20 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         update q
         set paused_at = coalesce(q.paused_at, sysutcdatetime())
         from rowq.queue q with (rowlock, forceseek)
-        where q.part_id = @part_id;
+        where q.queue_id = @queue_id;
         if @@rowcount = 0
             exec rowq.InternalRefuseQueue @queue_name;
 

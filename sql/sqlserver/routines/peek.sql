@@ -20,7 +20,7 @@ begin
     set textsize 2147483647;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @left int = @max_messages;
     declare @lane smallint = -1;
     declare @next smallint;
@@ -38,16 +38,16 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
-        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+        exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         while @left > 0
         begin
             set @next = null;
             select top (1) @next = l.lane, @floor = l.floor
             from rowq.lane l with (readuncommitted, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.lane > @lane
               and l.is_open = 1
             order by l.lane
@@ -59,7 +59,7 @@ begin
             insert into @found (lane, seq, message_id, attempt)
             select top (@left) r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-            where r.part_id = @part_id
+            where r.queue_id = @queue_id
               and r.lane = @lane
               and r.seq >= @floor
             order by r.seq, r.message_id
@@ -76,8 +76,8 @@ begin
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at, m.last_error
     from @found j
     inner join rowq.message m
-        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (part_id, message_id)))
-        on m.part_id = @part_id
+        with (rowlock, readpast, readcommittedlock, forceseek (message_pk (queue_id, message_id)))
+        on m.queue_id = @queue_id
        and m.message_id = j.message_id
     order by j.lane, j.seq, j.message_id
     option (loop join, force order, maxdop 1, keepfixed plan);

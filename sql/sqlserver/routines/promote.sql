@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Make delayed messages ready whose time has come.
 -- promise   P11
--- locks     the part, shared; delayed rows, passing over locked ones; new ready rows; rows of
+-- locks     the queue, shared; delayed rows, passing over locked ones; new ready rows; rows of
 --           groups, tried, and waited for a tenth of a second at most
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -24,7 +24,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @promoted int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -37,27 +37,27 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            exec rowq.InternalPromote @part_id, @batch_size, @owns_transaction, @promoted output;
+            exec rowq.InternalPromote @queue_id, @batch_size, @owns_transaction, @promoted output;
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -68,7 +68,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

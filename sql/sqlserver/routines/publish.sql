@@ -33,12 +33,12 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @messages nvarchar(300);
     declare @queues nvarchar(max);
     declare @max_body_length int;
     declare @turn int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @group_limit int;
     declare @message_id bigint;
     declare @outcome nvarchar(20);
@@ -59,12 +59,12 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            exec rowq.InternalTopicFault N'topic', @topic, 0, @fault output;
-            if @fault is not null
-                exec rowq.InternalRefuse @fault;
+            exec rowq.InternalTopicError N'topic', @topic, 0, @error output;
+            if @error is not null
+                exec rowq.InternalRefuse @error;
             if @body is not null and @body_binary is not null
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
@@ -89,14 +89,15 @@ begin
             set @turn = 0;
             while 1 = 1
             begin
-                select @part_id = cast(json_value(q.value, N'$.part_id') as int),
+                select @queue_id = cast(json_value(q.value, N'$.queue_id') as int),
                        @group_limit = cast(json_value(q.value, N'$.group_limit') as int)
                 from openjson(@queues) q
                 where q.[key] = cast(@turn as nvarchar(10));
                 if @@rowcount = 0
                     break;
                 exec rowq.InternalStore
-                    @part_id, @group_limit, @body, @body_binary, @message_type, @headers, @priority,
+                    @queue_id, @group_limit, @body, @body_binary, @message_type, @headers,
+                    @priority,
                     @delay_seconds, @run_at, @dedup_key, @max_attempts, @group_key,
                     @expire_seconds, @message_id output, @outcome output;
                 insert into @stored (turn, message_id, outcome)
@@ -109,8 +110,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

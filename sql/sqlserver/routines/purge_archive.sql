@@ -24,7 +24,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @archive_days int;
     declare @history_days int;
     declare @before datetime2(6);
@@ -44,12 +44,12 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
             exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @archive_days = @archive_days output,
+                @queue_name, @queue_id output, @archive_days = @archive_days output,
                 @history_days = @history_days output;
             if @owns_transaction = 1
                 exec rowq.InternalDropDays @dropped output;
@@ -60,7 +60,7 @@ begin
             while @purged < @batch_size
             begin
                 set @step = iif(@batch_size - @purged < 1000, @batch_size - @purged, 1000);
-                exec rowq.InternalPurgeArchive @part_id, @before, @step, @done output;
+                exec rowq.InternalPurgeArchive @queue_id, @before, @step, @done output;
                 set @purged += @done;
                 if @done < @step
                     break;
@@ -69,7 +69,7 @@ begin
             begin
                 set @step = iif(@batch_size - @attempts < 1000, @batch_size - @attempts, 1000);
                 exec rowq.InternalPurgeHistory
-                    @part_id, @history_days, @step, @owns_transaction, @done output;
+                    @queue_id, @history_days, @step, @owns_transaction, @done output;
                 set @attempts += @done;
                 if @done < @step
                     break;
@@ -77,8 +77,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

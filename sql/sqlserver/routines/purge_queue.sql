@@ -11,9 +11,9 @@ begin
 -- version   1
 -- purpose   Delete waiting messages: ready, delayed, blocked; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; blocked, grouped, ready, delayed, dead rows, passing over locked
---           ones; message rows of groups, waiting for who has just named one as a predecessor; then
---           as complete
+-- locks     the queue, shared; blocked, group_waiting, ready, delayed, dead rows, passing over
+--           locked ones; message rows of groups, waiting for who has just named one as a
+--           predecessor; then as complete
 -- commits   where the caller has no transaction, after each 4000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   where others delete in one transaction, a large queue would hold a million row locks
@@ -26,9 +26,9 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     -- Begin with what waits for others, so that none of it is made ready by the end of what it
-    -- waits for, and no token is passed on to a message that goes too.
+    -- waits for, and no slot is passed on to a message that goes too.
     declare @stage smallint = -2;
     declare @next smallint;
     declare @from_key varbinary(802) = 0x;
@@ -49,7 +49,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000;
@@ -65,12 +65,12 @@ begin
                 set @after = @from;
                 if @owns_transaction = 1
                     begin transaction;
-                exec rowq.InternalEnterQueue @queue_name, @part_id output;
+                exec rowq.InternalEnterQueue @queue_name, @queue_id output;
                 -- Now the call writes. If the client gives up half-way, the engine takes back the
                 -- whole transaction (xact_abort), so that nobody can commit one half of a call.
                 set xact_abort on;
                 exec rowq.InternalPurgeStep
-                    @part_id, @step, @owns_transaction, @next output, @after_key output,
+                    @queue_id, @step, @owns_transaction, @next output, @after_key output,
                     @after output, @removed output;
                 if @owns_transaction = 1
                     commit transaction;
@@ -82,8 +82,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -94,7 +94,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

@@ -19,17 +19,17 @@ begin
     set concat_null_yields_null on;
     set xact_abort off;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
+        select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
         set transaction isolation level read committed;
         if @queue_name is not null
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue @queue_name, @queue_id output;
 
         -- Count from the first row and not from the floor, so that messages that were committed
         -- late count too.
@@ -39,7 +39,7 @@ begin
                    from (
                        select top (@max_count) 1 as one
                        from rowq.ready t with (rowlock, readpast, readcommittedlock, forceseek)
-                       where t.part_id = q.part_id
+                       where t.queue_id = q.queue_id
                    ) h
                ) as ready,
                (
@@ -47,7 +47,7 @@ begin
                    from (
                        select top (@max_count) 1 as one
                        from rowq.delayed t with (rowlock, readpast, readcommittedlock, forceseek)
-                       where t.part_id = q.part_id
+                       where t.queue_id = q.queue_id
                    ) h
                ) as delayed,
                (
@@ -55,7 +55,7 @@ begin
                    from (
                        select top (@max_count) 1 as one
                        from rowq.leased t with (rowlock, readpast, readcommittedlock, forceseek)
-                       where t.part_id = q.part_id
+                       where t.queue_id = q.queue_id
                    ) h
                ) as leased,
                (
@@ -63,7 +63,7 @@ begin
                    from (
                        select top (@max_count) 1 as one
                        from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
-                       where t.part_id = q.part_id
+                       where t.queue_id = q.queue_id
                    ) h
                ) as dead,
                (
@@ -72,14 +72,14 @@ begin
                        select top (@max_count) w.one
                        from (
                            select 1 as one
-                           from rowq.grouped t
+                           from rowq.group_waiting t
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where t.part_id = q.part_id
+                           where t.queue_id = q.queue_id
                            union all
                            select 1 as one
                            from rowq.blocked t
                                with (rowlock, readpast, readcommittedlock, forceseek)
-                           where t.part_id = q.part_id
+                           where t.queue_id = q.queue_id
                        ) w
                    ) h
                ) as blocked,
@@ -99,9 +99,9 @@ begin
                 select top (1) r.message_id
                 from rowq.ready r
                     with (
-                        rowlock, readpast, readcommittedlock, forceseek (ready_pk (part_id, lane))
+                        rowlock, readpast, readcommittedlock, forceseek (ready_pk (queue_id, lane))
                     )
-                where r.part_id = l.part_id
+                where r.queue_id = l.queue_id
                   and r.lane = l.lane
                   and r.seq >= l.floor
                 order by r.seq, r.message_id
@@ -109,17 +109,17 @@ begin
             inner join rowq.message m
                 with (
                     rowlock, readpast, readcommittedlock,
-                    forceseek (message_pk (part_id, message_id))
+                    forceseek (message_pk (queue_id, message_id))
                 )
-                on m.part_id = l.part_id
+                on m.queue_id = l.queue_id
                and m.message_id = h.message_id
-            where l.part_id = q.part_id
+            where l.queue_id = q.queue_id
               and l.lane >= 0
               and l.is_open = 1
             order by m.enqueued_at
         ) o
-        where @part_id is null
-           or q.part_id = @part_id
+        where @queue_id is null
+           or q.queue_id = @queue_id
         order by q.queue_name
         option (loop join, maxdop 1, recompile);
     end try

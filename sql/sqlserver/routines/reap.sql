@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09 P34 P37
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows, those of
+-- locks     the queue, shared; expired claim rows, passing over locked ones; message rows, those of
 --           cancelled messages tried only; rows of groups, tried only; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -24,7 +24,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @max_attempts int;
     declare @history_days int;
     declare @reaped int;
@@ -40,7 +40,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
@@ -48,14 +48,14 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_attempts = @max_attempts output,
+                @queue_name, @queue_id output, @max_attempts = @max_attempts output,
                 @history_days = @history_days output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             exec rowq.InternalReap
-                @part_id, @max_attempts, @history_days, @batch_size, @owns_transaction,
+                @queue_id, @max_attempts, @history_days, @batch_size, @owns_transaction,
                 @reaped output, @died output;
 
             if @owns_transaction = 1
@@ -63,8 +63,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -75,7 +75,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

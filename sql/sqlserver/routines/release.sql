@@ -11,7 +11,7 @@ begin
 -- version   1
 -- purpose   Give messages back to the front of their priority without spending the attempt.
 -- promise   P08 P34 P37
--- locks     the part, shared; the claim row; then new ready rows, and for cancelled messages as
+-- locks     the queue, shared; the claim row; then new ready rows, and for cancelled messages as
 --           complete; new history rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
@@ -20,6 +20,6 @@ begin
     set rowcount 0;
     set concat_null_yields_null on;
     set xact_abort off;
-    exec rowq.InternalGiveUpMessages @queue_name, @claim_id, @message_ids, N'released';
+    exec rowq.InternalFailOrRelease @queue_name, @claim_id, @message_ids, N'released';
 end
 go

@@ -17,7 +17,7 @@ begin
 -- version   1
 -- purpose   Report that a worker runs, and what it has done; call it every ten seconds or so, in a transaction of its own.
 -- promise   P15
--- locks     the part, shared; the worker's row; one of a worker that is gone, passing over locked
+-- locks     the queue, shared; the worker's row; one of a worker that is gone, passing over locked
 --           ones
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -31,7 +31,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @id nvarchar(64);
     declare @gone nvarchar(64);
     declare @now datetime2(6);
@@ -51,7 +51,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @worker_id is null
@@ -68,7 +68,7 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
             set @id = @worker_id;
             set @now = sysutcdatetime();
 
@@ -78,7 +78,7 @@ begin
             if @is_ended = 1
                 delete w
                 from rowq.worker w with (rowlock, forceseek)
-                where w.part_id = @part_id
+                where w.queue_id = @queue_id
                   and w.worker_id = @id
                 option (maxdop 1, keepfixed plan);
             else
@@ -104,16 +104,16 @@ begin
                         w.failed_per_second
                     )
                 from rowq.worker w with (rowlock, forceseek)
-                where w.part_id = @part_id
+                where w.queue_id = @queue_id
                   and w.worker_id = @id
                 option (maxdop 1, keepfixed plan);
                 if @@rowcount = 0
                     insert into rowq.worker with (rowlock) (
-                        part_id, worker_id, worker_name, host_name, worker_version, threads,
+                        queue_id, worker_id, worker_name, host_name, worker_version, threads,
                         started_at, last_seen_at, completed, failed
                     )
                     values (
-                        @part_id, @id, @worker_name, @host_name, @worker_version,
+                        @queue_id, @id, @worker_name, @host_name, @worker_version,
                         coalesce(@threads, 1), @now, @now, coalesce(@completed, 0),
                         coalesce(@failed, 0)
                     );
@@ -122,14 +122,14 @@ begin
                 set @gone = null;
                 select top (1) @gone = w.worker_id
                 from rowq.worker w with (rowlock, readpast, readcommittedlock, forceseek)
-                where w.part_id = @part_id
+                where w.queue_id = @queue_id
                   and w.last_seen_at < dateadd(hour, -1, @now)
                 order by w.worker_id
                 option (maxdop 1, keepfixed plan);
                 if @gone is not null
                     delete w
                     from rowq.worker w with (rowlock, readpast, readcommittedlock, forceseek)
-                    where w.part_id = @part_id
+                    where w.queue_id = @queue_id
                       and w.worker_id = @gone
                     option (maxdop 1, keepfixed plan);
             end;
@@ -139,8 +139,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12 P32
--- locks     the part, shared; dead rows, passing over locked ones; message rows, shared; dedup
+-- locks     the queue, shared; dead rows, passing over locked ones; message rows, shared; dedup
 --           and result rows; new ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
@@ -27,7 +27,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @group_limit int;
     declare @now bigint;
     declare @asked table (
@@ -35,11 +35,11 @@ begin
         place      int not null,
         primary key (message_id, place)
     );
-    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
+    -- owner is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @keys table (
         message_id bigint not null primary key,
         key_bytes  varbinary(802) not null,
-        holder     bigint null
+        owner     bigint null
     );
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
@@ -54,7 +54,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
@@ -71,7 +71,7 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @group_limit = @group_limit output;
+                @queue_name, @queue_id output, @group_limit = @group_limit output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
@@ -83,7 +83,7 @@ begin
                 insert into @wanted (message_id)
                 select top (@max_messages) d.message_id
                 from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
-                where d.part_id = @part_id
+                where d.queue_id = @queue_id
                   and (@died_before is null or d.died_at < @died_before)
                   and (
                       @message_type is null
@@ -92,9 +92,9 @@ begin
                           from rowq.message m
                               with (
                                   rowlock, readpast, readcommittedlock,
-                                  forceseek (message_pk (part_id, message_id))
+                                  forceseek (message_pk (queue_id, message_id))
                               )
-                          where m.part_id = @part_id
+                          where m.queue_id = @queue_id
                             and m.message_id = d.message_id
                             and m.message_type = @message_type
                             and datalength(m.message_type) = datalength(@message_type)
@@ -106,23 +106,23 @@ begin
                 insert into @wanted (message_id)
                 select distinct a.message_id from @asked a;
 
-            -- A message that has kept the token of its group goes on as if it had no group. Its row
+            -- A message that has kept the slot of its group goes on as if it had no group. Its row
             -- stays locked shared to the end of the transaction (repeatableread), so that nobody
             -- decides meanwhile that it is dead no more.
             insert into @dead (message_id, lane, place, attempt, group_key)
             select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
-                   iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
+                   iif(d.holds_slot = 1, null, convert(varbinary(802), m.group_key + N'.'))
             from @wanted j
             inner join rowq.dead d
                 with (
                     rowlock, xlock, readpast, readcommittedlock,
-                    forceseek (dead_pk (part_id, message_id))
+                    forceseek (dead_pk (queue_id, message_id))
                 )
-                on d.part_id = @part_id
+                on d.queue_id = @queue_id
                and d.message_id = j.message_id
             inner join rowq.message m
-                with (rowlock, repeatableread, forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+                with (rowlock, repeatableread, forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             if @message_ids is null
@@ -137,79 +137,79 @@ begin
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j
-            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+            inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
             where m.dedup_key is not null
             option (loop join, force order, maxdop 1, keepfixed plan);
-            while exists (select 1 from @keys k where k.holder is null)
+            while exists (select 1 from @keys k where k.owner is null)
             begin
-                insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
-                select @part_id, h.key_bytes, h.message_id
+                insert into rowq.dedup with (rowlock) (queue_id, dedup_key, message_id)
+                select @queue_id, h.key_bytes, h.message_id
                 from (
                     select k.key_bytes, k.message_id, row_number() over (
                                partition by k.key_bytes
                                order by k.message_id
                            ) as place
                     from @keys k
-                    where k.holder is null
+                    where k.owner is null
                 ) h
                 where h.place = 1
                   and not exists (
                       select 1
                       from rowq.dedup d
                           with (
-                              rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key))
+                              rowlock, readcommittedlock, forceseek (dedup_pk (queue_id, dedup_key))
                           )
-                      where d.part_id = @part_id
+                      where d.queue_id = @queue_id
                         and d.dedup_key = h.key_bytes
                   )
                 order by h.key_bytes
                 option (loop join, maxdop 1, keepfixed plan);
                 update k
-                set holder = d.message_id
+                set owner = d.message_id
                 from @keys k
                 inner join rowq.dedup d
-                    with (rowlock, readcommittedlock, forceseek (dedup_pk (part_id, dedup_key)))
-                    on d.part_id = @part_id
+                    with (rowlock, readcommittedlock, forceseek (dedup_pk (queue_id, dedup_key)))
+                    on d.queue_id = @queue_id
                    and d.dedup_key = k.key_bytes
-                where k.holder is null
+                where k.owner is null
                 option (loop join, force order, maxdop 1, keepfixed plan);
             end;
             delete d
             from @dead d
             inner join @keys k on k.message_id = d.message_id
-            where k.holder <> k.message_id;
+            where k.owner <> k.message_id;
 
             delete d
             from @dead j
             inner join rowq.dead d with (rowlock, forceseek)
-                on d.part_id = @part_id
+                on d.queue_id = @queue_id
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             delete r
             from @dead j
             inner join rowq.result r with (index (result_pk), rowlock, forceseek)
-                on r.part_id = @part_id
+                on r.queue_id = @queue_id
                and r.message_id = j.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
             if exists (select 1 from @dead d where d.group_key is not null)
             begin
                 set @now = datediff_big(microsecond, '19700101', sysutcdatetime());
                 update @dead set place = @now;
-                exec rowq.InternalJoinGroups @part_id, @group_limit, @dead;
-                exec rowq.InternalNoteExpiry @part_id, @dead, @is_ready = 1;
+                exec rowq.InternalJoinGroups @queue_id, @group_limit, @dead;
+                exec rowq.InternalRecordExpiry @queue_id, @dead, @is_ready = 1;
             end;
             else
-                exec rowq.InternalPushReady @part_id, @dead;
+                exec rowq.InternalPushReady @queue_id, @dead;
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10 P34 P37
--- locks     the part, shared; the claim row; then message rows, waiting for who has just named one
+-- locks     the queue, shared; the claim row; then message rows, waiting for who has just named one
 --           of the messages as a predecessor; delayed, ready or dead rows, and for cancelled
 --           messages as complete; rows of groups and of messages that wait, tried only; new history
 --           rows
@@ -29,7 +29,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @has_cancels bit;
     declare @max_attempts int;
     declare @history_days int;
@@ -56,7 +56,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckIds @message_ids;
@@ -72,10 +72,10 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_attempts = @max_attempts output,
+                @queue_name, @queue_id output, @max_attempts = @max_attempts output,
                 @history_days = @history_days output;
             exec rowq.InternalLockClaim
-                @part_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
+                @queue_id, @claim_id, @message_ids, @has_cancels = @has_cancels output,
                 @worker_name = @worker_name output, @leased_at = @leased_at output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -86,7 +86,7 @@ begin
                    deleted.is_cancelled
             into @taken (message_id, lane, place, attempt, is_cancelled)
             from rowq.leased l with (rowlock, forceseek)
-            where l.part_id = @part_id
+            where l.queue_id = @queue_id
               and l.claim_id = @claim_id
               and (
                   @message_ids is null
@@ -94,9 +94,9 @@ begin
               )
             option (loop join, maxdop 1, keepfixed plan);
             if @message_ids is null
-                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteClaim @queue_id, @claim_id;
             else
-                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+                exec rowq.InternalDeleteEmptyClaim @queue_id, @claim_id;
             if @has_cancels = 1
             begin
                 delete j
@@ -104,10 +104,10 @@ begin
                 into @ended (message_id, lane, place, attempt)
                 from @taken j
                 where j.is_cancelled = 1;
-                exec rowq.InternalEndCancelled @part_id, @ended, @owns_transaction;
+                exec rowq.InternalEndCancelled @queue_id, @ended, @owns_transaction;
                 if @history_days > 0
                     exec rowq.InternalPushHistory
-                        @part_id, @claim_id, @worker_name, @leased_at, @ended, N'cancelled';
+                        @queue_id, @claim_id, @worker_name, @leased_at, @ended, N'cancelled';
             end;
 
             -- A hash gives each message its own share of the jitter, and the same share each time
@@ -121,11 +121,11 @@ begin
                        dateadd(second, cast(floor(h.delay) as int), @now)
                    )
             from @taken j
-            inner join rowq.message m with (forceseek (message_pk (part_id, message_id)))
-                on m.part_id = @part_id
+            inner join rowq.message m with (forceseek (message_pk (queue_id, message_id)))
+                on m.queue_id = @queue_id
                and m.message_id = j.message_id
                and j.attempt < coalesce(m.max_attempts, @max_attempts)
-            inner join rowq.queue q with (forceseek) on q.part_id = @part_id
+            inner join rowq.queue q with (forceseek) on q.queue_id = @queue_id
             cross apply (
                 select q.backoff_base_seconds
                        * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
@@ -151,17 +151,17 @@ begin
             where not exists (select 1 from @alive a where a.message_id = j.message_id);
             if exists (select 1 from @alive)
             begin
-                exec rowq.InternalPushDelayed @part_id, @alive, @error;
+                exec rowq.InternalPushDelayed @queue_id, @alive, @error;
                 if @history_days > 0
                     exec rowq.InternalPushHistory
-                        @part_id, @claim_id, @worker_name, @leased_at, @alive, N'retrying', @error;
+                        @queue_id, @claim_id, @worker_name, @leased_at, @alive, N'retrying', @error;
             end;
             if exists (select 1 from @worn)
             begin
-                exec rowq.InternalPushDead @part_id, @worn, @error, @owns_transaction;
+                exec rowq.InternalPushDead @queue_id, @worn, @error, @owns_transaction;
                 if @history_days > 0
                     exec rowq.InternalPushHistory
-                        @part_id, @claim_id, @worker_name, @leased_at, @worn, N'dead', @error;
+                        @queue_id, @claim_id, @worker_name, @leased_at, @worn, N'dead', @error;
             end;
 
             if @owns_transaction = 1
@@ -169,8 +169,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -181,7 +181,7 @@ begin
                     and (
                         error_number() = 1205
                         or error_number() = 1222
-                            and error_procedure() like N'%InternalTryEnterGroup'
+                            and error_procedure() like N'%InternalTryTakeGroupSlot'
                     ),
                 @tries_left - 1, 0
             );

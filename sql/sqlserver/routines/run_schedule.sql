@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Enqueue the message of a schedule now, paused or not; its next tick stays as it is.
 -- promise   P15
--- locks     the part, shared; the schedule row; as enqueue
+-- locks     the queue, shared; the schedule row; as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ702 RQ711
 -- differs   nothing
@@ -23,7 +23,7 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @schedule_key varbinary(402);
     declare @now datetime2(6);
     declare @message_id bigint;
@@ -39,27 +39,27 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
-            exec rowq.InternalRequireSchedule @part_id, @schedule_name, @schedule_key output;
-            exec rowq.InternalCheckTick @part_id, @schedule_key;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
+            exec rowq.InternalRequireSchedule @queue_id, @schedule_name, @schedule_key output;
+            exec rowq.InternalCheckTick @queue_id, @schedule_key;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             set @now = sysutcdatetime();
-            exec rowq.InternalSendTick
-                @part_id, @schedule_key, @now, @message_id output, @outcome output;
+            exec rowq.InternalEnqueueTick
+                @queue_id, @schedule_key, @now, @message_id output, @outcome output;
             if @outcome = N'enqueued'
                 update s
                 set last_run_at     = @now,
                     last_message_id = @message_id
                 from rowq.schedule s with (rowlock, forceseek)
-                where s.part_id = @part_id
+                where s.queue_id = @queue_id
                   and s.schedule_key = @schedule_key;
 
             if @owns_transaction = 1
@@ -67,8 +67,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

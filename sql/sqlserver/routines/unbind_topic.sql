@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Take a queue's pattern away; what it has got stays.
 -- promise   P15 P35
--- locks     the part, shared; the topic_binding row
+-- locks     the queue, shared; the topic_binding row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -23,9 +23,9 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @tries_left int = 5;
     declare @begun int;
-    declare @part_id int;
+    declare @queue_id int;
     declare @pattern nvarchar(200);
-    declare @fault nvarchar(200);
+    declare @error nvarchar(200);
     declare @outcome nvarchar(20);
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -38,16 +38,16 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+                select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;
             set transaction isolation level read committed;
 
-            exec rowq.InternalTopicFault N'topic_pattern', @topic_pattern, 1, @fault output;
-            if @fault is not null
-                exec rowq.InternalRefuse @fault;
+            exec rowq.InternalTopicError N'topic_pattern', @topic_pattern, 1, @error output;
+            if @error is not null
+                exec rowq.InternalRefuse @error;
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue @queue_name, @queue_id output;
             set @pattern = @topic_pattern;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
@@ -55,7 +55,7 @@ begin
             set xact_abort on;
             delete b
             from rowq.topic_binding b with (rowlock, forceseek)
-            where b.part_id = @part_id
+            where b.queue_id = @queue_id
               and b.topic_pattern = @pattern
             option (maxdop 1, keepfixed plan);
             set @outcome = iif(@@rowcount = 1, N'unbound', N'not_bound');
@@ -65,8 +65,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
-            -- the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
+            -- it if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

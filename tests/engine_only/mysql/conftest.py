@@ -15,7 +15,7 @@ CORE = {
     "test_plans.py",
     "test_privileges.py",
     "test_pymysql.py",
-    "test_short_way.py",
+    "test_fast_path.py",
     "test_snapshot_isolation.py",
     "test_splitter.py",
     "test_transactions.py",
@@ -29,7 +29,7 @@ def old_view(connect: Connect, queue: str) -> Iterator[None]:
     session = connect()
     session.execute("set session transaction isolation level repeatable read")
     session.execute("start transaction with consistent snapshot")
-    session.execute("select part_id from rowq.queue where queue_name = %s", [queue])
+    session.execute("select queue_id from rowq.queue where queue_name = %s", [queue])
     yield
     session.rollback()
 

@@ -11,17 +11,19 @@ _ROWS = "show session status like 'Handler_%'"
 _NOT_ROWS = {"Handler_commit", "Handler_prepare", "Handler_savepoint", "Handler_external_lock"}
 
 
-def part_of(connection: Connection, queue: str) -> int:
+def queue_id_of(connection: Connection, queue: str) -> int:
     """Return the part of a queue."""
-    query = "select part_id from rowq.queue where queue_name = %s"
+    query = "select queue_id from rowq.queue where queue_name = %s"
     ((part,),) = connection.execute(query, [queue]).fetchall()
     return int(part)
 
 
 def rescan(connection: Connection, queue: str) -> None:
     """Put the floors of a queue right, as maintain does, however lately it was done."""
-    part = part_of(connection, queue)
-    connection.execute("update rowq.lane set check_after = '1970-01-01' where part_id = %s", [part])
+    part = queue_id_of(connection, queue)
+    connection.execute(
+        "update rowq.lane set check_after = '1970-01-01' where queue_id = %s", [part]
+    )
     connection.execute("call rowq.internal_rescan_floors(%s, true, true, true)", [part])
 
 

@@ -106,7 +106,7 @@ def _run_on_mysql(admin: Connection, session: Connection, work: Callable[[], obj
             "the server cuts statements off; to run it: a private server, or a server with"
             " performance_schema_max_sql_text_length = 8192"
         )
-    ((part,),) = admin.execute("select max(part_id) from rowq.part").fetchall()
+    ((part,),) = admin.execute("select max(queue_id) from rowq.queue_lock").fetchall()
     texts = [_COMPARED.sub(rf"\1{_MOMENT}", _INTO.sub("", text)) for (text,) in found]
     lists = set(_JSON.findall(" ".join(texts)))
     return [_VARIABLE.sub(lambda name: _value(name[1], part, lists), text) for text in texts]
@@ -114,7 +114,7 @@ def _run_on_mysql(admin: Connection, session: Connection, work: Callable[[], obj
 
 def _value(name: str, part: int, lists: set[str]) -> str:
     """Return what a variable of a procedure may hold, by its name; lists: those that hold JSON."""
-    if name == "part_id":
+    if name == "queue_id":
         return str(part)
     if name in _MOMENTS or name.endswith("_at"):
         return _MOMENT

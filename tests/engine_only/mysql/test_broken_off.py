@@ -16,8 +16,8 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect, new_queue
 
 TABLES = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "lane", "part", "gate",
-    "started",
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "lane", "queue_lock",
+    "limit_lock", "started",
 )  # fmt: skip
 WAITS = """
     select count(*) from information_schema.processlist
@@ -83,7 +83,7 @@ def is_killed_in_its_wait(
 
 
 @pytest.mark.promise("P07", "P17", "P28", "P29")
-@pytest.mark.parametrize("table", ["gate", "claim", "started"])
+@pytest.mark.parametrize("table", ["limit_lock", "claim", "started"])
 def test_a_dequeue_under_limits_that_is_killed_leaves_no_half_to_commit_and_takes_no_room(
     connection: Connection, connect: Connect, queue_name: str, table: str
 ) -> None:

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan, until_quiet
+from tests.engine_only.mysql.costs import fewest_pages, pages, queue_id_of, rescan, until_quiet
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import bodies, call, dequeue, enqueue
 from tests.helpers.queues import Connect
@@ -22,12 +22,12 @@ AT_ONCE = 100_000
 MICROSECONDS = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
 
 INSERTS = {
-    "ready": "insert into rowq.ready (part_id, lane, seq, message_id)"
+    "ready": "insert into rowq.ready (queue_id, lane, seq, message_id)"
     f" select {{part}}, {{lane}}, {MICROSECONDS} - 60000000 + n.n, n.n from {{numbers}} n",
-    "delayed": "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+    "delayed": "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
     " select {part}, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, {lane}"
     " from {numbers} n",
-    "claim": "insert into rowq.claim (part_id, claim_id, lease_until, messages)"
+    "claim": "insert into rowq.claim (queue_id, claim_id, lease_until, messages)"
     " select {part}, n.n, utc_timestamp(6), '[]' from {numbers} n",
 }
 KEYS = {"ready": "message_id", "delayed": "message_id", "claim": "claim_id"}
@@ -58,12 +58,12 @@ def numbers(start: int, count: int) -> str:
 
 def make_dead(connection: Connection, queue: str, table: str, count: int, lane: int = 11) -> None:
     """Put rows into a table and delete them; whoever has an older view keeps them."""
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.execute("set session sql_log_bin = 0")
     for start in range(0, count, AT_ONCE):
         words = {"part": part, "lane": lane, "numbers": numbers(start, min(count, AT_ONCE))}
         connection.execute(INSERTS[table].format(**words).replace("%", "%%"))
-    connection.execute(f"delete from rowq.{table} where part_id = {part} and {KEYS[table]} > 0")
+    connection.execute(f"delete from rowq.{table} where queue_id = {part} and {KEYS[table]} > 0")
     connection.execute("set session sql_log_bin = 1")
 
 
@@ -180,8 +180,8 @@ def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
 
 def forget_floors(connection: Connection, queue: str) -> None:
     """Let every look begin at the first row that was ever there."""
-    part = part_of(connection, queue)
-    connection.execute("update rowq.lane set floor = 0 where part_id = %s", [part])
+    part = queue_id_of(connection, queue)
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [part])
 
 
 def old_reader(server: Server, url: str) -> Connection:

@@ -26,9 +26,9 @@ def test_no_body_is_left_behind_that_the_snapshot_does_not_show(
     ids = enqueue(connection, queue_name, "1", "2", "3", "4", "5")
     claim_id = dequeue(connection, queue_name, 3)[0].claim_id
     call(connection, "complete", queue_name=queue_name, claim_id=claim_id, message_ids=[ids[0]])
-    part = "select part_id from rowq.queue where queue_name = %s"
+    part = "select queue_id from rowq.queue where queue_name = %s"
     ((number,),) = connection.execute(part, [queue_name]).fetchall()
-    count = "select count(*) from rowq.message where part_id = %s"
+    count = "select count(*) from rowq.message where queue_id = %s"
     assert connection.execute(count, [number]).fetchone() == (7,)
 
     call(old, "drop_queue", queue_name=queue_name, force=True)
@@ -75,8 +75,8 @@ def is_held_up(session: Connection, queue_name: str) -> bool:
     """Whether a row of history, and nothing else, waits for another session."""
     try:
         session.execute(
-            "insert into rowq.history (part_id, ended_at, message_id, claim_id, attempt,"
-            " leased_at, outcome) select part_id, utc_timestamp(6), 1, 1, 1, utc_timestamp(6),"
+            "insert into rowq.history (queue_id, ended_at, message_id, claim_id, attempt,"
+            " leased_at, outcome) select queue_id, utc_timestamp(6), 1, 1, 1, utc_timestamp(6),"
             " 'released' from rowq.queue where queue_name = %s",
             [queue_name],
         )

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.engine_only.mysql.costs import pages, part_of, rows, until_quiet
+from tests.engine_only.mysql.costs import pages, queue_id_of, rows, until_quiet
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, enqueue
 
@@ -63,10 +63,10 @@ def cost(connection: Connection, queue: str) -> int:
 
     It rests after a rescan that took long. A floor stays half a second behind now.
     """
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.execute(
         "update rowq.lane set check_after = utc_timestamp(6) + interval 1 hour"
-        " where lane = -6 and part_id = %s",
+        " where lane = -6 and queue_id = %s",
         [part],
     )
 

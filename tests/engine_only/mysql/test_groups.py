@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.costs import queue_id_of
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, enqueue, transaction
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-GROUPED = {"grouped", "message_group", "recheck"}
+GROUPED = {"group_waiting", "group_slot", "deferred"}
 TEST_S_OWN = " - interval "
 """Words of the statements that move stored times."""
 
@@ -62,7 +62,7 @@ def test_no_statement_about_groups_sorts_scans_or_leaves_the_primary_key(
     found = [
         access
         for statement in ran
-        if TEST_S_OWN not in statement or "rowq.recheck" in statement
+        if TEST_S_OWN not in statement or "rowq.deferred" in statement
         for access in accesses(connection, statement)
         if access.table in GROUPED and not statement.lstrip().startswith("insert")
     ]
@@ -106,6 +106,7 @@ def test_the_end_of_many_reads_the_list_of_their_groups_once(
     ties = json.dumps([[number, None, "6b6579", 0] for number in range(5000)])
     began_at = time.monotonic()
     connection.execute(
-        "call rowq.internal_leave_groups(%s, %s, true)", [part_of(connection, queue), ties]
+        "call rowq.internal_release_group_slots(%s, %s, true)",
+        [queue_id_of(connection, queue), ties],
     )
     assert time.monotonic() - began_at < 3

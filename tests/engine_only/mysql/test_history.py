@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.mysql.costs import cost_of_purge, part_of
+from tests.engine_only.mysql.costs import cost_of_purge, queue_id_of
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
@@ -150,7 +150,7 @@ def test_an_end_is_one_insert_more_and_none_where_it_is_off(
 
 
 @pytest.mark.promise("P37")
-def test_only_a_queue_that_keeps_history_leaves_the_short_way(
+def test_only_a_queue_that_keeps_history_leaves_the_fast_path(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -227,8 +227,8 @@ def test_the_lease_began_when_it_is_counted_from(
     session.commit()
     found = connection.execute(
         "select timestampdiff(microsecond, leased_at, lease_until) from rowq.claim"
-        " where claim_id > 0 and part_id = %s",
-        [part_of(connection, queue)],
+        " where claim_id > 0 and queue_id = %s",
+        [queue_id_of(connection, queue)],
     ).fetchall()
     assert [microseconds for (microseconds,) in found] == [100_000_000] * 5
 
@@ -236,8 +236,8 @@ def test_the_lease_began_when_it_is_counted_from(
 def kept_rows(connection: Connection, queue: str) -> int:
     """Return how many ended attempts are kept."""
     ((count,),) = connection.execute(
-        "select count(*) from rowq.history where message_id > 0 and part_id = %s",
-        [part_of(connection, queue)],
+        "select count(*) from rowq.history where message_id > 0 and queue_id = %s",
+        [queue_id_of(connection, queue)],
     ).fetchall()
     return int(count)
 
@@ -252,7 +252,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one attempt, between the rescans of maintain."""
     purge = "call rowq.internal_purge_history(%s, 0, 10000, @purged)"
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     return cost_of_purge(
         connection,
         lambda: fill(connection, queue, 1),
@@ -287,9 +287,9 @@ def test_an_idle_queue_is_passed_over_until_a_day_is_too_old(
     fill(connection, kept, 3)
     for _ in range(2):
         call(connection, "maintain", queue_name=kept)
-    part = part_of(connection, kept)
+    part = queue_id_of(connection, kept)
     ((before,),) = connection.execute(
-        "select sweep_at from rowq.lane where lane = -1 and part_id = %s", [part]
+        "select sweep_at from rowq.lane where lane = -1 and queue_id = %s", [part]
     ).fetchall()
     dialect_of(connection).pass_seconds(connection, kept, 86400)
     call(connection, "maintain", queue_name=kept)
@@ -334,8 +334,8 @@ def test_a_strict_reader_of_history_holds_up_no_housekeeping(
     reader = connect()
     dialect_of(reader).begin(reader, "serializable")
     reader.execute(
-        "select outcome from rowq.history where part_id = %s and message_id > 0 limit 1",
-        [part_of(connection, kept)],
+        "select outcome from rowq.history where queue_id = %s and message_id > 0 limit 1",
+        [queue_id_of(connection, kept)],
     ).fetchall()
     connection.execute("set session innodb_lock_wait_timeout = 1")
     row = call_one(connection, "maintain", queue_name=kept)
@@ -354,7 +354,7 @@ def test_an_error_in_history_is_a_warning_and_the_rest_goes_on(
     connection.execute(
         "create trigger rowq.refuses before update on rowq.lane for each row"
         " if new.lane = -8 and not exists (select 1 from rowq.history h"
-        " where h.part_id = new.part_id and h.message_id > 0)"
+        " where h.queue_id = new.queue_id and h.message_id > 0)"
         " then signal sqlstate '45000' set message_text = 'broken'; end if"
     )
     try:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan
+from tests.engine_only.mysql.costs import fewest_pages, pages, queue_id_of, rescan
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engine_only.mysql.test_flat import DEAD, SMALL, numbers
 from tests.engines.base import Connection, Server, wait_until
@@ -16,11 +16,11 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
 
-LIMITS = {"gate", "started"}
+LIMITS = {"limit_lock", "started"}
 TEST_S_OWN = " - interval "
 """Words of the statements that move stored times."""
 
-SECOND_LOOK = r"(?s)call rowq\.internal_room\([^;]*;(?=\s*end if;\s*end)"
+SECOND_LOOK = r"(?s)call rowq\.internal_available_capacity\([^;]*;(?=\s*end if;\s*end)"
 INTERRUPTED = 1317
 ONE_LEVEL = "set transaction isolation level"
 """For the next transaction only; no variable shows it."""
@@ -61,7 +61,7 @@ def leased_beside_a_holder(server: Server, connect: Connect, queue: str) -> int:
     fill(holder, queue, 9)
     number = server.session_id(waiter)
     with (
-        changed(connect, "internal_lock_gate", "default 10;", "default 2000;"),
+        changed(connect, "internal_lock_limit", "default 10;", "default 2000;"),
         ThreadPoolExecutor(1) as threads,
     ):
         holder.execute("set session transaction isolation level read committed")
@@ -101,7 +101,7 @@ def test_a_dequeue_that_is_interrupted_at_the_gate_says_so_and_leaves_nothing_be
     number, thread = server.session_id(waiter), waiter.thread_id()
     holder.execute("set session transaction isolation level read committed")
     with (
-        changed(connect, "internal_lock_gate", "default 10;", "default 2000;"),
+        changed(connect, "internal_lock_limit", "default 10;", "default 2000;"),
         ThreadPoolExecutor(1) as threads,
     ):
         holder.execute("begin")
@@ -175,7 +175,7 @@ def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_sn
     for session in (holder, waiter, old):
         session.execute("set session transaction isolation level read committed")
     with (
-        changed(connect, "internal_lock_gate", "default 10;", "default 2000;"),
+        changed(connect, "internal_lock_limit", "default 10;", "default 2000;"),
         ThreadPoolExecutor(1) as threads,
     ):
         holder.execute("begin")
@@ -198,8 +198,8 @@ def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_sn
 
 def safe_floor(connection: Connection, queue: str) -> int:
     """Return the number of the first claim that a dequeue counts."""
-    query = "select floor from rowq.lane where lane = -9 and part_id = %s"
-    ((floor,),) = connection.execute(query, [part_of(connection, queue)]).fetchall()
+    query = "select floor from rowq.lane where lane = -9 and queue_id = %s"
+    ((floor,),) = connection.execute(query, [queue_id_of(connection, queue)]).fetchall()
     return int(floor)
 
 
@@ -252,18 +252,20 @@ def test_without_the_look_for_open_claims_it_would_not_count(
 
 def claims(connection: Connection, queue: str) -> list[int]:
     """Return the numbers of a queue's claims."""
-    query = "select claim_id from rowq.claim where claim_id > 0 and part_id = %s"
-    found = connection.execute(query, [part_of(connection, queue)]).fetchall()
+    query = "select claim_id from rowq.claim where claim_id > 0 and queue_id = %s"
+    found = connection.execute(query, [queue_id_of(connection, queue)]).fetchall()
     return [claim for (claim,) in found]
 
 
 @pytest.mark.promise("P28")
 def test_claims_count_whose_numbers_begin_again_lower(connection: Connection, queue: str) -> None:
-    part, high = part_of(connection, queue), 2**53
+    part, high = queue_id_of(connection, queue), 2**53
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
-    connection.execute("update rowq.gate set last_claim_id = %s where part_id = %s", [high, part])
     connection.execute(
-        "update rowq.lane set floor = %s where lane = -9 and part_id = %s", [high, part]
+        "update rowq.limit_lock set last_claim_id = %s where queue_id = %s", [high, part]
+    )
+    connection.execute(
+        "update rowq.lane set floor = %s where lane = -9 and queue_id = %s", [high, part]
     )
     fill(connection, queue, 9)
     assert [len(dequeue(connection, queue, 2)) for _ in range(3)] == [2, 1, 0]
@@ -273,11 +275,11 @@ def test_claims_count_whose_numbers_begin_again_lower(connection: Connection, qu
 def test_a_limit_that_is_set_again_counts_from_the_first_claim(
     connection: Connection, queue: str
 ) -> None:
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     fill(connection, queue, 9)
     dequeue(connection, queue, 2)
     connection.execute(
-        "update rowq.lane set floor = %s where lane = -9 and part_id = %s", [2**53, part]
+        "update rowq.lane set floor = %s where lane = -9 and queue_id = %s", [2**53, part]
     )
     call(connection, "alter_queue", queue_name=queue, max_leased=3)
     assert len(dequeue(connection, queue, 9)) == 1
@@ -317,14 +319,14 @@ def test_more_old_deliveries_than_a_list_takes_go_in_steps(
     connection: Connection, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_limit=5000)
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.execute(
-        "insert into rowq.started (part_id, started_at, claim_id, messages)"
+        "insert into rowq.started (queue_id, started_at, claim_id, messages)"
         " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond,"
         f" 3106936560025602 + n.n, 1 from {numbers(DEAD)} n where n.n <= 40000",
         [part],
     )
-    count = "select count(*) from rowq.started where part_id = %s and claim_id > 0"
+    count = "select count(*) from rowq.started where queue_id = %s and claim_id > 0"
     left = [40000]
     while left[-1]:
         call(connection, "maintain", queue_name=queue, batch_size=10000)
@@ -338,9 +340,9 @@ def test_no_statement_about_limits_sorts_scans_or_leaves_the_primary_key(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=5000, rate_limit=5000)
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.execute(
-        "insert into rowq.started (part_id, started_at, claim_id, messages)"
+        "insert into rowq.started (queue_id, started_at, claim_id, messages)"
         " select %s, utc_timestamp(6) - interval n.n * 10 second, n.n, 1"
         f" from {numbers(DEAD)} n where n.n <= 20000",
         [part],
@@ -411,25 +413,25 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
     assert counts["leased"] - counts["lanes"] == 5
     assert counts["both"] - counts["leased"] == 3
     assert counts["full"] < counts["lanes"]
-    assert "rowq.gate" not in ran["full"]
+    assert "rowq.limit_lock" not in ran["full"]
 
 
 def made_dead(connection: Connection, queue: str) -> None:
     """Leave many dead rows of claims that have ended and of deliveries that began long ago."""
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.execute(
-        "insert into rowq.claim (part_id, claim_id, lease_until, messages)"
+        "insert into rowq.claim (queue_id, claim_id, lease_until, messages)"
         f" select %s, n.n, utc_timestamp(6), '[]' from {numbers(DEAD)} n",
         [part],
     )
-    connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
+    connection.execute("delete from rowq.claim where queue_id = %s and claim_id > 0", [part])
     connection.execute(
-        "insert into rowq.started (part_id, started_at, claim_id, messages)"
+        "insert into rowq.started (queue_id, started_at, claim_id, messages)"
         " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, 1"
         f" from {numbers(DEAD)} n",
         [part],
     )
-    connection.execute("delete from rowq.started where part_id = %s and claim_id > 0", [part])
+    connection.execute("delete from rowq.started where queue_id = %s and claim_id > 0", [part])
 
 
 @pytest.mark.slow("an old view beside many rows", ci="mariadb")
@@ -446,9 +448,9 @@ def test_a_limited_dequeue_is_flat_under_an_old_read_view(
     rescan(connection, queue)
     assert fewest_pages(connection, lambda: dequeue(connection, queue)) < SMALL
     purge = "call rowq.internal_purge_started(%s, 1, 100)"
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     assert fewest_pages(connection, lambda: connection.execute(purge, [part])) < SMALL
-    connection.execute("update rowq.lane set floor = 0 where part_id = %s", [part])
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [part])
     assert pages(connection, lambda: dequeue(connection, queue)) > 2 * SMALL
     assert pages(connection, lambda: connection.execute(purge, [part])) > 2 * SMALL
 
@@ -483,10 +485,10 @@ def test_a_limited_queue_is_idle_while_its_starts_still_count_and_not_when_they_
 
 def is_idle(connection: Connection, queue: str) -> bool:
     """Whether maintain would pass over a queue; a look that is slowed down says no."""
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
 
     def look() -> bool:
-        connection.execute("call rowq.internal_look_for_idle(%s, @idle)", [f"[{part}]"])
+        connection.execute("call rowq.internal_find_idle(%s, @idle)", [f"[{part}]"])
         ((idle,),) = connection.execute("select @idle").fetchall()
         return idle is not None
 

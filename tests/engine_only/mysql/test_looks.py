@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.mysql.costs import fewest_pages, part_of, rescan, rows
+from tests.engine_only.mysql.costs import fewest_pages, queue_id_of, rescan, rows
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
@@ -22,19 +22,19 @@ SMALL = 150
 
 DEAD = (
     "insert into rowq.claim"
-    " (part_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
-    " select part_id, message_id, utc_timestamp(6), lane, 1, message_id, message_id"
-    " from rowq.ready where part_id = %s and message_id > 0",
-    "delete from rowq.claim where part_id = %s and claim_id > 0",
-    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
-    " select part_id, utc_timestamp(6) - interval 1 hour, message_id, lane"
-    " from rowq.ready where part_id = %s and message_id > 0",
-    "delete from rowq.delayed where part_id = %s and message_id > 0",
-    "delete from rowq.ready where part_id = %s and message_id > 0",
+    " (queue_id, claim_id, lease_until, lane, attempt, first_id, last_id)"
+    " select queue_id, message_id, utc_timestamp(6), lane, 1, message_id, message_id"
+    " from rowq.ready where queue_id = %s and message_id > 0",
+    "delete from rowq.claim where queue_id = %s and claim_id > 0",
+    "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
+    " select queue_id, utc_timestamp(6) - interval 1 hour, message_id, lane"
+    " from rowq.ready where queue_id = %s and message_id > 0",
+    "delete from rowq.delayed where queue_id = %s and message_id > 0",
+    "delete from rowq.ready where queue_id = %s and message_id > 0",
 )
 """Makes dead rows where an old read view is open."""
 
-Look = Callable[[Connection], list[Any]]
+Inspection = Callable[[Connection], list[Any]]
 
 
 @pytest.fixture
@@ -44,15 +44,15 @@ def queue(connection: Connection, queue_name: str) -> str:
 
 
 FILL = (
-    "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
-    " select part_id, message_id, lane, 1, utc_timestamp(6)"
-    " from rowq.ready where part_id = %s and message_id > 0",
-    "insert into rowq.delayed (part_id, due_at, message_id, lane)"
-    " select part_id, utc_timestamp(6) + interval 1 hour, message_id, lane"
-    " from rowq.ready where part_id = %s and message_id > 0",
-    "insert into rowq.dedup (part_id, dedup_key, message_id)"
-    " select part_id, cast(message_id as char), message_id"
-    " from rowq.ready where part_id = %s and message_id > 0",
+    "insert into rowq.dead (queue_id, message_id, lane, attempt, died_at)"
+    " select queue_id, message_id, lane, 1, utc_timestamp(6)"
+    " from rowq.ready where queue_id = %s and message_id > 0",
+    "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
+    " select queue_id, utc_timestamp(6) + interval 1 hour, message_id, lane"
+    " from rowq.ready where queue_id = %s and message_id > 0",
+    "insert into rowq.dedup (queue_id, dedup_key, message_id)"
+    " select queue_id, cast(message_id as char), message_id"
+    " from rowq.ready where queue_id = %s and message_id > 0",
     DEAD[0],
     DEAD[-1],
 )
@@ -64,12 +64,12 @@ def fill(connection: Connection, queue: str) -> None:
     typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
     for _ in range(LARGE // 10_000):
         call(connection, "enqueue_batch", queue_name=queue, messages=typed)
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     for statement in FILL:
         connection.execute(statement, [part])
 
 
-def looks(connection: Connection, queue: str, key: str | None = None) -> dict[str, Look]:
+def looks(connection: Connection, queue: str, key: str | None = None) -> dict[str, Inspection]:
     """Return looks at a page each, at the beginning, in the middle and at the end.
 
     key: a dedup key that is there; None: the id of a delayed message is one.
@@ -83,7 +83,7 @@ def looks(connection: Connection, queue: str, key: str | None = None) -> dict[st
     half: dict[str, Any] = {"max_messages": PAGE // 2, "message_type": "mail"}
     place = {"after_due_at": delayed.due_at, "after_message_id": delayed.message_id}
 
-    def look(routine: str, **given: Any) -> Look:
+    def look(routine: str, **given: Any) -> Inspection:
         return lambda session: call(session, routine, **given)
 
     return {
@@ -125,7 +125,7 @@ def test_a_page_of_a_hundred_thousand_is_read_by_its_key(
     assert looked(session, lambda own: [discard(own, queue, max_messages=PAGE)])[1] <= 10 * 10_000
 
 
-def looked(session: Connection, look: Look) -> tuple[list[Any], int]:
+def looked(session: Connection, look: Inspection) -> tuple[list[Any], int]:
     """Return what a look returns, and how many rows its plans touched."""
     found: list[Any] = []
     count = rows(session, lambda: found.extend(look(session)))
@@ -183,7 +183,7 @@ def test_every_statement_goes_by_the_primary_key_in_its_order(
 def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     for _ in range(4):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
     for statement in DEAD:
@@ -203,19 +203,19 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     assert fewest_pages(connection, claims) < SMALL
     assert fewest_pages(connection, delayed) < SMALL
     # Without the floors they walk what is dead.
-    connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [part])
     assert fewest_pages(connection, claims) > SMALL
     assert fewest_pages(connection, delayed) > SMALL
 
 
 DEAD_TIMES = {
-    "recheck": "(part_id, due_at, recheck_id) select part_id, {moment}, message_id",
-    "expiry": "(part_id, expires_at, expiry_id, message_id)"
-    " select part_id, {moment}, message_id, message_id",
-    "result": "(part_id, message_id, finished_at, state)"
-    " select part_id, message_id, {moment}, 'completed'",
-    "history": "(part_id, ended_at, message_id, claim_id, attempt, leased_at, outcome)"
-    " select part_id, {moment}, message_id, message_id, 1, {moment}, 'completed'",
+    "deferred": "(queue_id, due_at, deferred_id) select queue_id, {moment}, message_id",
+    "expiry": "(queue_id, expires_at, expiry_id, message_id)"
+    " select queue_id, {moment}, message_id, message_id",
+    "result": "(queue_id, message_id, finished_at, state)"
+    " select queue_id, message_id, {moment}, 'completed'",
+    "history": "(queue_id, ended_at, message_id, claim_id, attempt, leased_at, outcome)"
+    " select queue_id, {moment}, message_id, message_id, 1, {moment}, 'completed'",
 }
 """What else health reads from its low end: the columns and values of each table."""
 
@@ -224,19 +224,19 @@ DEAD_TIMES = {
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: str) -> None:
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     for _ in range(2):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
     moment = "utc_timestamp(6) - interval 1 hour"
     for table, row in DEAD_TIMES.items():
         connection.execute(
             f"insert into rowq.{table} {row.format(moment=moment)}"
-            " from rowq.ready where part_id = %s and message_id > 0",
+            " from rowq.ready where queue_id = %s and message_id > 0",
             [part],
         )
         keep = "finished_at" if table == "result" else row[1:].split(", ")[1]
         connection.execute(
-            f"delete from rowq.{table} where part_id = %s and {keep} < utc_timestamp(6)", [part]
+            f"delete from rowq.{table} where queue_id = %s and {keep} < utc_timestamp(6)", [part]
         )
     for statement in DEAD:
         connection.execute(statement, [part])
@@ -263,5 +263,5 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
     # The dead rows of any one of these tables are thirty pages or more.
     assert health() < 70
     assert numbers() < 30
-    connection.execute("update rowq.lane set floor = 0 where part_id = %s and lane < 0", [part])
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [part])
     assert health() > 300

@@ -261,11 +261,11 @@ def test_a_pinned_session_lets_aggregates_be_as_long_as_a_packet(connect: Connec
     """Nothing is set beyond what the server allows anyway, and the session's own comes back."""
     session = connect()
     session.execute("set session group_concat_max_len = 1024")
-    session.execute("call rowq.internal_pin_session(@@timestamp)")
+    session.execute("call rowq.internal_set_session(@@timestamp)")
     if "mariadb" in session.server_version.lower():
         found = session.execute("select @@group_concat_max_len = @@max_allowed_packet").fetchone()
         assert found == (1,)
-    session.execute("call rowq.internal_unpin_session()")
+    session.execute("call rowq.internal_restore_session()")
     assert session.execute("select @@group_concat_max_len").fetchone() == (1024,)
 
 

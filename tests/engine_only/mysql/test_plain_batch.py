@@ -13,7 +13,7 @@ from tests.helpers.calls import bodies, call, counts, dequeue, refused
 from tests.helpers.queues import Connect
 
 STORED = """
-    select m.message_id, m.body from rowq.queue q join rowq.message m on m.part_id = q.part_id
+    select m.message_id, m.body from rowq.queue q join rowq.message m on m.queue_id = q.queue_id
     where q.queue_name = cast(%s as binary)
 """
 SESSIONS, CALLS = 6, 30

@@ -15,7 +15,7 @@ import pytest
 
 from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
-from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.costs import queue_id_of
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call, dequeue, dequeue_one, enqueue
@@ -28,7 +28,7 @@ WAITING = {"ready", "delayed", "claim", "finished", "lane", "expiry"}
 EXPIRE = "lease_until = lease_until - interval"
 """Words of the one statement that is the test's own."""
 
-BY_KEY = {*WAITING, "message", "dedup", "part"}
+BY_KEY = {*WAITING, "message", "dedup", "queue_lock"}
 
 
 @pytest.fixture(params=["many live rows", "few live rows and many dead ones"])
@@ -40,7 +40,7 @@ def queue(
     reader.execute("set session transaction isolation level repeatable read")
     if "dead" in request.param:
         reader.execute("start transaction with consistent snapshot")
-        reader.execute("select count(*) from rowq.ready where part_id = -1")
+        reader.execute("select count(*) from rowq.ready where queue_id = -1")
     keyed = [{"body": "x", "dedup_key": str(number)} for number in range(400)]
     plain = [{"body": "x"}] * 4000
     call(connection, "enqueue_batch", queue_name=queue_name, messages=keyed)
@@ -164,8 +164,8 @@ def check(access: Access) -> None:
         assert access.type in {"const", "eq_ref", "ref", "range"}, access
         assert "filesort" not in access.extra, access
         assert "temporary" not in access.extra, access
-    if access.table == "topic_binding" and "literal_head" in access.statement:
-        assert (access.key, access.type) == ("topic_binding_head_ix", "ref"), access
+    if access.table == "topic_binding" and "literal_prefix" in access.statement:
+        assert (access.key, access.type) == ("topic_binding_prefix_ix", "ref"), access
     # The look for idle queues reads from the start of each, and measures how long that takes.
     looks_for_idle = "sysdate(6)" in access.statement
     if access.table in WAITING and "count(" not in access.statement and not looks_for_idle:
@@ -217,7 +217,7 @@ def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
         call(connection, "complete", queue_name=queue, claim_id=claim)
     for _ in range(2):
         call(connection, "maintain")
-    parts = {str(part_of(connection, queue)) for queue in queues}
+    parts = {str(queue_id_of(connection, queue)) for queue in queues}
     session = connect()
     connection.execute("use rowq")
 
@@ -225,7 +225,7 @@ def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
         """Count those about each part; other queues than these may have something to do."""
         ran = run_by(connection, session, lambda: call(session, "maintain"))
         assert "sysdate(6)" in " ".join(ran)
-        return Counter(re.findall(r"NAME_CONST\('p_part_id',(\d+)\)", " ".join(ran)))
+        return Counter(re.findall(r"NAME_CONST\('p_queue_id',(\d+)\)", " ".join(ran)))
 
     # A look that is slowed down from outside goes on into its queue.
     counts = [statements() for _ in range(5)]

@@ -19,7 +19,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import tick
 
-TIED = {"blocked", "successor", "recheck"}
+TIED = {"blocked", "successor", "deferred"}
 BY_KEY = TIED | {"message", "finished", "dead"}
 TEST_S_OWN = " - interval "
 """Words of the statements that move stored times."""
@@ -43,7 +43,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> None:
     for asked in ("hold", "continue", "fail"):
         enqueue(connection, queue, asked, predecessor_ids=[first, third], on_predecessor_dead=asked)
     enqueue(connection, queue, "delayed", predecessor_ids=[second], delay_seconds=60)
-    enqueue(connection, queue, "grouped", predecessor_ids=[second], group_key="g")
+    enqueue(connection, queue, "group_waiting", predecessor_ids=[second], group_key="g")
     messages = [
         {"body": "begins", "priority": 0},
         {"body": "ends", "predecessor_positions": [1], "predecessor_ids": [first]},
@@ -87,7 +87,7 @@ def test_no_statement_about_predecessors_sorts_scans_or_leaves_the_primary_key(
     found = [
         access
         for statement in ran
-        if TEST_S_OWN not in statement or "rowq.recheck" in statement
+        if TEST_S_OWN not in statement or "rowq.deferred" in statement
         for access in accesses(connection, statement)
         if access.table in BY_KEY
         and not statement.lstrip().startswith("insert")
@@ -273,7 +273,7 @@ def test_health_looks_at_the_newest_ten_thousand_of_the_dead(
     enqueue(connection, queue, "second", predecessor_ids=[first])
     complete_next(connection, queue, "fail_now")
     ((part,),) = connection.execute(
-        "select part_id from rowq.queue where queue_name = %s", [queue]
+        "select queue_id from rowq.queue where queue_name = %s", [queue]
     ).fetchall()
 
     def waiting() -> float:
@@ -286,7 +286,7 @@ def test_health_looks_at_the_newest_ten_thousand_of_the_dead(
 
     assert waiting() == 1
     connection.execute(
-        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
+        "insert into rowq.dead (queue_id, message_id, lane, attempt, died_at)"
         " select %s, %s + j.place, 11, 1, utc_timestamp(6)"
         " from json_table(concat('[0', repeat(',0', 9999), ']'),"
         " '$[*]' columns (place for ordinality)) j",
@@ -294,6 +294,6 @@ def test_health_looks_at_the_newest_ten_thousand_of_the_dead(
     )
     assert waiting() == 0
     connection.execute(
-        "delete from rowq.dead where part_id = %s and message_id = %s", [part, first + 11]
+        "delete from rowq.dead where queue_id = %s and message_id = %s", [part, first + 11]
     )
     assert waiting() == 1

@@ -247,7 +247,7 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
         with ENGINE.transaction(own):
             with pytest.raises(pymysql.OperationalError, match="Deadlock") as met:
                 deadlock()
-            assert ENGINE.is_passing(met.value)
+            assert ENGINE.is_transient(met.value)
             assert not ENGINE.in_transaction(own)
             raise ValueError("as a handler would")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine_only.mysql.costs import cost_of_purge, part_of
+from tests.engine_only.mysql.costs import cost_of_purge, queue_id_of
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue, make_dead, refused
@@ -110,7 +110,7 @@ def test_no_statement_scans_results_or_sorts_them(
 
 
 @pytest.mark.promise("P32")
-def test_only_a_queue_that_keeps_results_leaves_the_short_way(
+def test_only_a_queue_that_keeps_results_leaves_the_fast_path(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect()
@@ -174,7 +174,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one result, between the rescans of maintain."""
     purge = "call rowq.internal_purge_results(%s, 0.001, 10000, @purged)"
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     return cost_of_purge(
         connection,
         lambda: fill(connection, queue, 1),
@@ -186,8 +186,8 @@ def cost(connection: Connection, queue: str) -> int:
 def results(connection: Connection, queue: str) -> int:
     """Return how many results are kept."""
     ((count,),) = connection.execute(
-        "select count(*) from rowq.result where message_id > 0 and part_id = %s",
-        [part_of(connection, queue)],
+        "select count(*) from rowq.result where message_id > 0 and queue_id = %s",
+        [queue_id_of(connection, queue)],
     ).fetchall()
     return int(count)
 
@@ -221,7 +221,7 @@ def test_an_error_in_results_is_a_warning_and_the_rest_goes_on(
     connection.execute(
         "create trigger rowq.refuses before update on rowq.lane for each row"
         " if new.lane = -7 and not exists (select 1 from rowq.result r"
-        " where r.part_id = new.part_id and r.message_id > 0)"
+        " where r.queue_id = new.queue_id and r.message_id > 0)"
         " then signal sqlstate '45000' set message_text = 'broken'; end if"
     )
     try:
@@ -242,7 +242,7 @@ def test_a_purge_that_is_open_holds_up_no_housekeeping(
     holder = connect()
     holder.execute("begin")
     holder.execute(
-        "call rowq.internal_purge_results(%s, 600, 1, @purged)", [part_of(connection, kept)]
+        "call rowq.internal_purge_results(%s, 600, 1, @purged)", [queue_id_of(connection, kept)]
     )
     connection.execute("set session innodb_lock_wait_timeout = 1")
     row = call_one(connection, "maintain", queue_name=kept)
@@ -257,14 +257,14 @@ def test_a_purge_that_is_open_holds_up_no_housekeeping(
 def test_more_than_a_batch_goes_only_while_there_is_time(
     connection: Connection, kept: str, table: str, budget: int, purged: int
 ) -> None:
-    part = part_of(connection, kept)
+    part = queue_id_of(connection, kept)
     call(connection, "alter_queue", queue_name=kept, history_days=2)
     columns, values = {
         "result": ("finished_at, state", "'completed'"),
         "history": ("ended_at, attempt, claim_id, leased_at, outcome", "1, 1, now(6), 'completed'"),
     }[table]
     connection.execute(
-        f"insert into rowq.{table} (part_id, message_id, {columns})"
+        f"insert into rowq.{table} (queue_id, message_id, {columns})"
         f" select %s, 1000000000 + j.place, utc_timestamp(6) - interval 3 day, {values}"
         " from json_table(concat('[0', repeat(',0', 104), ']'),"
         " '$[*]' columns (place for ordinality)) j",
@@ -272,7 +272,7 @@ def test_more_than_a_batch_goes_only_while_there_is_time(
     )
     what = {"result": "results", "history": "history"}[table]
     connection.execute(
-        "call rowq.internal_maintain_kept("
+        "call rowq.internal_maintain_retention("
         "%s, %s, 10, utc_timestamp(6) + interval %s second, @purged)",
         [part, what, budget],
     )

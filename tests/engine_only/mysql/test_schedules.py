@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rowq.tools import migrate
-from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.costs import queue_id_of
 from tests.engine_only.mysql.statements import accesses, run_by
 from tests.engines.base import Connection
 from tests.engines.mysql.server import MysqlServer
@@ -37,8 +37,8 @@ def schedule(connection: Connection, queue: str, name: str = "often", **settings
 def make_due(connection: Connection, queue: str) -> None:
     connection.execute(
         "update rowq.schedule set next_run_at = next_run_at - interval 3600 second,"
-        " starts_at = starts_at - interval 3600 second where part_id = %s",
-        [part_of(connection, queue)],
+        " starts_at = starts_at - interval 3600 second where queue_id = %s",
+        [queue_id_of(connection, queue)],
     )
 
 
@@ -132,8 +132,10 @@ def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
 ) -> None:
     schedule(connection, queue, "lost", cron="* * * * *", interval_seconds=None)
     schedule(connection, queue, "other", body="other")
-    part = part_of(connection, queue)
-    change = "update rowq.schedule set time_zone = %s where part_id = %s and schedule_name = 'lost'"
+    part = queue_id_of(connection, queue)
+    change = (
+        "update rowq.schedule set time_zone = %s where queue_id = %s and schedule_name = 'lost'"
+    )
     connection.execute(change, ["Mars/Base", part])
     call(connection, "maintain", queue_name=queue)
     assert [row.body for row in dequeue(connection, queue, 10)] == ["other"]
@@ -217,7 +219,7 @@ def test_headers_keep_their_numbers_and_a_key_that_is_there_twice_is_replaced(
     ).close()
     call(connection, "run_schedule", queue_name=queue, schedule_name="often")
     ((text,),) = connection.execute(
-        "select headers from rowq.message where part_id = %s", [part_of(connection, queue)]
+        "select headers from rowq.message where queue_id = %s", [queue_id_of(connection, queue)]
     ).fetchall()
     assert not re.search(rf'"{key}": [^"]', text)
     if "mariadb" in connection.server_version.lower():

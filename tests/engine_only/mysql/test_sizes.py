@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rowq
-from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.costs import queue_id_of
 from tests.engines.base import Connection
 from tests.helpers.queues import CheckedQueue, Connect, new_queue
 
@@ -119,16 +119,16 @@ def test_ten_thousand_dead_messages_with_long_keys_are_reset(
     digits = " union all ".join(f"select {digit} d" for digit in range(10))
     value = "1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d"
     tables = " cross join ".join(f"({digits}) {name}" for name in "abce")
-    part = part_of(connection, queue.name)
+    part = queue_id_of(connection, queue.name)
     connection.execute(
-        "insert into rowq.message (part_id, enqueued_at, dedup_key, body)"
+        "insert into rowq.message (queue_id, enqueued_at, dedup_key, body)"
         f" select {part}, utc_timestamp(6), lpad(n.n, 60, 'k'), 'x'"
         f" from (select {value} as n from {tables}) n"
     )
     connection.execute(
-        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
-        f" select part_id, message_id, 11, 1, utc_timestamp(6) from rowq.message"
-        f" where part_id = {part}"
+        "insert into rowq.dead (queue_id, message_id, lane, attempt, died_at)"
+        f" select queue_id, message_id, 11, 1, utc_timestamp(6) from rowq.message"
+        f" where queue_id = {part}"
     )
     done = queue.call("reset", max_messages=10000)
     assert [row.outcome for row in done] == ["reset"] * 10000

@@ -47,7 +47,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 def must_mean_again(error: pymysql.MySQLError) -> None:
     """Hold an error to 1020, and the client to knowing it."""
     assert error.args[0] == CHANGED, error
-    assert ENGINE.is_passing(error)
+    assert ENGINE.is_transient(error)
 
 
 @pytest.mark.pitfall("mysql 3")

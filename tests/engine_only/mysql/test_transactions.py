@@ -358,7 +358,7 @@ def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them
 
 
 def _messages(session: Connection, queue: str) -> int:
-    query = "select count(*) from rowq.message join rowq.queue using (part_id) where queue_name=%s"
+    query = "select count(*) from rowq.message join rowq.queue using (queue_id) where queue_name=%s"
     return int(session.execute(query, [queue]).fetchall()[0][0])
 
 

@@ -38,7 +38,7 @@ def leader(connection: Connection, queue: str) -> int | None:
         "select p.id from information_schema.processlist p"
         " join rowq.queue q on q.queue_name = %s"
         " where p.info like concat("
-        "     'select sleep(%%''p_part_id'',', q.part_id, ')%%for update skip locked%%'"
+        "     'select sleep(%%''p_queue_id'',', q.queue_id, ')%%for update skip locked%%'"
         " )",
         [queue],
     ).fetchone()
@@ -50,7 +50,7 @@ def _holder(connection: Connection, queue: str) -> int | None:
     row = connection.execute(
         "select t.processlist_id from rowq.queue q"
         " join performance_schema.data_locks k on k.object_schema = 'rowq'"
-        " and k.object_name = 'lane' and k.lock_data = concat(q.part_id, ', -20')"
+        " and k.object_name = 'lane' and k.lock_data = concat(q.queue_id, ', -20')"
         " join performance_schema.threads t on t.thread_id = k.thread_id"
         " where q.queue_name = %s",
         [queue],

@@ -44,7 +44,7 @@ PATIENCE_MS = 5000
 MAINTAINS = 20
 EXECUTIONS_OF_IDLE_MAINTAIN = 20
 """By its text it is 16 statements and three savepoints."""
-OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
+OF_QUEUE = "queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
 _EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
 _LOCKS = "select l.type from v$lock l where l.sid = :place and l.type in ('TM', 'TX')"
 _READS_OF_CATALOG = """
@@ -252,7 +252,7 @@ def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
 
     call_one(connection, "maintain", queue_name=queue)
     dialect = dialect_of(connection)
-    lanes = "select l.lane, l.floor_seq from rowq_lane l order by l.part_id, l.lane"
+    lanes = "select l.lane, l.floor_seq from rowq_lane l order by l.queue_id, l.lane"
     floors, before = dialect.execute(connection, lanes).fetchall(), figures()
     for _ in range(MAINTAINS):
         call_one(connection, "maintain", queue_name=queue)
@@ -291,7 +291,7 @@ def test_no_serializable_transaction_locks_a_token_that_a_message_has_joined_sin
     dialect.begin(strict, "serializable")
     dialect.execute(strict, "select count(*) from rowq_queue")
     enqueue(connection, queue, "2", group_key="a")
-    query = f"select t.token_no from rowq_message_group t where {OF_QUEUE} for update skip locked"
+    query = f"select t.slot_no from rowq_group_slot t where {OF_QUEUE} for update skip locked"
     locked: list[Any] = []
     try:
         locked = dialect.execute(strict, query, [queue]).fetchall()
@@ -310,10 +310,10 @@ def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
     other = connect()
     _, second, third = enqueue(connection, queue, *"123", group_key="a")
     query = f"""
-        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
-        from rowq_grouped g
+        select /*+ index_rs_asc(g rowq_group_waiting_pk) */ g.message_id
+        from rowq_group_waiting g
         where {OF_QUEUE}
-        order by g.part_id, g.group_key, g.message_id
+        order by g.queue_id, g.group_key, g.message_id
         for update skip locked
         """
     with rolled_back(connection):
@@ -357,7 +357,7 @@ def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
     assert {row.outcome for row in rows} == {"cancelled"}
     row = call_one(connection, "get_message", queue_name=queue, message_id=behind)
     assert row.state == "blocked"
-    groups = f"select distinct t.group_key from rowq_message_group t where {OF_QUEUE}"
+    groups = f"select distinct t.group_key from rowq_group_slot t where {OF_QUEUE}"
     assert dialect_of(connection).execute(connection, groups, [queue]).fetchall() == [(b"b",)]
 
 
@@ -429,10 +429,10 @@ def test_a_queue_that_cannot_be_maintained_does_not_stop_the_others(
             enqueue(session, name, "late", delay_seconds=60)
             pass_seconds(session, name, 90)
         ((part,),) = rows(
-            session, "select q.part_id from rowq_queue q where q.queue_name = 'broken'"
+            session, "select q.queue_id from rowq_queue q where q.queue_name = 'broken'"
         )
         session.execute(
-            f"alter table rowq_ready add constraint broken_ck check (part_id <> {part})"
+            f"alter table rowq_ready add constraint broken_ck check (queue_id <> {part})"
         )
         done = call(session, "maintain")
         assert [(row.queue_name, row.promoted) for row in done] == [("fine", 1)]

@@ -20,19 +20,19 @@ from tests.stored_times import pass_seconds, tick
 
 PATIENCE_MS = 5000
 """A call that takes longer waits for a lock: nothing here takes a tenth of it."""
-OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
+OF_QUEUE = "queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
 
 
 def hints(connection: Connection, queue: str) -> int:
     """Return how many hints are committed."""
-    query = f"select count(*) from rowq_recheck where is_hint = 1 and {OF_QUEUE}"
+    query = f"select count(*) from rowq_deferred where is_hint = 1 and {OF_QUEUE}"
     ((count,),) = dialect_of(connection).execute(connection, query, [queue]).fetchall()
     return int(count)
 
 
 def doors(connection: Connection, queue: str) -> int:
     """Lock the doors of a queue and return how many there are."""
-    query = f"select d.door_no from rowq_door d where {OF_QUEUE} for update"
+    query = f"select d.bucket_no from rowq_lock_bucket d where {OF_QUEUE} for update"
     return len(dialect_of(connection).execute(connection, query, [queue]).fetchall())
 
 
@@ -94,7 +94,7 @@ def test_a_message_whose_group_was_closed_before_it_was_committed_comes_before_l
     enqueue(second, queue, "2", group_key="a")
     dialect.rollback(first)
     finish(worker, queue, row)
-    query = f"select count(*) from rowq_message_group where {OF_QUEUE}"
+    query = f"select count(*) from rowq_group_slot where {OF_QUEUE}"
     assert dialect.execute(connection, query, [queue]).fetchall() == [(0,)], "the group is closed"
     dialect.commit(second)
     enqueue(connection, queue, "3", group_key="a")

@@ -33,8 +33,9 @@ def test_a_gate_that_somebody_holds_is_tried_and_never_waited_for(
     enqueue(connection, queue, "a")
     call(connection, "alter_queue", queue_name=queue, max_leased=1)
     gate = (
-        "select g.part_id from rowq_gate g"
-        " where g.part_id = (select q.part_id from rowq_queue q where q.queue_name = %s) for update"
+        "select g.queue_id from rowq_limit_lock g"
+        " where g.queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
+        " for update"
     )
     with rolled_back(holder):
         assert len(dialect_of(holder).execute(holder, gate, [queue]).fetchall()) == 1

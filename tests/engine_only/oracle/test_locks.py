@@ -28,7 +28,7 @@ def free_rows(connection: Connection, queue: str, table: str) -> int:
     """Return how many rows of a queue nobody holds: so many can be locked."""
     dialect = dialect_of(connection)
     query = (
-        f"select 1 from rowq_{table} where part_id = (select q.part_id from rowq_queue q"
+        f"select 1 from rowq_{table} where queue_id = (select q.queue_id from rowq_queue q"
         " where q.queue_name = %s) for update skip locked"
     )
     with rolled_back(connection):

@@ -46,8 +46,8 @@ def test_a_queue_that_cannot_be_maintained_does_not_stop_the_job(session: Connec
     for name in ("broken", "fine"):
         call(session, "create_queue", queue_name=name)
         enqueue(session, name, "late", delay_seconds=1)
-    ((part,),) = rows(session, "select q.part_id from rowq_queue q where q.queue_name = 'broken'")
-    session.execute(f"alter table rowq_ready add constraint broken_ck check (part_id <> {part})")
+    ((part,),) = rows(session, "select q.queue_id from rowq_queue q where q.queue_name = 'broken'")
+    session.execute(f"alter table rowq_ready add constraint broken_ck check (queue_id <> {part})")
     wait_until(
         lambda: call_one(session, "queue_stats", queue_name="fine").ready == 1,
         "the other queue's message is promoted",

@@ -20,10 +20,10 @@ LARGE = 20_000
 """Messages in a large queue."""
 
 LOCKING = {
-    "dequeue_fast": ("r.lane = :", "ROWQ_READY_PK", ("PART_ID", "LANE", "SEQ")),
-    "promote": ("d.due_at <= :", "ROWQ_DELAYED_PK", ("PART_ID", "DUE_AT")),
-    "reap": ("c.lease_until <= :", "ROWQ_CLAIM_PK", ("PART_ID", "CLAIM_ID")),
-    "archive": ("f.finish_id >= :", "ROWQ_FINISHED_PK", ("PART_ID", "FINISH_ID")),
+    "dequeue_fast": ("r.lane = :", "ROWQ_READY_PK", ("QUEUE_ID", "LANE", "SEQ")),
+    "promote": ("d.due_at <= :", "ROWQ_DELAYED_PK", ("QUEUE_ID", "DUE_AT")),
+    "reap": ("c.lease_until <= :", "ROWQ_CLAIM_PK", ("QUEUE_ID", "CLAIM_ID")),
+    "archive": ("f.finish_id >= :", "ROWQ_FINISHED_PK", ("QUEUE_ID", "FINISH_ID")),
 }
 """A word of the statement that takes rows for a routine, and the range of the index it goes by."""
 
@@ -76,7 +76,7 @@ def of_predecessors(session: Connection, queue: str) -> None:
             session, queue, asked, predecessor_ids=[first, second], on_predecessor_dead=asked
         )  # fmt: skip
     enqueue(session, queue, "late", predecessor_ids=[first], delay_seconds=1000)
-    [waits] = enqueue(session, queue, "grouped", predecessor_ids=[first], group_key="a")
+    [waits] = enqueue(session, queue, "group_waiting", predecessor_ids=[first], group_key="a")
     call(session, "get_message", **common, message_id=waits)
     call(session, "queue_stats", **common)
     call(session, "health")

@@ -21,7 +21,7 @@ FAILURES: dict[str, dict[str, Any]] = {"fail_now": {}, "retry_later": {"delay_se
 
 def notes(connection: Connection, queue: str) -> int:
     """Return how many blocked messages are committed that are to be looked at again."""
-    query = f"select count(*) from rowq_recheck where message_id is not null and {OF_QUEUE}"
+    query = f"select count(*) from rowq_deferred where message_id is not null and {OF_QUEUE}"
     ((count,),) = dialect_of(connection).execute(connection, query, [queue]).fetchall()
     return int(count)
 

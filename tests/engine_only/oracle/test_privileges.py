@@ -9,7 +9,7 @@ import pytest
 import rowq
 from rowq.contract import load_contract
 from rowq.tools import migrate
-from rowq.tools.engines.oracle.status import Look
+from rowq.tools.engines.oracle.status import Inspection
 from rowq.tools.rights import may_call
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
@@ -56,7 +56,7 @@ def test_the_owner_has_the_listed_rights_and_no_other(connection: Connection) ->
     assert held == set(RIGHTS)
     assert rows(connection, "select p.table_name from user_tab_privs_recd p") == []
     held = {role.lower() for (role,) in rows(connection, HELD_ROLES)}
-    assert held == set(Look.ROLES)
+    assert held == set(Inspection.ROLES)
 
 
 @pytest.mark.parametrize("role", [*PACKAGES, None])

@@ -32,7 +32,7 @@ PATIENCE_MS = 5000
 CANNOT_SERIALIZE = 8177
 LONG = "x" * 40_000
 """Longer than any varchar2, and than what a row keeps of a LOB."""
-OF_QUEUE = "s.part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
+OF_QUEUE = "s.queue_id = (select q.queue_id from rowq_queue q where q.queue_name = %s)"
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 CRONS = ("30 2 * * *", "30 1 * * *", "*/20 * * * *")
 CHANGES = ("2026-03-07", "2026-03-28", "2026-04-04", "2026-10-03", "2026-10-24", "2026-10-31")

@@ -101,7 +101,7 @@ def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
         errors.append(error)
     dialect.rollback(strict)
     assert sent[0] not in seen
-    assert all(ENGINE.is_passing(error) for error in errors), errors
+    assert all(ENGINE.is_transient(error) for error in errors), errors
     assert [row.message_id for row in dequeue(connection, queue, 2)] == sent[1:]
 
 
@@ -137,7 +137,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
     dialect.rollback(other)
     errors = [answer for answer in answers if answer is not None]
     assert errors
-    assert all(ENGINE.is_passing(error) for error in errors), errors
+    assert all(ENGINE.is_transient(error) for error in errors), errors
     assert counts(connection, queue) == (0, 0, 0, 0)
 
 

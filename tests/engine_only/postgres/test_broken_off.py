@@ -15,7 +15,7 @@ from tests.helpers.queues import CheckedQueue
 
 TABLES = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "floor", "archive",
-    "gate", "started",
+    "limit_lock", "started",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from tests.helpers.calls import Row, bodies, call, outcomes
 from tests.helpers.dialects import preparing_dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
 
-SEQUENCES = ("rowq.claim_seq", "rowq.message_seq", "rowq.queue_part_id_seq")
+SEQUENCES = ("rowq.claim_seq", "rowq.message_seq", "rowq.queue_queue_id_seq")
 
 
 def check(connection: Connection, name: str) -> Row:

@@ -48,7 +48,7 @@ def drain(queue: CheckedQueue) -> list[str | None]:
 def floor_of(queue: CheckedQueue, lane: int) -> int:
     row = queue.connection.execute(
         """
-        select f.seq from rowq.floor f join rowq.queue q using (part_id)
+        select f.seq from rowq.floor f join rowq.queue q using (queue_id)
         where q.queue_name = %s and f.lane = %s order by f.generation limit 1
         """,
         [queue.name, lane],

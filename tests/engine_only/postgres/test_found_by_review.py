@@ -33,9 +33,9 @@ def maintain(queue: CheckedQueue) -> None:
     assert queue.call_one("maintain").elected
 
 
-def part_of(queue: CheckedQueue) -> int:
+def queue_id_of(queue: CheckedQueue) -> int:
     """Return the key of a queue."""
-    query = "select part_id from rowq.queue where queue_name = %s"
+    query = "select queue_id from rowq.queue where queue_name = %s"
     found: int = queue.connection.execute(query, [queue.name]).fetchone()[0]
     return found
 
@@ -141,7 +141,7 @@ def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_fl
     maintain(own_queue)
     pass_by(own_queue, 500)
     maintain(own_queue)
-    owner.execute("update rowq.floor set writers = '5000000000'")
+    owner.execute("update rowq.floor set pending_xid = '5000000000'")
     for _ in range(4):
         pass_by(own_queue, 1000)
         maintain(own_queue)
@@ -332,18 +332,18 @@ def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
     hold_a_snapshot(open_owner())
     owner.execute(
         """
-        insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
+        insert into rowq.claim (queue_id, lease_until, message_ids, lanes, attempts)
         select %s, now(), '{}', '{}', '{}' from generate_series(1, 400000)
         """,
-        [part_of(own_queue)],
+        [queue_id_of(own_queue)],
     )
     owner.execute("delete from rowq.claim where claim_id > %s", [kept])
     maintain(own_queue)
     rescan_at = """
         select extract(epoch from rescan_at - clock_timestamp()) from rowq.floor
-        where part_id = %s and lane = -1 order by generation limit 1
+        where queue_id = %s and lane = -1 order by generation limit 1
         """
-    assert owner.execute(rescan_at, [part_of(own_queue)]).fetchone()[0] > 0.5
+    assert owner.execute(rescan_at, [queue_id_of(own_queue)]).fetchone()[0] > 0.5
 
 
 @pytest.mark.promise("P15")
@@ -353,7 +353,7 @@ def test_to_create_a_queue_that_exists_uses_up_no_number(
     for _ in range(5):
         own_queue.call("create_queue")
     call(owner, "create_queue", queue_name="next")
-    assert part_of(CheckedQueue(owner, "next")) == part_of(own_queue) + 1
+    assert queue_id_of(CheckedQueue(owner, "next")) == queue_id_of(own_queue) + 1
 
 
 @pytest.mark.promise("P15")

@@ -16,7 +16,7 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
 from tests.stored_times import pass_seconds, tick
 
 GROUPS = 100
-TABLES = {"grouped", "message_group", "recheck"}
+TABLES = {"group_waiting", "group_slot", "deferred"}
 
 
 def cycle(connection: Connection, other: Connection) -> None:

@@ -67,8 +67,8 @@ def grow(connection: Connection) -> None:
     for shift, message in ((100, "-i"), (400_000, "-i - 50000"), (10, "-1")):
         connection.execute(
             "insert into rowq.history"
-            " (part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
-            f" select part_id, 1, {message}, -i, clock_timestamp() - interval '5 days',"
+            " (queue_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
+            f" select queue_id, 1, {message}, -i, clock_timestamp() - interval '5 days',"
             f" clock_timestamp() - i * interval '0.1 seconds' - interval '{shift} seconds',"
             " 'completed' from rowq.queue, generate_series(1, 10000) i"
         )
@@ -194,15 +194,16 @@ def test_a_queue_whose_history_is_young_is_idle(kept: Connection) -> None:
     def is_idle() -> bool:
         call(kept, "maintain", queue_name=QUEUE)
         found = kept.execute(
-            "select q.part_id = any (rowq.internal_idle_parts(array[q.part_id])) from rowq.queue q"
+            "select q.queue_id = any (rowq.internal_idle_queues(array[q.queue_id]))"
+            " from rowq.queue q"
         )
         return (True,) in found.fetchall()
 
     # A look that took long, on a busy machine say, calls no queue idle.
     wait_until(is_idle, "the queue is idle", 30)
     kept.execute("update rowq.history set ended_at = ended_at - interval '4 days'")
-    kept.execute("update rowq.floor set safe = 0 where lane = -8")
-    found = kept.execute("select rowq.internal_idle_parts(array(select part_id from rowq.queue))")
+    kept.execute("update rowq.floor set safe_seq = 0 where lane = -8")
+    found = kept.execute("select rowq.internal_idle_queues(array(select queue_id from rowq.queue))")
     assert found.fetchone() == ([],)
 
 
@@ -262,14 +263,14 @@ def test_the_time_for_more_than_a_batch_is_one_for_all_queues(
         call(kept, "create_queue", queue_name=f"kept{number}", history_days=3)
     kept.execute("update rowq.queue set result_seconds = 60")
     kept.execute(
-        "insert into rowq.result (part_id, message_id, finished_at, state)"
-        " select part_id, -i, clock_timestamp() - interval '1 hour', 'completed'"
+        "insert into rowq.result (queue_id, message_id, finished_at, state)"
+        " select queue_id, -i, clock_timestamp() - interval '1 hour', 'completed'"
         " from rowq.queue, generate_series(1, 30) i"
     )
     kept.execute(
         "insert into rowq.history"
-        " (part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
-        " select part_id, 1, -i, -i, clock_timestamp() - interval '5 days',"
+        " (queue_id, attempt, message_id, claim_id, leased_at, ended_at, outcome)"
+        " select queue_id, 1, -i, -i, clock_timestamp() - interval '5 days',"
         " clock_timestamp() - interval '5 days', 'completed'"
         " from rowq.queue, generate_series(1, 30) i"
     )
@@ -297,9 +298,9 @@ def add_history(owner: Connection, queue: str, rows: int) -> None:
     owner.execute(
         """
         insert into rowq.history (
-            part_id, attempt, message_id, claim_id, leased_at, ended_at, outcome
+            queue_id, attempt, message_id, claim_id, leased_at, ended_at, outcome
         )
-        select q.part_id, 1, n, n, clock_timestamp(), clock_timestamp(), 'completed'
+        select q.queue_id, 1, n, n, clock_timestamp(), clock_timestamp(), 'completed'
         from rowq.queue q, generate_series(1, %s) n
         where q.queue_name = %s
         """,

@@ -39,7 +39,7 @@ def digest(bodies: list[Any]) -> str:
 def bodies_in_rowq(connection: Connection, queue_name: str) -> list[Any]:
     """Return all bodies of a queue, wherever its messages are."""
     rows = connection.execute(
-        "select m.body from rowq.message m join rowq.queue q using (part_id)"
+        "select m.body from rowq.message m join rowq.queue q using (queue_id)"
         " where q.queue_name = %s",
         [queue_name],
     )

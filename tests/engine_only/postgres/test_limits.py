@@ -47,12 +47,12 @@ def test_a_session_that_planned_on_empty_tables_counts_by_indexes_when_they_have
         early.run(cycle)
     limited.execute(
         "insert into rowq.started"
-        " select part_id, 1, clock_timestamp() - i * interval '10 seconds', -i"
+        " select queue_id, 1, clock_timestamp() - i * interval '10 seconds', -i"
         " from rowq.queue, generate_series(1, 20000) i"
     )
     limited.execute(
-        "insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)"
-        " select part_id, clock_timestamp() + interval '1 hour', array[-i], array[11], array[1]"
+        "insert into rowq.claim (queue_id, lease_until, message_ids, lanes, attempts)"
+        " select queue_id, clock_timestamp() + interval '1 hour', array[-i], array[11], array[1]"
         " from rowq.queue, generate_series(1, 400) i"
     )
     assert faults(early.run(cycle)) == set(), "before analyze"
@@ -215,14 +215,14 @@ def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
 
 
 GATE = (
-    "internal_lock_gate(integer)",
-    "select from rowq.gate for update",
-    "select rowq.internal_lock_gate(part_id) from rowq.queue",
+    "internal_lock_limit(integer)",
+    "select from rowq.limit_lock for update",
+    "select rowq.internal_lock_limit(queue_id) from rowq.queue",
 )
 GROUP = (
-    "internal_try_enter_group(integer, text)",
-    "select rowq.internal_enter_group(part_id, 'group') from rowq.queue",
-    "select rowq.internal_try_enter_group(part_id, 'group') from rowq.queue",
+    "internal_try_take_group_slot(integer, text)",
+    "select rowq.internal_take_group_slot(queue_id, 'group') from rowq.queue",
+    "select rowq.internal_try_take_group_slot(queue_id, 'group') from rowq.queue",
 )
 LATER = "set statement_timeout = '150ms'"
 """After the time that either routine waits, which the tests put off."""

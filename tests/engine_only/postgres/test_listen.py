@@ -207,7 +207,7 @@ def test_of_the_sessions_that_stand_one_is_elected_until_it_ends(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     def is_elected(session: Connection, name: str = queue_name) -> bool:
-        return bool(call_one(session, "elect_keeper", queue_name=name).elected)
+        return bool(call_one(session, "elect_leader", queue_name=name).elected)
 
     another = f"{queue_name} another"
     call(producer, "create_queue", queue_name=another)
@@ -283,7 +283,7 @@ def test_unlisten_without_listen_is_answered_without_a_warning(
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("routine", ["elect_keeper", "listen", "unlisten"])
+@pytest.mark.parametrize("routine", ["elect_leader", "listen", "unlisten"])
 @pytest.mark.parametrize(("name", "number"), [("nowhere", "RQ701"), (None, "RQ711")])
 def test_a_queue_that_is_none_is_refused(
     open_notifying: Open, routine: str, name: str | None, number: str
@@ -304,7 +304,7 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
         )
     assert own_queue.call_one("listen").outcome == "unavailable"
     # Hold the lock that another producer would hold if it tried at this very moment.
-    held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
+    held = "select pg_advisory_lock_shared(1919907698, queue_id) from rowq.queue"
     open_owner().execute(held)
     owner.execute("begin")
     own_queue.enqueue("prepared")
@@ -316,7 +316,7 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
 def test_a_lock_of_a_stranger_does_not_hold_up_who_wants_to_listen(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
-    held = "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s"
+    held = "select pg_advisory_lock(1919907698, queue_id) from rowq.queue where queue_name = %s"
     stranger = open_notifying()
     stranger.execute(held, [queue_name])
     producer.execute("set lock_timeout = '1ms'")
@@ -332,7 +332,7 @@ def test_producers_that_try_the_lock_do_not_keep_anybody_from_listening(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     tries = """
-        select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
+        select count(*) filter (where rowq.internal_is_listened(q.queue_id + 0 * g))
         from rowq.queue q, generate_series(1, 500000) g
         where q.queue_name = %s
         """
@@ -351,7 +351,7 @@ def test_a_try_that_is_cancelled_leaves_no_lock(
     """Cancelled again and again in the midst of many tries."""
     canceller = open_notifying()
     tries = """
-        select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
+        select count(*) filter (where rowq.internal_is_listened(q.queue_id + 0 * g))
         from rowq.queue q, generate_series(1, 100000000) g
         where q.queue_name = %s
         """

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.slow("100,000 messages")
 LARGE = 100_000
 DEAD = (
     """
-    insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
-    select q.part_id, now() + interval '1 hour', array[n], '{11}', '{1}'
+    insert into rowq.claim (queue_id, lease_until, message_ids, lanes, attempts)
+    select q.queue_id, now() + interval '1 hour', array[n], '{11}', '{1}'
     from rowq.queue q cross join generate_series(1, 20000) n
     """,
     "delete from rowq.claim",
     """
-    insert into rowq.delayed (part_id, lane, message_id, due_at)
-    select q.part_id, 11, -n, now() - interval '1 hour'
+    insert into rowq.delayed (queue_id, lane, message_id, due_at)
+    select q.queue_id, 11, -n, now() - interval '1 hour'
     from rowq.queue q cross join generate_series(1, 20000) n
     """,
     "delete from rowq.delayed",
@@ -34,7 +34,7 @@ DEAD = (
 """Makes dead rows where an old snapshot is open."""
 PAGE = 50
 NEWEST = 2**63 - 1
-Look = Callable[[Connection], list[Any]]
+Inspection = Callable[[Connection], list[Any]]
 ONE_PAGE = 60
 """Buffers of a look that finds nothing, or little; so many dead rows cost some hundreds more."""
 
@@ -51,13 +51,13 @@ def fill(queue: CheckedQueue) -> None:
         queue.call("enqueue_batch", messages=typed)
     for statement in (
         """
-        with gone as (delete from rowq.ready returning part_id, lane, message_id)
-        insert into rowq.dead (part_id, lane, attempt, message_id, died_at, last_error)
-        select part_id, lane, 1, message_id, now(), 'broken' from gone
+        with gone as (delete from rowq.ready returning queue_id, lane, message_id)
+        insert into rowq.dead (queue_id, lane, attempt, message_id, died_at, last_error)
+        select queue_id, lane, 1, message_id, now(), 'broken' from gone
         """,
         """
-        insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
-        select q.part_id, now() + interval '1 hour', array[n], '{11}', '{1}'
+        insert into rowq.claim (queue_id, lease_until, message_ids, lanes, attempts)
+        select q.queue_id, now() + interval '1 hour', array[n], '{11}', '{1}'
         from rowq.queue q cross join generate_series(1, 100000) n
         where q.queue_name = 'q'
         """,
@@ -65,7 +65,7 @@ def fill(queue: CheckedQueue) -> None:
         queue.connection.execute(statement)
 
 
-def looks(queue: CheckedQueue) -> dict[str, Look]:
+def looks(queue: CheckedQueue) -> dict[str, Inspection]:
     """Return looks at a page each, at the beginning, in the middle and at the end."""
     dead = [row.message_id for row in queue.call("list_dead", max_messages=10_000)]
     delayed = queue.call("list_delayed", max_messages=10_000)
@@ -75,7 +75,7 @@ def looks(queue: CheckedQueue) -> dict[str, Look]:
     if delayed:
         place = {"after_due_at": delayed[-1].due_at, "after_message_id": delayed[-1].message_id}
 
-    def look(routine: str, **given: Any) -> Look:
+    def look(routine: str, **given: Any) -> Inspection:
         return lambda session: call(session, routine, **given)
 
     own = {"queue_name": "q"}
@@ -100,7 +100,7 @@ def looks(queue: CheckedQueue) -> dict[str, Look]:
     }  # fmt: skip
 
 
-def looked(watched: Watched, look: Look) -> tuple[list[Any], list[Plan]]:
+def looked(watched: Watched, look: Inspection) -> tuple[list[Any], list[Plan]]:
     """Return what a look returns, and its plans."""
     rows: list[Any] = []
     plans = watched.run(lambda session: rows.extend(look(session)))

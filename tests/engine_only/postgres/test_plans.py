@@ -19,10 +19,10 @@ from tests.stored_times import pass_seconds
 
 STORED = {
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-    "floor", "gate", "grouped", "message_group", "recheck", "schedule", "started", "expiry",
-    "blocked", "result", "history",
+    "floor", "limit_lock", "group_waiting", "group_slot", "deferred", "schedule", "started",
+    "expiry", "blocked", "result", "history",
 }  # fmt: skip
-ALWAYS_SMALL = {"queue", "gate"}
+ALWAYS_SMALL = {"queue", "limit_lock"}
 """A handful of rows: any plan will do."""
 
 FILL = 20
@@ -277,7 +277,7 @@ def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lan
         begin
             for v_number in 1..5000 loop
                 perform rowq.internal_move_floor(
-                    (select q.part_id from rowq.queue q), 10::smallint, true, p_cap => v_number
+                    (select q.queue_id from rowq.queue q), 10::smallint, true, p_cap => v_number
                 );
             end loop;
         end;

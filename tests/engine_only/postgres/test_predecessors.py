@@ -13,7 +13,7 @@ from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
 from tests.interleavings.conftest import opening
 from tests.stored_times import pass_seconds, tick
 
-TABLES = {"blocked", "successor", "recheck"}
+TABLES = {"blocked", "successor", "deferred"}
 
 
 def cycle(connection: Connection, other: Connection) -> None:

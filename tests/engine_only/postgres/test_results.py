@@ -57,15 +57,15 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
     for _ in range(7):  # The first five calls may each be planned anew.
         early.run(cycle)
     kept.execute(
-        "insert into rowq.result (part_id, message_id, finished_at, state)"
-        " select part_id, -i, clock_timestamp() - i * interval '0.1 seconds', 'completed'"
+        "insert into rowq.result (queue_id, message_id, finished_at, state)"
+        " select queue_id, -i, clock_timestamp() - i * interval '0.1 seconds', 'completed'"
         " from rowq.queue, generate_series(1, 20000) i"
     )
     messages = [{"body": "x", "delay_seconds": 1000}] * 6000
     call(kept, "enqueue_batch", queue_name=QUEUE, messages=messages)
     kept.execute(
-        "insert into rowq.dead (part_id, message_id, lane, attempt, died_at)"
-        " select part_id, -i, 11, 1, clock_timestamp()"
+        "insert into rowq.dead (queue_id, message_id, lane, attempt, died_at)"
+        " select queue_id, -i, 11, 1, clock_timestamp()"
         " from rowq.queue, generate_series(1, 6000) i"
     )
     assert faults(early.run(cycle)) == set(), "before analyze"
@@ -109,8 +109,8 @@ def test_a_look_reads_the_result_by_its_key_and_nothing_else(
         fill(kept, backlog)
         dequeue(kept, QUEUE, 1000)
         kept.execute(
-            "insert into rowq.result (part_id, message_id, finished_at, state)"
-            " select part_id, -i, clock_timestamp(), 'completed'"
+            "insert into rowq.result (queue_id, message_id, finished_at, state)"
+            " select queue_id, -i, clock_timestamp(), 'completed'"
             " from rowq.queue, generate_series(1, 20000) i"
         )
     watched = Watched(open_owner())

@@ -44,7 +44,7 @@ def test_maintain_passes_over_queues_whose_schedules_are_not_due(
         if node.get("Relation Name") == "schedule"
     ]
     assert {node["Index Name"] for node in looks} == {"schedule_pk"}
-    assert {"part_id" in node["Index Cond"] for node in looks} == {True}
+    assert {"queue_id" in node["Index Cond"] for node in looks} == {True}
 
 
 @pytest.mark.promise("P13")

@@ -79,7 +79,7 @@ def test_publish_finds_the_queues_by_the_index_alone(
         for node in nodes(plan["Plan"])
         if node.get("Relation Name") == "topic_binding"
     ]
-    assert [node["Index Name"] for node in found] == ["topic_binding_head_ix"]
+    assert [node["Index Name"] for node in found] == ["topic_binding_prefix_ix"]
     assert "Index Cond" in found[0]
     assert found[0]["Actual Loops"] == 1
     assert faults(plans) == set()

@@ -25,7 +25,7 @@ HOUR = 3600.0
 RARELY = {"idle_min_seconds": HOUR, "idle_max_seconds": HOUR}
 """Options of a worker that would poll once an hour."""
 LISTENERS = """
-    select l.pid from pg_locks l join rowq.queue q on q.part_id = l.objid::bigint
+    select l.pid from pg_locks l join rowq.queue q on q.queue_id = l.objid::bigint
     where l.locktype = 'advisory' and l.classid = 1919907698 and q.queue_name = %s
     """
 
@@ -117,7 +117,7 @@ def ears(monkeypatch: pytest.MonkeyPatch) -> list[PostgresNotifications]:
 def flood(connection: Connection, queue: WorkerQueue, count: int) -> None:
     """Notify the channel of the queue's workers, as the owner of rowq may."""
     connection.execute(
-        "select count(pg_notify(rowq.internal_channel(q.part_id), g::text))"
+        "select count(pg_notify(rowq.internal_channel(q.queue_id), g::text))"
         " from rowq.queue q, generate_series(1, %s) g where q.queue_name = %s",
         [count, queue.name],
     )
@@ -214,7 +214,7 @@ def test_it_polls_while_a_stranger_holds_the_lock_and_listens_afterwards(
     worker = queue.worker(lambda message: seen.append(message.data))
     with psycopg.connect(notifying_url, autocommit=True) as stranger:
         stranger.execute(
-            "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s",
+            "select pg_advisory_lock(1919907698, queue_id) from rowq.queue where queue_name = %s",
             [queue.name],
         )
         own = {stranger.info.backend_pid}
@@ -412,14 +412,14 @@ def test_a_role_that_may_not_listen_polls(
 def test_a_role_that_may_not_stand_for_election_polls(
     connection: Connection, queue: WorkerQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    connection.execute("alter function rowq.elect_keeper(text) rename to elect_nobody")
+    connection.execute("alter function rowq.elect_leader(text) rename to elect_nobody")
     try:
         with running(queue.worker(print, listen=None)) as worker:
             wait_until(lambda: bool(caplog.records), "it has said that it polls")
             queue.enqueue(1)
             wait_until(lambda: worker.stats.processed == 1, "the message is handled")
     finally:
-        connection.execute("alter function rowq.elect_nobody(text) rename to elect_keeper")
+        connection.execute("alter function rowq.elect_nobody(text) rename to elect_leader")
     assert "polls" in caplog.records[0].message
 
 
@@ -430,7 +430,7 @@ def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
     is_broken = threading.Event()
 
     def fail_to_stand(self: PostgresEngine, used: Any, routine: str, given: Any) -> Any:
-        if routine != "elect_keeper":
+        if routine != "elect_leader":
             return call(self, used, routine, given)
         is_broken.set()
         raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
@@ -442,7 +442,7 @@ def test_it_polls_as_often_as_ever_while_it_cannot_listen_after_an_error(
 
     monkeypatch.setattr(listener, "_REST_SECONDS", 2.0)
     with psycopg.connect(queue.url, autocommit=True) as keeper:
-        keeper.execute("select rowq.elect_keeper(%s)", [queue.name])
+        keeper.execute("select rowq.elect_leader(%s)", [queue.name])
         with listening(connection, queue, listen=None, maintain_seconds=1) as seen:
             monkeypatch.setattr(PostgresEngine, "call", fail_to_stand)
             monkeypatch.setattr(PostgresEngine, "connect", fail_to_connect)

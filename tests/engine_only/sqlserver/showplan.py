@@ -15,22 +15,22 @@ from tests.engines.base import Connection
 _SPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
 _COLUMN = "Microsoft SQL Server 2005 XML Showplan"
 
-STEPS = frozenset({"meta", "queue", "part", "lane"})
+STEPS = frozenset({"meta", "queue", "queue_lock", "lane"})
 """Tables with a few rows, which may be scanned."""
 
 SOUGHT = {
-    "blocked": ("part_id", "message_id"),
-    "dead": ("part_id", "message_id"),
-    "dedup": ("part_id", "dedup_key"),
-    "delayed": ("part_id", "due_at"),
-    "grouped": ("part_id", "group_key"),
-    "leased": ("part_id", "claim_id"),
-    "message": ("part_id", "message_id"),
-    "message_group": ("part_id", "group_key"),
-    "ready": ("part_id", "lane"),
-    "successor": ("part_id", "predecessor_id"),
+    "blocked": ("queue_id", "message_id"),
+    "dead": ("queue_id", "message_id"),
+    "dedup": ("queue_id", "dedup_key"),
+    "delayed": ("queue_id", "due_at"),
+    "group_waiting": ("queue_id", "group_key"),
+    "leased": ("queue_id", "claim_id"),
+    "message": ("queue_id", "message_id"),
+    "group_slot": ("queue_id", "group_key"),
+    "ready": ("queue_id", "lane"),
+    "successor": ("queue_id", "predecessor_id"),
 }
-"""The columns that a seek into a table compares at least: by part_id alone it reads a queue."""
+"""The columns that a seek into a table compares at least: by queue_id alone it reads a queue."""
 
 Row = tuple[Any, ...]
 

@@ -89,8 +89,8 @@ def execute(connection: Connection, statement: str, *values: Any) -> None:
     dialect_of(connection).execute(connection, statement, values)
 
 
-def part_of(connection: Connection, queue: str) -> int:
-    query = f"select part_id from rowq.queue where queue_name = N'{queue}'"
+def queue_id_of(connection: Connection, queue: str) -> int:
+    query = f"select queue_id from rowq.queue where queue_name = N'{queue}'"
     return int(value(connection, query))
 
 
@@ -202,14 +202,14 @@ def test_first_a_queue_is_sought_by_its_number(connection: Connection, queue: st
     plans: list[Plan] = []
     for routine in ("PauseQueue", "ResumeQueue", "Maintain"):
         plans += called(connection, routine, queue_name=queue)
-    small = frozenset({"meta", "part", "lane"})
+    small = frozenset({"meta", "queue_lock", "lane"})
     about = [fault for fault in faults(plans, small=small) if "Scan on queue" in fault]
     assert not about
 
 
 @pytest.mark.promise("P13")
 def test_first_no_message_is_sought_by_its_queue_alone(connection: Connection, queue: str) -> None:
-    """A seek by part_id satisfies forceseek, too: it would lock every message of the queue."""
+    """A seek by queue_id satisfies forceseek, too: it would lock every message of the queue."""
     ids = enqueue(connection, queue, *"abc", dedup_key=None)
     enqueue(connection, queue, "d", dedup_key="d", predecessor_ids=ids[:1])
     claim = dequeue(connection, queue, 2)[0].claim_id
@@ -233,8 +233,8 @@ def test_first_a_queue_that_fails_stops_the_maintain_of_no_other(
             enqueue(one, name, "a", delay_seconds=1)
             dialect_of(one).pass_seconds(one, name, 5)
         with rolled_back(one):
-            held = part_of(one, names[2])
-            execute(one, f"update rowq.queue set lease_seconds = 31 where part_id = {held}")
+            held = queue_id_of(one, names[2])
+            execute(one, f"update rowq.queue set lease_seconds = 31 where queue_id = {held}")
             with pytest.raises(dialect_of(other).database_error) as caught:
                 call(other, "maintain")
             assert dialect_of(other).error(caught.value)[0] == "1222"
@@ -248,8 +248,8 @@ def test_first_a_queue_that_is_being_dropped_is_passed_over(
 ) -> None:
     other = connect()
     with rolled_back(connection):
-        part = part_of(connection, queue)
-        lock = f"select count(*) from rowq.part with (rowlock, xlock) where part_id = {part}"
+        part = queue_id_of(connection, queue)
+        lock = f"select count(*) from rowq.queue_lock with (rowlock, xlock) where queue_id = {part}"
         assert value(connection, lock) == 1
         rows = call(other, "maintain")
     assert queue not in {row.queue_name for row in rows}
@@ -284,7 +284,7 @@ def test_first_a_purge_of_the_archive_locks_what_it_deletes(
         call(connection, "maintain", queue_name=queue)
         dialect_of(connection).pass_seconds(connection, queue, 86400)
     with rolled_back(connection):
-        part = part_of(connection, queue)
+        part = queue_id_of(connection, queue)
         purge = (
             "set nocount on; declare @before datetime2(6) = sysutcdatetime(), @purged int;"
             f" exec rowq.InternalPurgeArchive {part}, @before, 10, @purged output; select @purged"
@@ -340,7 +340,7 @@ def test_first_the_dequeue_has_no_sort_although_it_was_compiled_beside_many_rows
         call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 5000)
     execute(connection, "exec sys.sp_recompile N'rowq.InternalPopReady'")
     plans = called(connection, "DequeueFast", queue_name=queue, batch_size=1000)
-    assert not faults(plans, small=frozenset({"meta", "queue", "part", "lane"}))
+    assert not faults(plans, small=frozenset({"meta", "queue", "queue_lock", "lane"}))
 
 
 @pytest.mark.promise("P19")

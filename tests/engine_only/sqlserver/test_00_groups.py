@@ -40,8 +40,8 @@ def test_first_a_token_that_a_producer_holds_shared_is_passed_over_by_who_wants_
     with transaction(producer):
         enqueue(producer, queue, "2", group_key="a")
         call(worker, "complete", queue_name=queue, claim_id=claim)
-        assert stored(connection, queue, "recheck") == 1
-        assert stored(connection, queue, "message_group") == 1
+        assert stored(connection, queue, "deferred") == 1
+        assert stored(connection, queue, "group_slot") == 1
     call(worker, "maintain", queue_name=queue)
     assert bodies(dequeue(worker, queue)) == ["2"]
 
@@ -55,14 +55,14 @@ def test_first_a_producer_waits_for_a_token_that_was_locked_exclusively_and_not_
     enqueue(connection, queue, "1", group_key="a")
     with ThreadPoolExecutor(1) as pool:
         with rolled_back(closing_it):
-            query = "select count(*) from rowq.message_group with (rowlock, xlock)"
+            query = "select count(*) from rowq.group_slot with (rowlock, xlock)"
             assert value(closing_it, query) > 0
             running = pool.submit(lambda: enqueue(producer, queue, "2", group_key="a"))
             wait_until_blocked(
                 server, server.session_id(producer), by=server.session_id(closing_it)
             )
         assert len(running.result(20)) == 1
-    assert stored(connection, queue, "grouped") == 1
+    assert stored(connection, queue, "group_waiting") == 1
 
 
 @pytest.mark.promise("P21")
@@ -75,7 +75,7 @@ def test_first_an_update_lock_on_a_token_is_had_beside_the_shared_one_of_a_produ
         enqueue(producer, queue, "3", group_key="a")
         call(worker, "complete", queue_name=queue, claim_id=claim)
         assert bodies(dequeue(worker, queue)) == ["2"]
-        assert stored(connection, queue, "recheck") == 0
+        assert stored(connection, queue, "deferred") == 0
 
 
 @pytest.mark.promise("P21")
@@ -139,7 +139,7 @@ def test_first_an_update_lock_that_would_have_to_be_converted_is_passed_over_too
         enqueue(producer, queue, "4", group_key="a")
         call(worker, "complete", queue_name=queue, claim_id=claim)
         assert bodies(dequeue(worker, queue, 10)) == ["3"]
-        assert stored(connection, queue, "recheck") == 1
+        assert stored(connection, queue, "deferred") == 1
     call(worker, "maintain", queue_name=queue)
     assert bodies(dequeue(worker, queue, 10)) == ["4"]
 
@@ -176,13 +176,13 @@ def test_first_a_promotion_that_had_to_wait_for_a_token_starts_again(
     with ThreadPoolExecutor(1) as pool:
         with rolled_back(holder):
             # As a session does that is just closing the group; a rollback puts the token back.
-            dialect_of(holder).execute(holder, "delete from rowq.message_group with (rowlock)")
+            dialect_of(holder).execute(holder, "delete from rowq.group_slot with (rowlock)")
             running = pool.submit(starting(keeper, queue))
             wait_until_blocked(server, server.session_id(keeper), by=server.session_id(holder))
             time.sleep(0.15)  # More than the tenth of a second that one try waits.
         assert running.result(20) == 1
     assert value(keeper, "select @@trancount") == 0
-    assert stored(connection, queue, "grouped") == 1
+    assert stored(connection, queue, "group_waiting") == 1
 
 
 @pytest.mark.promise("P21", "P24")
@@ -200,6 +200,6 @@ def test_first_a_group_goes_on_beside_its_open_producer_where_locking_is_optimiz
             [row] = dequeue(other, "q", 10)
             assert row.body == "2"
             call(other, "complete", queue_name="q", claim_id=row.claim_id)
-            assert stored(other, "q", "message_group") == 1
+            assert stored(other, "q", "group_slot") == 1
         call(other, "maintain", queue_name="q")
-        assert stored(other, "q", "message_group") == 0
+        assert stored(other, "q", "group_slot") == 0

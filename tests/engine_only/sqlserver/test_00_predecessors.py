@@ -53,7 +53,7 @@ def test_first_a_producer_that_meets_an_open_completion_goes_on_and_keeps_its_tr
         else:
             enqueue(producer, queue, "second", predecessor_ids=[first])
             assert value(producer, "select @@trancount") == 0
-        assert stored(connection, queue, "recheck") == 1
+        assert stored(connection, queue, "deferred") == 1
     call(connection, "maintain", queue_name=queue)
     found = sorted(str(body) for body in bodies(dequeue(connection, queue, 9)))
     assert found == (["after", "before", "second"] if is_guest else ["second"])
@@ -91,7 +91,7 @@ def test_first_a_completion_locks_a_message_before_it_looks_for_who_waits(
             running = pool.submit(call, worker, "complete", queue_name=queue, claim_id=claim)
             wait_until_blocked(server, server.session_id(worker), by=server.session_id(holder))
             enqueue(producer, queue, "third", predecessor_ids=[first])
-            assert stored(producer, queue, "recheck") == 1, "the producer finds the row locked"
+            assert stored(producer, queue, "deferred") == 1, "the producer finds the row locked"
         running.result(20)
     call(connection, "maintain", queue_name=queue)
     found = sorted(str(body) for body in bodies(dequeue(connection, queue, 9)))
@@ -109,15 +109,15 @@ def test_first_a_completion_leaves_the_row_that_a_producer_holds_to_maintain(
     dialect_of(producer).begin(producer)
     enqueue(producer, queue, "second", predecessor_ids=[first])
     call(worker, "complete", queue_name=queue, claim_id=claim)
-    assert stored(worker, queue, "recheck") == 1
+    assert stored(worker, queue, "deferred") == 1
     call(worker, "maintain", queue_name=queue)
     assert dequeue(worker, queue) == []
-    assert stored(worker, queue, "recheck") == 1, "the row is held"
+    assert stored(worker, queue, "deferred") == 1, "the row is held"
     getattr(dialect_of(producer), ending)(producer)
     call(worker, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue)) == (["second"] if ending == "commit" else [])
     assert not call(connection, "get_message", queue_name=queue, message_id=first)
-    assert stored(connection, queue, "successor") == stored(connection, queue, "recheck") == 0
+    assert stored(connection, queue, "successor") == stored(connection, queue, "deferred") == 0
 
 
 @pytest.mark.promise("P10", "P27")
@@ -162,7 +162,7 @@ def test_first_without_row_versions_nobody_who_reads_a_message_waits_for_who_has
             assert len(call(worker, "peek", queue_name="q")) == 1
             assert bodies(dequeue(worker, "q")) == ["first"]
             enqueue(worker, "q", "third", predecessor_ids=[first])
-            assert stored(worker, "q", "recheck") == 0
+            assert stored(worker, "q", "deferred") == 0
 
 
 @pytest.mark.promise("P26")
@@ -176,7 +176,7 @@ def test_first_a_message_that_is_being_cancelled_is_passed_over_and_looked_at_ag
         call(other, "cancel", queue_name=queue, message_ids=[second])
         call(worker, "complete", queue_name=queue, claim_id=claim)
         assert bodies(dequeue(worker, queue, 9)) == ["third"]
-        assert stored(connection, queue, "recheck") == 1
+        assert stored(connection, queue, "deferred") == 1
     call(worker, "maintain", queue_name=queue)
     assert bodies(dequeue(worker, queue, 9)) == ["second"]
 
@@ -228,6 +228,6 @@ def test_first_a_producer_meets_an_open_completion_where_locking_is_optimized(
             enqueue(other, "q", "third", predecessor_ids=[first])
             impatient(one)
             call(one, "complete", queue_name="q", claim_id=claim)
-            assert stored(one, "q", "recheck") == 2, "the row of the first is left, too"
+            assert stored(one, "q", "deferred") == 2, "the row of the first is left, too"
         call(one, "maintain", queue_name="q")
         assert bodies(dequeue(one, "q")) == ["second"]

@@ -10,7 +10,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-GROUPED = {"grouped", "message_group", "recheck"}
+GROUPED = {"group_waiting", "group_slot", "deferred"}
 MODES = """
     select distinct l.request_mode from sys.dm_tran_locks l
     where l.request_session_id = @@spid and l.resource_type = 'KEY'
@@ -111,7 +111,7 @@ def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
 @genuine
 @pytest.mark.promise("P01", "P02", "P22")
 @pytest.mark.parametrize("routine", ["complete", "fail_now", "enqueue", "cancel"])
-@pytest.mark.parametrize("table", ["message_group", "grouped"])
+@pytest.mark.parametrize("table", ["group_slot", "group_waiting"])
 def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
     connection: Connection, connect: Connect, queue: str, routine: str, table: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_i
             [row] = dequeue(connection, queue)
             assert row.body == body
             call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
-    assert stored(connection, queue) == {"message_group": 1, "grouped": 0, "recheck": 1}
+    assert stored(connection, queue) == {"group_slot": 1, "group_waiting": 0, "deferred": 1}
     enqueue(connection, queue, "3", group_key="a")
     with transaction(connection):
         call(connection, "maintain", queue_name=queue)

@@ -9,7 +9,7 @@ from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.requires("genuine")
 
-STEPS = frozenset({"meta", "queue", "part", "lane", "gate"})
+STEPS = frozenset({"meta", "queue", "queue_lock", "lane", "limit_lock"})
 
 
 def fill(connection: Connection, queue: str, count: int) -> None:
@@ -59,7 +59,7 @@ def test_a_limited_dequeue_counts_by_seeks(connection: Connection, queue: str, c
         call(connection, "dequeue_fast", queue_name=queue, batch_size=1000)
     plans = taken(connection, queue)
     _, kept = run(connection, "exec rowq.Maintain @queue_name = ?", queue)
-    assert {"leased", "started", "gate"} <= {
+    assert {"leased", "started", "limit_lock"} <= {
         access.table for plan in plans for access in plan.accesses
     }
     assert not faults(plans, small=STEPS)

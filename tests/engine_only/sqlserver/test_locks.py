@@ -47,8 +47,8 @@ HOT = """
     join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
     where t.schema_id = schema_id(N'rowq')
         and t.name in (N'ready', N'delayed', N'claim', N'leased', N'finished', N'dedup', N'lane',
-            N'part', N'message_group', N'grouped', N'recheck', N'gate', N'started', N'blocked',
-            N'successor')
+            N'queue_lock', N'group_slot', N'group_waiting', N'deferred', N'limit_lock', N'started',
+            N'blocked', N'successor')
     """
 HEAPS = """
     select object_name(i.object_id)
@@ -123,8 +123,8 @@ def test_a_message_that_a_reader_keeps_locked_is_passed_over(
     reader, consumer = connect(), impatient(connect())
     enqueue(connection, queue, *"abc")
     with rolled_back(reader):
-        query = "select top (1) message_id from rowq.ready with (rowlock, holdlock) where part_id ="
-        part = f"(select part_id from rowq.queue where queue_name = N'{queue}')"
+        query = "select top (1) message_id from rowq.ready with (rowlock, holdlock)"
+        part = f"where queue_id = (select queue_id from rowq.queue where queue_name = N'{queue}')"
         rows(reader, f"{query} {part} order by lane, seq")
         assert bodies(dequeue(consumer, queue, 3))[-1:] == ["c"]
     assert len(dequeue(consumer, queue, 3)) > 0
@@ -304,14 +304,14 @@ def test_no_guest_waits_for_the_floors_of_maintain(
     keeper, guest = connect(), impatient(connect())
     enqueue(connection, queue, "due", delay_seconds=30)
     dialect_of(connection).pass_seconds(connection, queue, 60)
-    part = f"(select part_id from rowq.queue where queue_name = N'{queue}')"
+    part = f"(select queue_id from rowq.queue where queue_name = N'{queue}')"
     maintain = threading.Thread(target=lambda: call(keeper, "maintain", queue_name=queue))
     with rolled_back(connection):
         # Readers share this lock, and promoting waits for it; the floors have gone up by then.
         rows(connection, "select count(*) from rowq.ready with (tablock, holdlock)")
         maintain.start()
         wait_until_blocked(server, server.session_id(keeper), by=server.session_id(connection))
-        query = f"select 1 from rowq.lane with (rowlock, holdlock) where part_id = {part}"
+        query = f"select 1 from rowq.lane with (rowlock, holdlock) where queue_id = {part}"
         assert rows(guest, f"{query} and lane = -22") == [(1,)]
     maintain.join()
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requires("genuine")
 LARGE = 20_000
 """Messages in a large queue."""
 
-STEPS = frozenset({"meta", "queue", "part", "lane"})
+STEPS = frozenset({"meta", "queue", "queue_lock", "lane"})
 """Tables of a few rows in all; any plan will do."""
 
 
@@ -109,7 +109,7 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
         if access.table == "ready" and access.operator == "Clustered Index Seek"
     ]
     assert seeks
-    assert {access.seek[:3] for access in seeks} == {("part_id", "lane", "seq")}
+    assert {access.seek[:3] for access in seeks} == {("queue_id", "lane", "seq")}
     assert sum(access.rows_read or 0 for access in seeks) == 50
 
 

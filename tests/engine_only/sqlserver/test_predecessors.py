@@ -9,7 +9,7 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-TIED = {"blocked", "successor", "recheck"}
+TIED = {"blocked", "successor", "deferred"}
 genuine = pytest.mark.requires("genuine")
 
 
@@ -36,7 +36,7 @@ def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
             on_predecessor_dead=asked,
         )  # fmt: skip
     enqueue(connection, queue, "delayed", predecessor_ids=[second], delay_seconds=60)
-    enqueue(connection, queue, "grouped", predecessor_ids=[second], group_key="g")
+    enqueue(connection, queue, "group_waiting", predecessor_ids=[second], group_key="g")
     messages = (
         '[{"body": "begins", "priority": 0},'
         f' {{"body": "ends", "predecessor_positions": [1], "predecessor_ids": [{first}]}}]'
@@ -105,7 +105,7 @@ def test_a_queue_without_predecessors_looks_once_whether_somebody_waits(
         for plan in about:
             assert {access.table for access in plan.accesses} == {"message", "successor"}
             [look] = [access for access in plan.accesses if access.table == "successor"]
-            assert (look.seek, look.rows_read) == (("part_id", "predecessor_id"), 0)
+            assert (look.seek, look.rows_read) == (("queue_id", "predecessor_id"), 0)
 
 
 @genuine
@@ -148,12 +148,12 @@ def test_a_call_in_the_caller_s_transaction_frees_what_waits_and_leaves_groups_t
     first, second = enqueue(connection, queue, "first", "second")
     enqueue(connection, queue, "alone", predecessor_ids=[first])
     enqueue(connection, queue, "both", predecessor_ids=[first, second])
-    enqueue(connection, queue, "grouped", predecessor_ids=[first], group_key="a")
+    enqueue(connection, queue, "group_waiting", predecessor_ids=[first], group_key="a")
     with transaction(connection):
         [row] = dequeue(connection, queue)
         call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
         assert bodies(dequeue(connection, queue, 9)) == ["alone", "second"]
-    assert stored(connection, queue) == {"blocked": 2, "successor": 1, "recheck": 1}
+    assert stored(connection, queue) == {"blocked": 2, "successor": 1, "deferred": 1}
     call(connection, "maintain", queue_name=queue)
-    assert bodies(dequeue(connection, queue, 9)) == ["grouped"]
-    assert stored(connection, queue) == {"blocked": 1, "successor": 1, "recheck": 0}
+    assert bodies(dequeue(connection, queue, 9)) == ["group_waiting"]
+    assert stored(connection, queue) == {"blocked": 1, "successor": 1, "deferred": 0}

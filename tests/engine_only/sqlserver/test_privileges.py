@@ -219,7 +219,7 @@ def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Co
         " join sys.objects o on o.object_id = m.object_id"
         " where o.schema_id = schema_id(N'rowq') and m.execute_as_principal_id is not null"
     )
-    shapers = {"CareForIndexes", "InternalDropDays", "InternalOpenDays"}
+    shapers = {"RebuildIndexes", "InternalDropDays", "InternalOpenDays"}
     assert set(rows(connection, query)) == {(name, -2) for name in shapers}
 
 

@@ -174,7 +174,7 @@ def test_due_schedules_are_found_by_seeks_in_the_order_of_their_key(
         for access in plan.accesses
         if access.table == "schedule" and access.seek
     }
-    assert seeks <= {("part_id",), ("part_id", "schedule_key")}
+    assert seeks <= {("queue_id",), ("queue_id", "schedule_key")}
 
 
 @pytest.mark.pitfall("sqlserver 29")
@@ -201,13 +201,13 @@ def test_a_call_in_the_caller_s_transaction_leaves_to_others_what_may_wait(
 ) -> None:
     other = connect()
     make_due(connection, queue, "plain")
-    make_due(connection, queue, "grouped", group_key="g")
+    make_due(connection, queue, "group_waiting", group_key="g")
     make_due(connection, queue, "alone", overlap=False)
     with transaction(connection):
         call(connection, "maintain", queue_name=queue)
     assert bodies(dequeue(connection, queue, 10)) == ["plain"]
     call(other, "maintain", queue_name=queue)
-    assert sorted(map(str, bodies(dequeue(other, queue, 10)))) == ["alone", "grouped"]
+    assert sorted(map(str, bodies(dequeue(other, queue, 10)))) == ["alone", "group_waiting"]
 
 
 @pytest.mark.pitfall("sqlserver 29")

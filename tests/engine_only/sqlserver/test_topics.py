@@ -38,7 +38,7 @@ def test_patterns_are_found_by_their_heads_in_one_index_and_nothing_is_scanned(
     [look] = looks(plans)
     [access] = [one for one in look.accesses if one.table == "topic_binding"]
     assert "Seek" in access.operator
-    assert access.seek[0] == "literal_head"
+    assert access.seek[0] == "literal_prefix"
     assert "Key Lookup" not in look.operators
     assert not look.conversions
     assert not look.is_parallel
@@ -56,7 +56,7 @@ def test_patterns_that_begin_alike_are_read_once_for_all_topics_of_a_batch(
     rows, plans = run(connection, "exec rowq.PublishBatch @messages = ?", json.dumps(topics))
     assert len(rows) == PATTERNS
     by_head, by_pattern = looks(plans)
-    for look, column in ((by_head, "literal_head"), (by_pattern, "topic_pattern")):
+    for look, column in ((by_head, "literal_prefix"), (by_pattern, "topic_pattern")):
         [access] = [one for one in look.accesses if one.table == "topic_binding"]
         assert "Seek" in access.operator
         assert access.seek[0] == column

@@ -43,18 +43,18 @@ LAST_TABLES = {
 }
 """A table that a routine comes to only after it has written to others."""
 PLACES = """
-    select N'message', m.part_id, m.message_id from rowq.message m
-    union all select N'ready', r.part_id, r.message_id from rowq.ready r
-    union all select N'delayed', d.part_id, d.message_id from rowq.delayed d
-    union all select N'claim', c.part_id, c.claim_id from rowq.claim c
-    union all select N'leased', l.part_id, l.message_id from rowq.leased l
-    union all select N'dead', d.part_id, d.message_id from rowq.dead d
-    union all select N'dedup', k.part_id, k.message_id from rowq.dedup k
-    union all select N'grouped', g.part_id, g.message_id from rowq.grouped g
-    union all select N'message_group', t.part_id, t.token_no from rowq.message_group t
-    union all select N'recheck', r.part_id, r.recheck_id from rowq.recheck r
-    union all select N'blocked', b.part_id, b.message_id from rowq.blocked b
-    union all select N'successor', s.part_id, s.message_id from rowq.successor s
+    select N'message', m.queue_id, m.message_id from rowq.message m
+    union all select N'ready', r.queue_id, r.message_id from rowq.ready r
+    union all select N'delayed', d.queue_id, d.message_id from rowq.delayed d
+    union all select N'claim', c.queue_id, c.claim_id from rowq.claim c
+    union all select N'leased', l.queue_id, l.message_id from rowq.leased l
+    union all select N'dead', d.queue_id, d.message_id from rowq.dead d
+    union all select N'dedup', k.queue_id, k.message_id from rowq.dedup k
+    union all select N'group_waiting', g.queue_id, g.message_id from rowq.group_waiting g
+    union all select N'group_slot', t.queue_id, t.slot_no from rowq.group_slot t
+    union all select N'deferred', r.queue_id, r.deferred_id from rowq.deferred r
+    union all select N'blocked', b.queue_id, b.message_id from rowq.blocked b
+    union all select N'successor', s.queue_id, s.message_id from rowq.successor s
     """
 
 
@@ -77,7 +77,7 @@ def places(connection: Connection) -> set[tuple[Any, ...]]:
 
 def part(connection: Connection, queue: str) -> int:
     """Return the part of a queue."""
-    return int(value(connection, "select part_id from rowq.queue where queue_name = ?", queue))
+    return int(value(connection, "select queue_id from rowq.queue where queue_name = ?", queue))
 
 
 @contextmanager

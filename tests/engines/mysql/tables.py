@@ -9,16 +9,17 @@ from tests.engines.dialect import ShiftedDialect
 Connection = Any
 
 PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "group_waiting",
+    "group_slot", "deferred", "blocked", "successor", "started", "topic_binding",
     "expiry", "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
-_PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)"
+_PART = "queue_id = (select queue_id from rowq.queue where queue_name = %(queue)s)"
 # Fence rows are no messages.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
-_LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
+_LIVE |= {"finished": "finish_id > 0", "group_waiting": "message_id > 0"}
+_LIVE |= {"deferred": "deferred_id > 0"}
 _LIVE |= {"started": "claim_id > 0", "expiry": "expiry_id > 0", "result": "message_id > 0"}
 _LIVE |= {"history": "message_id > 0"}
 
@@ -34,7 +35,7 @@ _CENSUS = (
     f" from rowq.claim b, {_IN_A_CLAIM}"
     f" where claim_id > 0 and b.{_PART}",
     f"select message_id, 'dead' from rowq.dead where {_PART}",
-    f"select message_id, 'blocked' from rowq.grouped where message_id > 0 and {_PART}",
+    f"select message_id, 'blocked' from rowq.group_waiting where message_id > 0 and {_PART}",
     f"select message_id, 'blocked' from rowq.blocked where {_PART}",
 )
 _FINISHED = (
@@ -56,52 +57,57 @@ _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
     (
         "claim",
-        "part_id, claim_id",
+        "queue_id, claim_id",
         "claim_id > 0",
         f"t.lease_until = t.lease_until {_BACK}, t.leased_at = t.leased_at {_BACK}",
     ),
-    ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
-    ("blocked", "part_id, message_id", "true", f"t.due_at = t.due_at {_BACK}"),
-    ("recheck", "part_id, due_at, recheck_id", "recheck_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("delayed", "queue_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("blocked", "queue_id, message_id", "true", f"t.due_at = t.due_at {_BACK}"),
+    (
+        "deferred",
+        "queue_id, due_at, deferred_id",
+        "deferred_id > 0",
+        f"t.due_at = t.due_at {_BACK}",
+    ),
     (
         "started",
-        "part_id, started_at, claim_id",
+        "queue_id, started_at, claim_id",
         "claim_id > 0",
         f"t.started_at = t.started_at {_BACK}",
     ),
     (
         "expiry",
-        "part_id, expires_at, expiry_id",
+        "queue_id, expires_at, expiry_id",
         "expiry_id > 0",
         f"t.expires_at = t.expires_at {_BACK}, t.seq = t.seq {_MICROSECONDS}",
     ),
     (
         "result",
-        "part_id, message_id",
+        "queue_id, message_id",
         "message_id > 0",
         f"t.finished_at = t.finished_at {_BACK}",
     ),
     (
         "history",
-        "part_id, ended_at, message_id, claim_id",
+        "queue_id, ended_at, message_id, claim_id",
         "message_id > 0",
         f"t.leased_at = t.leased_at {_BACK}, t.ended_at = t.ended_at {_BACK}",
     ),
-    ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
+    ("dead", "queue_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     (
         "schedule",
-        "part_id, schedule_name",
+        "queue_id, schedule_name",
         "true",
         f"t.next_run_at = t.next_run_at {_BACK}, t.starts_at = t.starts_at {_BACK},"
         f" t.ends_at = t.ends_at {_BACK}",
     ),
     (
         "worker",
-        "part_id, worker_id",
+        "queue_id, worker_id",
         "true",
         f"t.started_at = t.started_at {_BACK}, t.last_seen_at = t.last_seen_at {_BACK}",
     ),
-    ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
+    ("finished", "queue_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
         "message",
         "message_id",
@@ -109,15 +115,20 @@ _SHIFTS = (
         f"t.enqueued_at = t.enqueued_at {_BACK}, t.due_at = t.due_at {_BACK},"
         f" t.expires_at = t.expires_at {_BACK}",
     ),
-    ("ready", "part_id, lane, seq, message_id", "message_id > 0", f"t.seq = t.seq {_MICROSECONDS}"),
+    (
+        "ready",
+        "queue_id, lane, seq, message_id",
+        "message_id > 0",
+        f"t.seq = t.seq {_MICROSECONDS}",
+    ),
     (
         "lane",
-        "part_id, lane",
+        "queue_id, lane",
         "lane >= 0 or lane in (-2, -4, -5, -6, -7, -8)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )
-_CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
+_CHECKS = ("lane", "queue_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
 
 
 class MysqlTables(ShiftedDialect):
@@ -132,7 +143,7 @@ class MysqlTables(ShiftedDialect):
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = False
-    row_version = "recheck_id, due_at"
+    row_version = "deferred_id, due_at"
     readers_wait = True
     savepoints_give_back = False
     expires_what_is_named = True
@@ -142,7 +153,7 @@ class MysqlTables(ShiftedDialect):
         connection.cursor().execute("set transaction isolation level read uncommitted")
         query = (
             "select max(l.floor) > timestampdiff(microsecond, '1970-01-01', m.enqueued_at)"
-            " from rowq.lane l join rowq.message m using (part_id)"
+            " from rowq.lane l join rowq.message m using (queue_id)"
             f" where l.lane >= 0 and m.message_id = {int(message_id)} and m.{_PART}"
         )
         ((passed,),) = self.rows_of(connection, query, queue)

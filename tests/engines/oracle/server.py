@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
-from rowq.tools.engines.oracle.status import Look
+from rowq.tools.engines.oracle.status import Inspection
 from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 from tests.engines.oracle.session import (
     Session,
@@ -87,7 +87,7 @@ class OracleServer(ControlledServer):
         self.tell(f'create user {owner} identified by "{password[:30]}" {quota}')
         self._owners.append(owner)
         self.tell(f"grant {', '.join(RIGHTS)} to {owner}")
-        self.tell(f"grant {', '.join(Look.ROLES)} to {owner} with admin option")
+        self.tell(f"grant {', '.join(Inspection.ROLES)} to {owner} with admin option")
         return as_account(self._url, owner, password[:30])
 
     def make_account(self, *roles: str) -> str:
@@ -212,7 +212,7 @@ class OracleServer(ControlledServer):
 
     def _make_roles(self) -> None:
         """Make rowq's roles, which an owner may not; keep those that are there."""
-        for role in Look.ROLES:
+        for role in Inspection.ROLES:
             try:
                 self.tell(f"create role {role}")
             except oracledb.DatabaseError as error:

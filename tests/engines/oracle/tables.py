@@ -9,18 +9,19 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
-    "grouped", "message_group", "recheck", "blocked", "successor", "started", "topic_binding",
+    "group_waiting", "group_slot", "deferred", "blocked", "successor", "started", "topic_binding",
     "expiry", "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
 _PART = (
-    "part_id = (select q.part_id from rowq_queue q where q.queue_key = utl_raw.cast_to_raw(:queue))"
+    "queue_id = (select q.queue_id from rowq_queue q"
+    " where q.queue_key = utl_raw.cast_to_raw(:queue))"
 )
 _COUNTS = {table: f"select count(*) from rowq_{table} where {_PART}" for table in PER_QUEUE}
 _BODIES = f"select message_id from rowq_message where {_PART}"
 _PLACES = {place: place for place in ("ready", "delayed", "leased", "dead", "blocked")} | {
-    "grouped": "blocked"
+    "group_waiting": "blocked"
 }
 _CENSUS = tuple(
     f"select message_id, '{state}' from rowq_{table} where {_PART}"
@@ -46,7 +47,7 @@ _CHECKS = ("lane", "1 = 1", _BACK.format("check_after"))
 _SHIFTS = (
     ("claim", "1 = 1", f"{_BACK.format('lease_until')}, {_BACK.format('leased_at')}"),
     ("delayed", "1 = 1", _BACK.format("due_at")),
-    ("recheck", "1 = 1", _BACK.format("due_at")),
+    ("deferred", "1 = 1", _BACK.format("due_at")),
     ("blocked", "t.due_at is not null", _BACK.format("due_at")),
     ("started", "1 = 1", _BACK.format("started_at")),
     (
@@ -97,7 +98,7 @@ class OracleTables(ShiftedDialect):
 
     archive_table = "rowq_archive"
     is_free_of_deadlocks = False
-    row_version = "recheck_id, due_at"
+    row_version = "deferred_id, due_at"
     readers_wait = False
     savepoints_give_back = True
     expires_in_transactions = True

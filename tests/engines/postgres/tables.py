@@ -9,19 +9,19 @@ from tests.engines.dialect import Dialect
 Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "started", "blocked", "successor", "topic_binding", "expiry",
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "group_waiting",
+    "group_slot", "deferred", "started", "blocked", "successor", "topic_binding", "expiry",
     "result", "history", "worker",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
-_PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
+_PART = "queue_id = (select queue_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
 # The floors of delayed messages, of tokens to look at again, of results, starts, expiries and
 # ended attempts are moments, too.
 _FLOOR = (
-    "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
-    " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
+    "insert into rowq.floor select n.queue_id, n.lane, least(n.generation, 0) - 5000000000,"
+    " n.start_seq - s.shift, n.safe_seq - s.shift, n.pending_seq - s.shift, n.pending_xid,"
     " n.rescan_at - interval '{0}' second, n.sweep_at - interval '{0}' second"
     " from (select distinct on (lane) * from rowq.floor where "
     + _PART
@@ -37,7 +37,7 @@ _SHIFTS = (
     " ended_at = ended_at - interval '{0}' second where " + _PART,
     "update rowq.delayed set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.blocked set due_at = due_at - interval '{0}' second where " + _PART,
-    "update rowq.recheck set due_at = due_at - interval '{0}' second where " + _PART,
+    "update rowq.deferred set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.started set started_at = started_at - interval '{0}' second where " + _PART,
@@ -61,7 +61,7 @@ _CENSUS = f"""
     union all
     select message_id, 'dead' from rowq.dead where {_PART}
     union all
-    select message_id, 'blocked' from rowq.grouped where {_PART}
+    select message_id, 'blocked' from rowq.group_waiting where {_PART}
     union all
     select message_id, 'blocked' from rowq.blocked where {_PART}
     """

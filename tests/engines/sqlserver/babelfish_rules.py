@@ -46,7 +46,7 @@ _CTE = (
     r"from (?P<table>rowq\.\w+) (?P<alias>\w+)\s+(?P<rest>.*?)\n\s*\)\n"
     r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
-_NO_KEYS = {"attempt", "group_key", "holds_group"}
+_NO_KEYS = {"attempt", "group_key", "holds_slot"}
 """Columns that a delete takes out and that are in no key of its table; null equals nothing."""
 
 _DAYS = (
@@ -58,14 +58,14 @@ _DAYS = (
 
 _REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
 _TURN = (
-    r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.part_id = @part_id\s+"
+    r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.queue_id = @queue_id\s+"
     r"and l\.lane = -21 /\* election \*/;"
 )
 _LOCK_OF_SESSION = (
     r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = N'Session',\s+@LockTimeout = @left_ms;"
 )
 _TRY = "cast(pg_try_advisory_lock(hashtext(cast(@lock as text))) as int)"
-_TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@part_id as text))))"
+_TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@queue_id as text))))"
 
 
 _OPENED = (
@@ -97,7 +97,7 @@ def _read_first(found: re.Match[str]) -> str:
         f"insert into @ties ({found['columns']})\n"
         f"select {found['what'].replace('deleted.', 'm.')}\n{found['source']};\n"
         "delete m\nfrom @messages j\ninner join rowq.message m"
-        " on m.part_id = @part_id and m.message_id = j.message_id;"
+        " on m.queue_id = @queue_id and m.message_id = j.message_id;"
     )
 
 
@@ -116,8 +116,8 @@ RULES = (
     ),
     rule(
         "IIF of a column of DELETED",
-        r"iif\(deleted\.holds_group = 1, 0, 1\)",
-        "1 - len(concat(deleted.holds_group, N''))",
+        r"iif\(deleted\.holds_slot = 1, 0, 1\)",
+        "1 - len(concat(deleted.holds_slot, N''))",
     ),
     rule(
         "IIF of a column of DELETED",

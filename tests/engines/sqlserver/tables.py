@@ -8,8 +8,8 @@ from tests.engines.dialect import ShiftedDialect
 Connection = Any
 
 _TABLES = (
-    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
-    "message_group", "recheck", "blocked", "successor", "started", "topic_binding", "expiry",
+    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "group_waiting",
+    "group_slot", "deferred", "blocked", "successor", "started", "topic_binding", "expiry",
     "result", "history", "worker",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
@@ -17,7 +17,7 @@ PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 
 # Names compare by their bytes, as the routines compare them: trailing blanks count.
 _PART = (
-    "part_id = (select q.part_id from rowq.queue q"
+    "queue_id = (select q.queue_id from rowq.queue q"
     " where q.queue_key = convert(varbinary(402), cast(? as nvarchar(200)) + N'.'))"
 )
 _COUNTS = {
@@ -31,7 +31,7 @@ _CENSUS = tuple(
         ("delayed", "delayed"),
         ("leased", "leased"),
         ("dead", "dead"),
-        ("blocked", "grouped"),
+        ("blocked", "group_waiting"),
         ("blocked", "blocked"),
     )
 )
@@ -51,7 +51,7 @@ _SHIFTS = (
     ("history", "leased_at", _BACK, ""),
     ("history", "ended_at", _BACK, ""),
     ("delayed", "due_at", _BACK, ""),
-    ("recheck", "due_at", _BACK, ""),
+    ("deferred", "due_at", _BACK, ""),
     ("blocked", "due_at", _BACK, ""),
     ("started", "started_at", _BACK, ""),
     ("dead", "died_at", _BACK, ""),
@@ -96,7 +96,7 @@ class SqlserverTables(ShiftedDialect):
         query = (
             "select max(l.floor), max(datediff_big(microsecond, '1970-01-01', m.enqueued_at))"
             " from rowq.lane l with (readuncommitted)"
-            " join rowq.message m with (readuncommitted) on m.part_id = l.part_id"
+            " join rowq.message m with (readuncommitted) on m.queue_id = l.queue_id"
             f" where l.lane >= 0 and m.message_id = ? and m.{_PART}"
         )
         ((floor, entry),) = _rows(connection, query, message_id, queue)

@@ -196,8 +196,8 @@ class Life:
         self._say("promote", batch_size=1)
         self._admin.execute(
             "update rowq.finished set finished_at = finished_at - interval 5 day"
-            " where finish_id > 0 and part_id ="
-            " (select part_id from rowq.queue where queue_name = %s)",
+            " where finish_id > 0 and queue_id ="
+            " (select queue_id from rowq.queue where queue_name = %s)",
             [self._queue],
         )
         self._say("archive", batch_size=1)
@@ -316,7 +316,7 @@ def _last_numbers(admin: Connection) -> dict[str, int]:
 def _strays(admin: Connection) -> int:
     """Return how many messages belong to no queue."""
     ((count,),) = admin.execute(
-        "select count(*) from rowq.message m left join rowq.queue q using (part_id)"
-        " where q.part_id is null"
+        "select count(*) from rowq.message m left join rowq.queue q using (queue_id)"
+        " where q.queue_id is null"
     ).fetchall()
     return int(count)

@@ -79,7 +79,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     connection: Connection, queue: str, key: str | None
 ) -> None:
     [used] = enqueue(connection, queue, "first")
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     connection.begin()
     connection.execute(f"set insert_id = {used}")
     with pytest.raises(pymysql.Error) as met:
@@ -110,9 +110,9 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
         _require_mariadb(admin)
         call(admin, "create_queue", queue_name="orders")
         # Make the database as a restore leaves it that forgot the counters.
-        admin.execute("drop procedure rowq.internal_pin_session")
-        admin.execute("create procedure rowq.internal_pin_session(p_moment double) begin end")
-        admin.execute(f"set insert_id = {part_of(admin, 'orders')}")
+        admin.execute("drop procedure rowq.internal_set_session")
+        admin.execute("create procedure rowq.internal_set_session(p_moment double) begin end")
+        admin.execute(f"set insert_id = {queue_id_of(admin, 'orders')}")
         with pytest.raises(pymysql.Error) as met:
             call(admin, "create_queue", queue_name="invoices")
         assert met.value.args[0] == TAKEN
@@ -132,9 +132,9 @@ def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
     third, fourth = enqueue(connection, queue, "3", "4")
     assert (third - last <= 65535, fourth - third) == (True, 1)
     users["admin"].execute(jump)
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     call(users["admin"], "create_queue", queue_name=f"{queue} too")
-    assert part_of(connection, f"{queue} too") - part < 65535
+    assert queue_id_of(connection, f"{queue} too") - part < 65535
     mine = users["admin"].execute("select @@auto_increment_increment, @@auto_increment_offset")
     assert mine.fetchone() == (65535, 65535)
     call(connection, "drop_queue", queue_name=f"{queue} too")
@@ -176,9 +176,9 @@ def test_numbers_that_run_out_are_named_in_time(connection: Connection) -> None:
         connection.execute(f"alter table rowq.finished auto_increment = {usual}")
 
 
-def part_of(connection: Connection, queue: str) -> int:
+def queue_id_of(connection: Connection, queue: str) -> int:
     """Return the part of a queue."""
-    query = "select part_id from rowq.queue where queue_name = %s"
+    query = "select queue_id from rowq.queue where queue_name = %s"
     ((part,),) = connection.execute(query, [queue]).fetchall()
     return int(part)
 

@@ -1,7 +1,7 @@
 """No variable that a caller may set breaks, loses, steals or forges anything in any routine.
 
 A life of a queue in a session with hostile values, compared with one in a session that has set
-nothing; in calls of their own, and in the caller's transactions. What internal_pin_session sets is
+nothing; in calls of their own, and in the caller's transactions. What internal_set_session sets is
 tried alone. The values of the others are tried in rounds, one of each variable at once: a life that
 is the same in spite of all of them is so in spite of each. Where it is not, they are tried one by
 one.
@@ -51,7 +51,7 @@ which cannot change in an open transaction; a transaction that may not write.
 DISTURBING = ("character_set_", "collation_", "sql_mode")
 """Variables that decide how the values of others are read."""
 
-_PIN = unit_text("mysql", "internal/pin_session")
+_PIN = unit_text("mysql", "internal/set_session")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
 """One of these may lead to the others' being set as rowq needs them."""
 
@@ -231,7 +231,7 @@ def test_the_next_call_gives_back_what_a_killed_call_has_left(
         session.execute(f"set session sql_safe_updates = 1, timestamp = 5{few}")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
         before = session.execute(look).fetchone()
-        # Set the session as internal_pin_session has left it when the kill comes.
+        # Set the session as internal_set_session has left it when the kill comes.
         session.execute(
             "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
             " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"

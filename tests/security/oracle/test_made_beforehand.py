@@ -38,7 +38,7 @@ def in_its_schema(url: str, owner: str) -> str:
         ("create synonym", "create synonym rowq for dual", "ROWQ is a synonym"),
         (
             "create table",
-            "create global temporary table rowq_ready (part_id number)",
+            "create global temporary table rowq_ready (queue_id number)",
             "RQ802",
         ),
     ],
@@ -150,9 +150,9 @@ def test_a_number_that_was_given_twice_is_an_error_and_no_queue_that_exists(
     migrate.migrate(empty_database)
     with rowq.connect(empty_database) as queue:
         queue.create_queue("first")
-    ((taken,),) = rows(session, "select q.part_id from rowq_queue q")
-    dialect_of(session).execute(session, "drop sequence rowq_part_seq")
-    create = f"create sequence rowq_part_seq start with {taken}"
+    ((taken,),) = rows(session, "select q.queue_id from rowq_queue q")
+    dialect_of(session).execute(session, "drop sequence rowq_queue_seq")
+    create = f"create sequence rowq_queue_seq start with {taken}"
     dialect_of(session).execute(session, create)
     with rowq.connect(empty_database) as queue, pytest.raises(oracledb.IntegrityError):
         queue.create_queue("second")

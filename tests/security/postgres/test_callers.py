@@ -16,7 +16,7 @@ pytestmark = pytest.mark.promise("P16")
 
 TABLES = (
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-    "floor", "gate", "started", "topic_binding", "meta", "migration", "migration_log",
+    "floor", "limit_lock", "started", "topic_binding", "meta", "migration", "migration_log",
 )  # fmt: skip
 NUMBERS = ("smallint", "integer", "bigint", "real", "float8", "numeric")
 MOMENTS = ("timestamptz", "timestamp", "date", "interval")

@@ -60,10 +60,10 @@ def test_a_strangers_lock_does_not_keep_a_session_from_being_the_one_that_keeps_
 ) -> None:
     del owner
     as_role("stranger", *role).execute(
-        "select pg_advisory_lock(1919907699, part_id) from generate_series(-2, 20) part_id"
+        "select pg_advisory_lock(1919907699, queue_id) from generate_series(-2, 20) queue_id"
     )
     consumer = as_role("consumer", "rowq_consumer")
-    assert call_one(consumer, "elect_keeper", queue_name="q").elected
+    assert call_one(consumer, "elect_leader", queue_name="q").elected
 
 
 def test_of_those_who_may_keep_house_one_is_elected(
@@ -104,7 +104,7 @@ def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
     owner.execute("set track_functions = 'all'; begin")
     assert [row.elected for row in call(owner, "maintain")] == [False] * 10
     looks = """
-        select calls from pg_stat_xact_user_functions where funcname = 'internal_maintained_parts'
+        select calls from pg_stat_xact_user_functions where funcname = 'internal_maintained_queues'
     """
     assert owner.execute(looks).fetchall() == [(1,)]
 

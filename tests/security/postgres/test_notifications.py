@@ -63,9 +63,9 @@ def sessions(small_server: str) -> Iterator[Sessions]:
         yield Sessions(small_server, opened)
 
 
-def part_of(session: Session) -> int:
+def queue_id_of(session: Session) -> int:
     """Return the part of the queue, which a stranger can guess."""
-    row = session.execute("select part_id from rowq.queue where queue_name = 'q'").fetchone()
+    row = session.execute("select queue_id from rowq.queue where queue_name = 'q'").fetchone()
     assert row is not None
     return int(str(row[0]))
 
@@ -92,7 +92,7 @@ def test_a_full_queue_of_notifications_stops_no_producer(sessions: Sessions) -> 
     stranger.execute("listen x")
     stranger.execute("begin")
     stranger.execute("select 1")
-    another.execute("select pg_advisory_lock_shared(%s, %s)", [LISTENER_LOCK, part_of(admin)])
+    another.execute("select pg_advisory_lock_shared(%s, %s)", [LISTENER_LOCK, queue_id_of(admin)])
     with pytest.raises(psycopg.OperationalError, match="too many notifications"):
         fill_notifications(another)
     for place in range(5):
@@ -108,7 +108,7 @@ def test_nobody_hears_or_wakes_who_listens_without_having_called_listen(sessions
     admin, worker, stranger = sessions.open(), sessions.open(), sessions.open("stranger")
     heard, overheard = PostgresNotifications(worker), PostgresNotifications(stranger)
     channel = call_one(worker, "listen", queue_name="q").channel
-    for name in ("rowq", f"rowq_{part_of(admin)}", "q"):
+    for name in ("rowq", f"rowq_{queue_id_of(admin)}", "q"):
         stranger.execute(f'listen "{name}"')
         stranger.execute("select pg_notify(%s, repeat('a', 7000))", [name])
         admin.execute("select pg_notify(%s, 'q')", [name])

@@ -82,7 +82,7 @@ def test_a_prepared_transaction_of_a_producer_keeps_no_worker_waiting(
     for _ in range(2):
         tick(admin, "q")
         call(worker, "maintain", queue_name="q")
-    left = admin.execute("select from rowq.message union all select from rowq.recheck").fetchall()
+    left = admin.execute("select from rowq.message union all select from rowq.deferred").fetchall()
     assert left == []
 
 

@@ -115,7 +115,7 @@ def test_a_view_with_the_name_of_a_table_is_not_taken_for_it(
 ) -> None:
     migrate.migrate(empty_database)
     session.execute("drop table rowq.finished")
-    session.execute("create view rowq.finished as select 1 as part_id")
+    session.execute("create view rowq.finished as select 1 as queue_id")
     refused_by_all(session, empty_database, "rowq.finished is no table")
 
 

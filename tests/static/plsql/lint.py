@@ -21,20 +21,20 @@ WAITS |= {"require_schedule"}
 """Sessions that change the same schedule take turns, too."""
 
 SWALLOWS = {
-    *("maintain", "maintain_archive", "maintain_kept", "maintain_job"),
-    *("ring_doorbell", "wait_for_ring"),
+    *("maintain", "maintain_archive", "maintain_retention", "maintain_job"),
+    *("wake_waiters", "wait_for_wakeup"),
 }
-"""An error in maintain is noted, and the rest goes on; a message needs no doorbell."""
+"""An error in maintain is noted, and the rest goes on; a message needs no wake-up queue."""
 SWALLOWS |= {"run_due"}
 """A schedule's fault is noted, or tried again, and the other schedules go on."""
 
 DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
-DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
+DYNAMIC |= {"try_become_poller", "stop_polling", "wake_waiters", "wait_for_wakeup"}
 """These call routines that exist only by choice, or with a right."""
 DYNAMIC |= {"dequeue_wait", "wait_for_result"}
 """These call package rowq, which they must not keep in use while they wait."""
-DYNAMIC |= {"maintain_job", "grants", "partition_archive", "doorbell_off", "remove"}
+DYNAMIC |= {"maintain_job", "grants", "partition_archive", "wakeup_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 
 

@@ -28,7 +28,7 @@ from rowq.options import MessageOptions
 from rowq.queue import Queue
 from rowq.session import OwnedSession
 from rowq.worker.context import default_name
-from rowq.worker.housekeeping import MAINTAIN_BATCH_SIZE, has_more
+from rowq.worker.maintenance import MAINTAIN_BATCH_SIZE, has_more
 
 _T = TypeVar("_T")
 
@@ -305,7 +305,7 @@ class Broker:
                 raise ConnectionLost(f"the database refuses for now: {error}") from error
             raise
         except Exception as error:
-            if self._engine.is_passing(error):
+            if self._engine.is_transient(error):
                 raise ConnectionLost(f"the database refuses for now: {error}") from error
             raise
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from rowq.engines.sources import source_of
+from rowq.engines.connections import source_of
 from rowq.errors import EngineUnknown
 
 # Django keeps these to itself, or they are how its own cursors read.

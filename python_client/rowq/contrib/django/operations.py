@@ -5,7 +5,7 @@ from typing import Any
 from django.db import router
 from django.db.migrations.operations.base import Operation
 
-from rowq.engines.sources import source_of
+from rowq.engines.connections import source_of
 from rowq.tools.migrate import plain_steps
 
 

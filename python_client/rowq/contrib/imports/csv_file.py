@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from rowq.contrib.imports.source import Batch, Item, Source, origin_of
 from rowq.messages import NewMessage
 from rowq.tools.console.errors import BadInput
-from rowq.tools.console.intake import BadLine, Lines, csv_bodies
+from rowq.tools.console.input_lines import BadLine, Lines, csv_bodies
 
 _TEXTS = ("message_type", "dedup_key", "group_key")
 _USUAL_PRIORITY = 5

@@ -14,11 +14,11 @@ from rowq.errors import WrongTransactionState
 from rowq.messages import Message
 from rowq.queue import Queue
 from rowq.session import BorrowedSession
-from rowq.worker.claim import HeldMessage, LiveLease, hand_in
+from rowq.worker.claim import HeldMessage, LiveLease, report_outcomes
 from rowq.worker.handlers import Handler, check_handler, find_handler, retry
 from rowq.worker.handling import HandlerResult, result_of, result_of_error
-from rowq.worker.parts import Part
 from rowq.worker.stats import WorkerStats
+from rowq.worker.stripes import Stripe
 
 _LEASE_SECONDS = 3600
 _WORKER_NAME = "rowq.testing.drain"
@@ -97,11 +97,11 @@ class _Drain:
     def _handle(self, messages: Sequence[Message]) -> WorkerStats:
         (message,) = messages
         asked_at, stopping = time.monotonic(), threading.Event()
-        part = Part(0, None, self._name)
-        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, part)
+        stripe = Stripe(0, None, self._name)
+        lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, stripe)
         result = self._mended(HeldMessage.of(_row(message), lease))
         stats = WorkerStats()
-        for _, outcomes in hand_in(
+        for _, outcomes in report_outcomes(
             self._queue, self._name, message.claim_id, result.verdicts, lease.results
         ):
             stats = stats.plus(outcomes)

@@ -12,13 +12,13 @@ MAKE_DUE = """
     set due_at = least(d.due_at, m.now + n.place * interval '1 microsecond')
     from moment m
     cross join (
-        select e.part_id, e.message_id,
+        select e.queue_id, e.message_id,
                row_number() over (order by e.due_at, e.message_id) as place
         from rowq.delayed e
-        join rowq.queue q on q.part_id = e.part_id
+        join rowq.queue q on q.queue_id = e.queue_id
         where q.queue_name = %s
     ) n
-    where d.part_id = n.part_id
+    where d.queue_id = n.queue_id
       and d.message_id = n.message_id
 """
 
@@ -30,7 +30,7 @@ def is_spoiled(connection: Any) -> bool:
     return bool(connection.info.transaction_status == load_driver().pq.TransactionStatus.INERROR)
 
 
-class Mend:
+class SavepointGuard:
     """Undoes what a handler has written where an error has spoiled the test's transaction.
 
     A savepoint before the handler lets that go on. Outside of one there is nothing to mend.

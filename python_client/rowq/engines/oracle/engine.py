@@ -29,8 +29,8 @@ from rowq.engines.oracle.errors import (
 )
 from rowq.engines.oracle.transactions import nested, outermost
 from rowq.engines.oracle.url import connection_parameters, owner_of
-from rowq.engines.patience import TookTooLongError, within
 from rowq.engines.sockets import is_of_the_network
+from rowq.engines.timeouts import TimedOutError, within
 from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused
 
@@ -65,7 +65,7 @@ class OracleEngine(SynchronousEngine):
             connection.autocommit = True
             if owner:
                 connection.current_schema = owner
-        except (oracledb.Error, OSError, UnicodeError, TookTooLongError) as error:
+        except (oracledb.Error, OSError, UnicodeError, TimedOutError) as error:
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
             raise CannotConnect(f"Oracle: {error}") from error

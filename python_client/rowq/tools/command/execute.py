@@ -89,7 +89,7 @@ class Ended:
         return Fail(self.reason) if self.status == _DEAD else Retry(error=self.reason)
 
 
-class Trial:
+class StartupCheck:
     """Whether a command can run at all, as far as the first messages of a worker tell."""
 
     MESSAGES = 3
@@ -144,7 +144,7 @@ class Command(OwnHandler):
 
     arguments: tuple[str, ...]
     programs: Programs
-    trial: Trial = field(default_factory=Trial)
+    trial: StartupCheck = field(default_factory=StartupCheck)
 
     def __call__(self, message: HeldMessage) -> None:
         """Run the program; raises Retry, Fail, Release or CannotRun unless it ends with 0."""
@@ -155,9 +155,9 @@ class Command(OwnHandler):
             verdict = ended.verdict
             _pass_on(run.errors)
         if suspects := self.trial.suspects(message.message_id, cannot_run=self._cannot_run(ended)):
-            if suspects >= Trial.MESSAGES:
+            if suspects >= StartupCheck.MESSAGES:
                 raise CannotRun(f"the first {suspects} messages ended with {ended.summary}")
-            message.is_stopping(Trial.PAUSE_SECONDS)
+            message.is_stopping(StartupCheck.PAUSE_SECONDS)
             raise Release
         if isinstance(verdict, Retry) and message.timed_out:
             raise Retry(error=f"the command took longer than its time: {ended.reason}")
@@ -168,7 +168,7 @@ class Command(OwnHandler):
 
     def least_batch(self) -> int:
         """Return how many messages are needed to see whether the command can run at all."""
-        return Trial.MESSAGES if self.trial.is_in_doubt else 1
+        return StartupCheck.MESSAGES if self.trial.is_in_doubt else 1
 
     def _start_patiently(self, message: HeldMessage) -> Run:
         """Start the program, in a few tries: it may be replaced by another version just now."""
@@ -191,7 +191,7 @@ class Command(OwnHandler):
             body = files.enter_context(tempfile.TemporaryFile())
             body.write(_body(message))
             body.seek(0)
-            facts = facts_of(message.part.queue_name, message)
+            facts = facts_of(message.stripe.queue_name, message)
             file = files.enter_context(self.programs.new_file(as_json(facts)))
             program = self.programs.start(self.arguments, environment(facts, file), body, errors)
             return Run(program, errors, files.pop_all())

@@ -25,7 +25,7 @@ from rowq.options import MessageOptions
 from rowq.queue import Queue
 from rowq.tools.console.database import open_queue, require_queue
 from rowq.tools.console.errors import BadInput, CommandFailed, exit_code_of, one_line
-from rowq.tools.console.intake import BadLine, Body, Lines, csv_bodies, jsonl_bodies
+from rowq.tools.console.input_lines import BadLine, Body, Lines, csv_bodies, jsonl_bodies
 from rowq.tools.console.options import AsJson, QueueName, Url, has_options, message_options
 from rowq.tools.console.output import print_json
 from rowq.tools.console.streams import STANDARD_INPUT, say

@@ -12,8 +12,8 @@ from rowq.tools.console.database import check_installed
 from rowq.tools.console.options import Url
 from rowq.tools.console.streams import say
 from rowq.tools.metrics import Collector
-from rowq.tools.metrics.look import Look
 from rowq.tools.metrics.queues import queue_metrics
+from rowq.tools.metrics.sampling import Sample
 from rowq.tools.terminal import log_to_stderr, printable_lines
 from rowq.worker.context import StopSignals
 from rowq.worker.metrics.server import LIVE, metrics_page, serving, told
@@ -77,7 +77,7 @@ def _print(collector: Collector, url: str) -> None:
 class _Found:
     """The metrics of one look, for a registry."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Sample) -> None:
         self._look = look
 
     def collect(self) -> Iterator[Any]:

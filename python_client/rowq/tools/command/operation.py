@@ -12,7 +12,7 @@ from rowq.tools.console.database import only_url, open_queue, servers_in
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
 from rowq.tools.console.output import LEVEL_STYLES, print_rows, record
-from rowq.worker.parts import server_away
+from rowq.worker.stripes import server_away
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ from rowq.options import MessageOptions, PublishOptions
 from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.errors import BadInput
-from rowq.tools.console.intake import json_fault
+from rowq.tools.console.input_lines import json_error
 from rowq.tools.console.options import (
     AsJson,
     QueueName,
@@ -111,7 +111,7 @@ def _content(body: str | None, binary: Path | None, no_body: bool, as_text: bool
     text, source = _text(body)
     # A worker that reads JSON would find the fault only when the message is dead.
     is_meant_as_json = not as_text and text.lstrip()[:1] in {"{", "["}
-    if is_meant_as_json and (fault := json_fault(text)):
+    if is_meant_as_json and (fault := json_error(text)):
         raise BadInput(f"{source} is {fault}; use --text to send it as it is")
     return {"text": text}
 

@@ -45,7 +45,7 @@ def create(
         else:
             striped = stack.enter_context(open_striped(url, queue_name, stripes))
             outcomes = striped.create_queue(**settings)
-            made = list(zip(map(striped.queue_of, striped.parts), outcomes, strict=True))
+            made = list(zip(map(striped.queue_of, striped.stripes), outcomes, strict=True))
         others = {
             outcome.queue_name: different
             for queue, outcome in made
@@ -167,7 +167,7 @@ def drained(
     with open_striped(url, queue_name, stripes) as striped:
         left = striped.undrained()
     rows = [
-        place_of(one.part)
+        place_of(one.stripe)
         | {name: one.stats and getattr(one.stats, name) for name in _LEFT}
         | {"error": one.error}
         for one in left

@@ -53,7 +53,7 @@ def stats(
         if queue_name is None:
             raise typer.BadParameter("--stripes is for one queue: name it")
         with open_striped(url, queue_name, stripes) as striped:
-            _show(lambda: _parts(striped, max_count), max_count, watch, interval, as_json)
+            _show(lambda: _stripes(striped, max_count), max_count, watch, interval, as_json)
         return
     with open_queue(only_url(url)) as queue:
         _show(lambda: _queues(queue, queue_name, max_count), max_count, watch, interval, as_json)
@@ -85,17 +85,17 @@ def _queues(queue: Queue, queue_name: str | None, max_count: int) -> list[_Found
     ]
 
 
-def _parts(striped: Striped, max_count: int) -> list[_Found]:
+def _stripes(striped: Striped, max_count: int) -> list[_Found]:
     """Look at all parts; at one whose server does not answer, find the reason."""
     found = striped.queue_stats(max_count=max_count)
-    asked = {one.part.server: one.part for one in found if one.stats is not None}
-    listed = {server: _listed(striped.queue_of(part)) for server, part in asked.items()}
+    asked = {one.stripe.server: one.stripe for one in found if one.stats is not None}
+    listed = {server: _listed(striped.queue_of(stripe)) for server, stripe in asked.items()}
     return [
         _Found(
-            place_of(one.part),
+            place_of(one.stripe),
             one.stats,
-            _of(one.part.queue_name, listed.get(one.part.server)),
-            {} if one.part.server is None else {"error": one.error},
+            _of(one.stripe.queue_name, listed.get(one.stripe.server)),
+            {} if one.stripe.server is None else {"error": one.error},
         )
         for one in found
     ]

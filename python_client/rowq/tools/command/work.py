@@ -114,7 +114,7 @@ def work(
         ),
     ] = None,
     stripes: Stripes = None,
-    home: Annotated[
+    first_stripe: Annotated[
         int | None,
         typer.Option(
             min=0,
@@ -163,7 +163,7 @@ def work(
     function = _function(handler, 2 if transactional else 1) if handler is not None else None
     servers = servers_in(url) if stripes is not None else only_url(url)
     if stripes is not None:
-        _require_parts(url, queue_name, stripes)
+        _require_stripes(url, queue_name, stripes)
     else:
         with open_queue(only_url(url)) as queue:
             require_queue(queue, queue_name, "consumer")
@@ -182,7 +182,7 @@ def work(
             queue_name,
             function or Command(arguments, stack.enter_context(Programs())),
             stripes=stripes,
-            home=home,
+            first_stripe=first_stripe,
             batch_size=batch_size,
             lease_seconds=lease_seconds,
             timeout_seconds=timeout_seconds,
@@ -203,7 +203,7 @@ def work(
         raise failure
 
 
-def _require_parts(urls: list[str], queue_name: str, stripes: int) -> None:
+def _require_stripes(urls: list[str], queue_name: str, stripes: int) -> None:
     """Raise QueueNotFound unless all parts are there, on the servers that answer."""
     with open_striped(urls, queue_name, stripes) as striped:
         striped.queue_stats(max_count=1)

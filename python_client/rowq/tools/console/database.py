@@ -8,7 +8,7 @@ from typing import Literal
 
 import typer
 
-from rowq.engines import TOOLS, engine_for_url, is_driver_error, is_foreseen, part_of
+from rowq.engines import TOOLS, engine_for_url, engine_module, is_driver_error, is_foreseen
 from rowq.errors import QueueNotFound, RowqError
 from rowq.queue import Queue
 from rowq.session import OwnedSession
@@ -130,7 +130,7 @@ def server_of(url: str) -> str:
     try:
         connection = engine.connect(url)
         try:
-            name: str = part_of(engine.name, "status", TOOLS).Look(connection).server()
+            name: str = engine_module(engine.name, "status", TOOLS).Inspection(connection).server()
         finally:
             engine.close(connection)
     except Exception as error:

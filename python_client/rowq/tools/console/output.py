@@ -20,7 +20,7 @@ from rowq.tools.causes import cause_of
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.streams import say
 from rowq.tools.terminal import printable, printable_json
-from rowq.worker.parts import Part, Placed
+from rowq.worker.stripes import Stripe, StripedEnqueued
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}
 """How a finding of health is shown, by its status."""
@@ -113,19 +113,19 @@ def said_of(enqueued: Enqueued) -> str:
     return f"{said[enqueued.outcome]} {enqueued.message_id}"
 
 
-def print_placed(placed: Placed, as_json: bool) -> None:
+def print_placed(placed: StripedEnqueued, as_json: bool) -> None:
     """Print what became of a message of a striped queue, and where it is."""
     sent = Enqueued(placed.message_id, placed.outcome)
     if as_json:
-        print_json(place_of(placed.part) | record(sent))
+        print_json(place_of(placed.stripe) | record(sent))
     else:
-        say(f"{said_of(sent)} in {placed.part}")
+        say(f"{said_of(sent)} in {placed.stripe}")
 
 
-def place_of(part: Part) -> dict[str, Any]:
+def place_of(stripe: Stripe) -> dict[str, Any]:
     """Return where a part is: its server, where there are several, and its queue."""
-    server = {} if part.server is None else {"server": part.server}
-    return server | {"queue_name": part.queue_name}
+    server = {} if stripe.server is None else {"server": stripe.server}
+    return server | {"queue_name": stripe.queue_name}
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rowq.engines import TOOLS, engine_for_url, is_driver_error, part_of
+from rowq.engines import TOOLS, engine_for_url, engine_module, is_driver_error
 from rowq.tools.migrate.errors import MissingPrivilege
 
 
@@ -85,7 +85,7 @@ class EngineChecks:
 
 def checks_of(url: str) -> EngineChecks:
     """Return what there is to know of the engine of a URL."""
-    checks: EngineChecks = part_of(engine_for_url(url).name, "doctor", TOOLS).CHECKS
+    checks: EngineChecks = engine_module(engine_for_url(url).name, "doctor", TOOLS).CHECKS
     return checks
 
 

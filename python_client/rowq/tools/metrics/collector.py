@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rowq.tools.metrics.look import Look, Looks, Source
 from rowq.tools.metrics.queues import queue_metrics
+from rowq.tools.metrics.sampling import Sample, Samples, Source
 from rowq.worker.metrics.library import load_library
 
 
@@ -43,7 +43,7 @@ class Collector:
         InvalidArgument for a connection on which a look would leave a transaction open.
         """
         load_library()
-        self._looks = Looks(source, max_count, cache_seconds, timeout_seconds)
+        self._looks = Samples(source, max_count, cache_seconds, timeout_seconds)
         self.last_error: str | None = None
 
     def collect(self) -> Iterator[Any]:
@@ -54,7 +54,7 @@ class Collector:
         """Yield the families without a look, for the registry to know their names."""
         return queue_metrics(None)
 
-    def look(self) -> Look:
+    def look(self) -> Sample:
         """Return the last look while it is fresh, else what a new one finds."""
         look = self._looks.get()
         self.last_error = None if look.error is None else self._looks.described(look.error)

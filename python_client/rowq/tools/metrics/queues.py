@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from rowq.messages import HealthCheck, QueueStats
-from rowq.tools.metrics.look import Look
+from rowq.tools.metrics.sampling import Sample
 from rowq.worker.metrics.library import load_library
 
 _STATES = ("ready", "delayed", "leased", "dead", "blocked")
@@ -15,7 +15,7 @@ _NO_SETTINGS = {"queue_name", "is_paused", *_STATES, "oldest_ready_seconds"}
 _SETTINGS = [column.name for column in fields(QueueStats) if column.name not in _NO_SETTINGS]
 
 
-def queue_metrics(look: Look | None) -> Iterator[Any]:
+def queue_metrics(look: Sample | None) -> Iterator[Any]:
     """Yield the families of metrics of a look: of one that failed, and of none, all but empty."""
     load_library()
     from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
@@ -35,13 +35,13 @@ def queue_metrics(look: Look | None) -> Iterator[Any]:
             }
             info.add_metric([], labels)
     yield from (up, took, info)
-    yield from _counts(look or Look())
-    yield from _facts(look or Look())
-    yield from _claims(look or Look())
-    yield from _health(look or Look())
+    yield from _counts(look or Sample())
+    yield from _facts(look or Sample())
+    yield from _claims(look or Sample())
+    yield from _health(look or Sample())
 
 
-def _counts(look: Look) -> Iterator[Any]:
+def _counts(look: Sample) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     by_state = ["queue", "state"]
@@ -61,7 +61,7 @@ def _counts(look: Look) -> Iterator[Any]:
     yield from (counts, capped)
 
 
-def _facts(look: Look) -> Iterator[Any]:
+def _facts(look: Sample) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     oldest = GaugeMetricFamily(
@@ -85,7 +85,7 @@ def _facts(look: Look) -> Iterator[Any]:
     yield from (oldest, paused, settings)
 
 
-def _claims(look: Look) -> Iterator[Any]:
+def _claims(look: Sample) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     counts = GaugeMetricFamily(
@@ -109,7 +109,7 @@ def _claims(look: Look) -> Iterator[Any]:
     yield from (counts, left)
 
 
-def _health(look: Look) -> Iterator[Any]:
+def _health(look: Sample) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     by_check = ["check", "queue"]

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.errors import RowqError
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.frozen import Part, split
+from rowq.tools.migrate.frozen import Unit, split
 from rowq.tools.migrate.release import Numbered, Release
 
 _REVISION = '''"""{heading}.
@@ -174,18 +174,18 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def _client(release: Release) -> BaseScript:
-    client: BaseScript = part_of(release.folder.name, "script", TOOLS).SCRIPT
+    client: BaseScript = engine_module(release.folder.name, "script", TOOLS).SCRIPT
     return client
 
 
-def _parts(release: Release, numbered: Numbered, *, with_owner: bool) -> list[Part]:
+def _parts(release: Release, numbered: Numbered, *, with_owner: bool) -> list[Unit]:
     script = release.script(numbered.number)
     if not with_owner:
         script = _client(release).without_owner(release, script)
     return split(script)[1]
 
 
-def _undone(release: Release, numbered: Numbered, *, with_owner: bool) -> Iterator[Part]:
+def _undone(release: Release, numbered: Numbered, *, with_owner: bool) -> Iterator[Unit]:
     client = _client(release)
     for part in client.undone(release, numbered):
         if with_owner:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.sources import read, sources, sources_of
 
 GRANTS = "grants.sql"
@@ -49,7 +49,7 @@ _DROPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Unit:
     """A part of a script.
 
     Attributes:
@@ -69,7 +69,7 @@ class Part:
         return f"-- [{f'{self.kind} {self.name}'.rstrip()}]\n"
 
 
-def joined(head: str, parts: Iterable[Part]) -> str:
+def joined(head: str, parts: Iterable[Unit]) -> str:
     """Return a script: its head, then each part after the line that names it.
 
     Raises:
@@ -83,15 +83,15 @@ def joined(head: str, parts: Iterable[Part]) -> str:
     return "\n".join(texts)
 
 
-def split(script: str) -> tuple[str, list[Part]]:
+def split(script: str) -> tuple[str, list[Unit]]:
     """Return the head and the parts of a script that `joined` has made."""
     head, *rest = _MARK.split(script)
     found = [
-        Part(kind, name or "", text)
+        Unit(kind, name or "", text)
         for kind, name, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
     ]
     # An empty line stands before the next line that names a part.
-    between = [Part(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
+    between = [Unit(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
     return head[:-1], between + found[-1:]
 
 
@@ -115,7 +115,7 @@ def is_released(migration: Path) -> bool:
     return script_of(migration).exists()
 
 
-def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
+def brought_by(migration: Path, earlier: dict[str, str]) -> list[Unit]:
     """Return what a migration does to the files, in the order of installation.
 
     Args:
@@ -124,9 +124,9 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
     """
     if not is_released(migration):
         return _changed(sources(sources_of(migration.parent)), earlier)
-    source_form = part_of(migration.parent.name, "script", TOOLS).SCRIPT.source_form
+    source_form = engine_module(migration.parent.name, "script", TOOLS).SCRIPT.source_form
     return [
-        Part(part.kind, part.name, source_form(part.text))
+        Unit(part.kind, part.name, source_form(part.text))
         for part in split(read(script_of(migration)))[1]
         if part.kind in ("file", "gone")
     ]
@@ -150,15 +150,15 @@ def files_after(folder: Path, newest: int) -> dict[str, str]:
     return files
 
 
-def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Part]:
+def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Unit]:
     """Return what leads from the earlier files to those of today."""
     changed = [
-        Part("file", path, text)
+        Unit("file", path, text)
         for path, text in today.items()
         if "/" not in path or earlier.get(path) != text
     ]
     gone = [path for path in earlier if path not in today]
-    return [*changed, *(Part("gone", path, _removal(path, earlier[path])) for path in gone)]
+    return [*changed, *(Unit("gone", path, _removal(path, earlier[path])) for path in gone)]
 
 
 def _removal(path: str, text: str) -> str:

@@ -10,7 +10,7 @@ from rowq.tools.migrate.bookkeeping import Bookkeeping
 from rowq.tools.migrate.comments import COMMENTS
 from rowq.tools.migrate.errors import MessagesLeft, MigrationError
 from rowq.tools.migrate.frozen import GRANTS
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.losses import Losses
 from rowq.tools.migrate.refusals import refusals
 from rowq.tools.migrate.release import Numbered, Release
@@ -39,7 +39,7 @@ class BaseInstaller(ABC):
     has_transactional_ddl = True
     """yoyo undoes nothing: a step that fails is rolled back, or done again the next time."""
     connection: Any
-    look: BaseLook
+    look: BaseInspection
 
     def __init__(self, url: str, release: Release) -> None:
         self.url = url

@@ -7,7 +7,7 @@ from typing import Any
 
 from yoyo.migrations import Migration
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 from rowq.tools.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
 from rowq.tools.migrate.frozen import (
     files_after,
@@ -128,7 +128,7 @@ class Release:
         numbered = self.get(number)
         if is_released(numbered.file):
             return read(script_of(numbered.file))
-        return str(part_of(self.folder.name, "script", TOOLS).SCRIPT.script(self, numbered))
+        return str(engine_module(self.folder.name, "script", TOOLS).SCRIPT.script(self, numbered))
 
     def text(self, name: str) -> str:
         """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""

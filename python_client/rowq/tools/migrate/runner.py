@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from rowq.engines import TOOLS, engine_for_url, part_of
+from rowq.engines import TOOLS, engine_for_url, engine_module
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import UnknownMigration
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.look import BaseLook
 from rowq.tools.migrate.losses import Losses
 from rowq.tools.migrate.release import Release
 
@@ -118,7 +118,7 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         release.get(to)
     connection = engine.connect(url)
     try:
-        look: BaseLook = part_of(engine.name, "status", TOOLS).Look(connection)
+        look: BaseInspection = engine_module(engine.name, "status", TOOLS).Inspection(connection)
         look.begin()
         installed = release.installed(look.installed_ids() if look.owner() else [])
         target = max(installed - 1, 0) if to is None else min(to, installed)
@@ -145,7 +145,7 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
         EngineUnknown: rowq has no engine of this name.
     """
     release = release_for(engine)
-    client: BaseScript = part_of(release.folder.name, "script", TOOLS).SCRIPT
+    client: BaseScript = engine_module(release.folder.name, "script", TOOLS).SCRIPT
     scripts = [release.script(each.number) for each in release.after(from_number)]
     if not with_owner:
         scripts = [client.without_owner(release, text) for text in scripts]
@@ -153,7 +153,7 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
 
 
 def _installer(url: str, release: Release) -> BaseInstaller:
-    installer: BaseInstaller = part_of(engine_for_url(url).name, "install", TOOLS).Installer(
+    installer: BaseInstaller = engine_module(engine_for_url(url).name, "install", TOOLS).Installer(
         url, release
     )
     return installer

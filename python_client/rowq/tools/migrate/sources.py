@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from rowq.engines import TOOLS, part_of
+from rowq.engines import TOOLS, engine_module
 
 TABLES = "tables.sql"
 FAMILIES = "internal"
@@ -48,7 +48,7 @@ def sources(folder: Path) -> dict[str, str]:
     Args:
         folder: sql/<engine>, with contract.toml beside it.
     """
-    texts: dict[str, str] = part_of(folder.name, "script", TOOLS).SCRIPT.assembled(folder)
+    texts: dict[str, str] = engine_module(folder.name, "script", TOOLS).SCRIPT.assembled(folder)
     found: dict[str, str] = {}
     for path in _INCLUDE.findall(read(folder / "install.sql")):
         text = texts[path] if path in texts else read(folder / path)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from rowq.engines import TOOLS, engine_for_url, part_of
+from rowq.engines import TOOLS, engine_for_url, engine_module
 from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.release import Release
 
 
@@ -66,13 +66,14 @@ def status(url: str) -> Status:
     connection = engine.connect(url)
     try:
         return status_by(
-            part_of(engine.name, "status", TOOLS).Look(connection), release_for(engine.name)
+            engine_module(engine.name, "status", TOOLS).Inspection(connection),
+            release_for(engine.name),
         )
     finally:
         engine.close(connection)
 
 
-def status_by(look: BaseLook, release: Release) -> Status:
+def status_by(look: BaseInspection, release: Release) -> Status:
     """Return what a look finds, compared with a release; raises what `status` raises."""
     look.begin()
     owner = look.owner()

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.errors import PackageMissing
 from rowq.web.databases import in_thread
 from rowq.web.sampler import END, REGIONS
@@ -71,7 +71,7 @@ async def ready(site: Site) -> Response:
     for sampler in site.samplers.values():
         try:
             has_failed = (await in_thread(sampler.sample)).error is not None
-        except TookTooLongError:
+        except TimedOutError:
             has_failed = True
         if has_failed:
             return PlainTextResponse(

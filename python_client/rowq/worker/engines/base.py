@@ -19,24 +19,24 @@ class TransactionEnded(RowqError):
     """
 
     def __init__(
-        self, text: str, *, committed: bool, kept: bool = False, is_passing: bool = False
+        self, text: str, *, committed: bool, kept: bool = False, is_transient: bool = False
     ) -> None:
         """Say what has become of what was written."""
         super().__init__(text)
         self.committed = committed
         self.kept = kept
-        self.is_passing = is_passing
+        self.is_transient = is_transient
 
 
 @dataclass(frozen=True, slots=True)
-class Spoiled:
+class AbortedTransaction:
     """A handler went on after an error that its transaction did not survive; it was undone.
 
     error: what the database had said. is_passing: as in TransactionEnded.
     """
 
     error: str
-    is_passing: bool
+    is_transient: bool
 
 
 class WorkTransaction(ABC):
@@ -59,7 +59,7 @@ class WorkTransaction(ABC):
         """
 
     @abstractmethod
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         """Keep what the handler wrote, unless it has spoiled that: then undo it and say so."""
 
     @abstractmethod

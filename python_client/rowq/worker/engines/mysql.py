@@ -17,7 +17,7 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 
 from rowq.engines.mysql.engine import ENGINE
-from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
 from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
@@ -91,7 +91,7 @@ class MysqlWork(WorkTransaction):
             query=self._reading(own.query),
         )
 
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         self._require_savepoint("release savepoint rowq_handler", self._connection.commit)
         self._execute("savepoint rowq_handler")
         return None
@@ -124,10 +124,10 @@ class MysqlWork(WorkTransaction):
             self._ended.kept = self._ended.committed and end == self._connection.commit
             raise self._ended
 
-    def _note_end(self, *, committed: bool, is_passing: bool = False) -> None:
-        who = "the database" if is_passing else "a handler"
+    def _note_end(self, *, committed: bool, is_transient: bool = False) -> None:
+        who = "the database" if is_transient else "a handler"
         self._ended = self._ended or TransactionEnded(
-            f"{who} ended the worker's transaction", committed=committed, is_passing=is_passing
+            f"{who} ended the worker's transaction", committed=committed, is_transient=is_transient
         )
 
     def _reading(self, query: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,7 +178,7 @@ class MysqlWork(WorkTransaction):
             # The connection is lost, and the next statement says so.
             return
         if not (hides or self._is_open()) or ENGINE.is_undone(error):
-            self._note_end(committed=False, is_passing=True)
+            self._note_end(committed=False, is_transient=True)
 
     def _look_behind(self) -> None:
         """Note that the last statement ended the transaction, if it was one that hides that."""

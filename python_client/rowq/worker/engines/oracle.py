@@ -11,7 +11,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
 from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
@@ -83,7 +83,7 @@ class OracleWork(WorkTransaction):
             **{_LOOK: self._look},
         )
 
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         self._end_block(_KEEP, kept=True)
         return None
 

@@ -15,7 +15,12 @@ import psycopg
 
 from rowq.engines.postgres.engine import ENGINE
 from rowq.engines.sockets import has_input
-from rowq.worker.engines.base import Notifications, Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    Notifications,
+    TransactionEnded,
+    WorkTransaction,
+)
 from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
@@ -66,14 +71,14 @@ class PostgresWork(WorkTransaction):
         """Work on a connection in autocommit."""
         self._connection = connection
         self._number: str | None = None
-        self._spoiled = Spoiled("", False)
+        self._spoiled = AbortedTransaction("", False)
 
     def begin(self) -> None:
         self._mark("begin isolation level read committed")
 
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
         own: Any = self._connection
-        self._spoiled = Spoiled("an error that it has hidden", False)
+        self._spoiled = AbortedTransaction("an error that it has hidden", False)
         return lent(
             own,
             claim_id,
@@ -85,7 +90,7 @@ class PostgresWork(WorkTransaction):
             wait=self._waiting(own.wait),
         )
 
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         if self._status() == psycopg.pq.TransactionStatus.INERROR:
             self.undo()
             return self._spoiled
@@ -152,7 +157,7 @@ class PostgresWork(WorkTransaction):
             try:
                 return wait(generator, *args, **options)
             except psycopg.Error as error:
-                self._spoiled = Spoiled(str(error), ENGINE.is_undone(error))
+                self._spoiled = AbortedTransaction(str(error), ENGINE.is_undone(error))
                 raise
 
         return waiting

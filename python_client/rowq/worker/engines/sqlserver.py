@@ -13,7 +13,7 @@ from typing import Any
 import pyodbc
 
 from rowq.engines.sqlserver.driver import commit, execute, roll_back, value_of
-from rowq.worker.engines.base import Spoiled, TransactionEnded, WorkTransaction
+from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
 from rowq.worker.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
 
 _ENDING = frozenset(
@@ -76,7 +76,7 @@ class SqlserverWork(WorkTransaction):
         with lent(LentConnection(self._connection), claim_id) as connection:
             yield connection
 
-    def keep(self) -> Spoiled | None:
+    def keep(self) -> AbortedTransaction | None:
         self._end_block(_KEEP)
         return None
 

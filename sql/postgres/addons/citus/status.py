@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rowq.errors import CannotConnect
-from rowq.tools.engines.postgres.status import Look
+from rowq.tools.engines.postgres.status import Inspection
 from rowq.tools.migrate import Status
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import MigrationError
@@ -46,7 +46,7 @@ class NodeStatus:
     problems: tuple[str, ...]
 
 
-class NodeLook(Look):
+class NodeLook(Inspection):
     """What there is to see on a node whose routines are behind wrappers."""
 
     SCHEMAS = ("rowq", "rowq_node")
@@ -68,7 +68,7 @@ class NodeLook(Look):
 def node_status(url: str) -> Status:
     """Look at one node and change nothing; raises what rowq.tools.migrate.status raises."""
     with session(url) as connection:
-        look = NodeLook(connection) if carries(connection) else Look(connection)
+        look = NodeLook(connection) if carries(connection) else Inspection(connection)
         return status_by(look, release_for("postgres"))
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from rowq.tools.command.top.frame import frame
-from rowq.tools.command.top.looks import Looker
 from rowq.tools.command.top.screen import watch
+from rowq.tools.command.top.snapshots import Looker
 from rowq.tools.command.top.view import View
 from rowq.tools.console.database import open_queue
 from rowq.tools.console.options import Url

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
 from rowq.tools.causes import cause_of
-from rowq.tools.command.top.view import Sight, View
+from rowq.tools.command.top.view import Snapshot, View
 from rowq.tools.console.output import LEVEL_STYLES
 from rowq.tools.terminal import printable
 from rowq.tools.throughput import is_live
@@ -27,7 +27,7 @@ _KEYS = "q end  p pause  s order: {order}  arrows, Enter one queue  d dead"
 _KEYS_OF_ONE = "q end  p pause  d dead  Escape all queues"
 
 
-def frame(view: View, sight: Sight, *, width: int, height: int | None) -> RenderableType:
+def frame(view: View, sight: Snapshot, *, width: int, height: int | None) -> RenderableType:
     """Return a look as rich draws it, in no more than so many lines; None is as many as there are.
 
     Raises nothing: what has no room is counted.
@@ -72,7 +72,7 @@ def _rooms(height: int | None, tables: Sequence[int], checks: int) -> list[int]:
     return rooms
 
 
-def _head(view: View, sight: Sight) -> Text:
+def _head(view: View, sight: Snapshot) -> Text:
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append("rowq top", "bold").append(f"  {now}")

@@ -12,8 +12,8 @@ from rich.live import Live
 
 from rowq.engines import is_foreseen
 from rowq.tools.command.top.frame import frame
-from rowq.tools.command.top.looks import Looker
-from rowq.tools.command.top.view import Sight, View
+from rowq.tools.command.top.snapshots import Looker
+from rowq.tools.command.top.view import Snapshot, View
 from rowq.tools.console.database import hide_secrets
 from rowq.tools.console.errors import one_line
 from rowq.tools.console.output import console
@@ -30,7 +30,7 @@ _NAMES = {
 """What a terminal sends for keys that have a name."""
 
 
-def watch(looker: Looker, view: View, sight: Sight, interval: float) -> None:
+def watch(looker: Looker, view: View, sight: Snapshot, interval: float) -> None:
     """Show looks, `interval` seconds apart, until q or Ctrl-C.
 
     A look that fails is shown as a line above the last one that did not, and is made again.
@@ -45,7 +45,7 @@ def watch(looker: Looker, view: View, sight: Sight, interval: float) -> None:
                 sight = _next(looker, view, sight)
 
 
-def _wait(live: Live, keyboard: "_Keyboard", view: View, sight: Sight, seconds: float) -> bool:
+def _wait(live: Live, keyboard: "_Keyboard", view: View, sight: Snapshot, seconds: float) -> bool:
     """Show a look until it is time for another one; return False when that shall not be."""
     _draw(live, view, sight)
     due_at = time.monotonic() + seconds
@@ -61,12 +61,12 @@ def _wait(live: Live, keyboard: "_Keyboard", view: View, sight: Sight, seconds: 
     return True
 
 
-def _draw(live: Live, view: View, sight: Sight) -> None:
+def _draw(live: Live, view: View, sight: Snapshot) -> None:
     size = live.console.size
     live.update(frame(view, sight, width=size.width, height=size.height), refresh=True)
 
 
-def _next(looker: Looker, view: View, last: Sight) -> Sight:
+def _next(looker: Looker, view: View, last: Snapshot) -> Snapshot:
     """Return a new look, or the last one where it fails, which the view then says."""
     try:
         sight = looker.look(view)

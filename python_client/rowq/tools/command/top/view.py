@@ -13,7 +13,7 @@ _KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Snapshot:
     """What one look has found.
 
     at: the moment, in seconds of a clock that only goes on. server: name and version.
@@ -50,7 +50,7 @@ class View:
         """Begin without a look."""
         self._throughput = Throughput(self.max_count)
 
-    def remember(self, sight: Sight) -> None:
+    def remember(self, sight: Snapshot) -> None:
         """Keep a look for trends."""
         names = {queue.queue_name for queue in sight.queues}
         self._past = {name: past for name, past in self._past.items() if name in names}

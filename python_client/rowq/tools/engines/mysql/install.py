@@ -22,7 +22,7 @@ from rowq.tools.engines.mysql.statements import (
     replacing,
     statements,
 )
-from rowq.tools.engines.mysql.status import Look, made_for_others
+from rowq.tools.engines.mysql.status import Inspection, made_for_others
 from rowq.tools.migrate.errors import MigrationError, SchemaInUse
 from rowq.tools.migrate.frozen import created
 from rowq.tools.migrate.installer import BaseInstaller
@@ -63,12 +63,12 @@ class Installer(BaseInstaller):
 
     BOOKKEEPING = BOOKKEEPING
     DatabaseError = pymysql.Error
-    look: Look
+    look: Inspection
 
     def use(self, driver_connection: Any) -> None:
         """Set `connection` and `look`."""
         self.connection = Connection(driver_connection)
-        self.look = Look(driver_connection)
+        self.look = Inspection(driver_connection)
 
     def refusal(self, error: pymysql.Error) -> MigrationError | None:
         """Return the refusal that an error is; None for any other error."""

@@ -9,11 +9,11 @@ from rowq.tools.engines.mysql.refusals import refusal
 from rowq.tools.engines.mysql.statements import statements
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.losses import Losses
 from rowq.tools.migrate.refusals import refusals
 
-_FIRST = ("meta", "queue", "part")
+_FIRST = ("meta", "queue", "queue_lock")
 _ENOUGH = 2
 
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
@@ -54,7 +54,7 @@ _ORPHANS = """
     where r.routine_schema = 'rowq' and u.user is null
 """
 _LOST_TABLES = {
-    "queue", "ready", "delayed", "claim", "dead", "grouped", "blocked", "archive", "finished",
+    "queue", "ready", "delayed", "claim", "dead", "group_waiting", "blocked", "archive", "finished",
 }  # fmt: skip
 _LOSSES = """
     select
@@ -67,7 +67,7 @@ _LOSSES = """
             + (select count(*) from (select 1 from rowq.dead limit 100000) d)
             + (
                 select count(*)
-                from (select 1 from rowq.grouped where message_id > 0 limit 100000) g
+                from (select 1 from rowq.group_waiting where message_id > 0 limit 100000) g
             )
             + (select count(*) from (select 1 from rowq.blocked limit 100000) b)
             + (
@@ -94,7 +94,7 @@ _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
 
 
-class Look(BaseLook):
+class Inspection(BaseInspection):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")

@@ -13,7 +13,7 @@ import oracledb
 
 from rowq.tools.engines.oracle.refusals import refusal
 from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units
-from rowq.tools.engines.oracle.status import Look
+from rowq.tools.engines.oracle.status import Inspection
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.installer import BaseInstaller
 
@@ -45,12 +45,12 @@ class Installer(BaseInstaller):
 
     BOOKKEEPING = BOOKKEEPING
     DatabaseError = oracledb.DatabaseError
-    look: Look
+    look: Inspection
 
     def use(self, driver_connection: Any) -> None:
         """Set `connection` and `look`."""
         self.connection = Connection(driver_connection)
-        self.look = Look(driver_connection)
+        self.look = Inspection(driver_connection)
 
     def refusal(self, error: oracledb.DatabaseError) -> MigrationError | None:
         """Return the refusal that an error is; None for any other error."""

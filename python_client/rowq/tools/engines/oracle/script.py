@@ -8,7 +8,7 @@ from rowq.tools.engines.oracle.packages import packages
 from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units, with_units
 from rowq.tools.migrate import comments
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Part
+from rowq.tools.migrate.frozen import Unit
 from rowq.tools.migrate.release import Release
 
 _HEAD = """-- {heading}.
@@ -52,7 +52,7 @@ begin
             union all
             select null from rowq_dead where rownum = 1
             union all
-            select null from rowq_grouped where rownum = 1
+            select null from rowq_group_waiting where rownum = 1
             union all
             select null from rowq_blocked where rownum = 1
             union all
@@ -128,19 +128,19 @@ class Script(BaseScript):
         compare="> 0", number=804, fault="RQ804 schema_newer", those="not in ({known})"
     )
     REMEMBER = _REMEMBER
-    END = Part("after", "committed", "commit\n/\n")
+    END = Unit("after", "committed", "commit\n/\n")
     PLAIN_HEAD = _PLAIN_HEAD
     REFUSE_MESSAGES = _REFUSE_MESSAGES
     END_OF_STATEMENT = "\n/\n"
 
-    def before(self, release: Release) -> Iterator[Part]:
+    def before(self, release: Release) -> Iterator[Unit]:
         """Return what comes before the migration's own parts."""
-        yield Part("before", "preflight.sql", release.text("preflight.sql"))
-        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
+        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
 
-    def before_undo(self, release: Release) -> Iterator[Part]:
+    def before_undo(self, release: Release) -> Iterator[Unit]:
         """Return what comes before a rollback's own parts."""
-        yield Part("before", "preflight.sql", release.text("preflight.sql"))
+        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's units."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from rowq.tools.engines.oracle.statements import units
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.losses import Losses
 
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
@@ -47,7 +47,7 @@ _LOSSES = """
             + (select count(*) from rowq_delayed where rownum <= 100000)
             + (select count(*) from rowq_leased where rownum <= 100000)
             + (select count(*) from rowq_dead where rownum <= 100000)
-            + (select count(*) from rowq_grouped where rownum <= 100000)
+            + (select count(*) from rowq_group_waiting where rownum <= 100000)
             + (select count(*) from rowq_blocked where rownum <= 100000),
         (select count(*) from rowq_archive where rownum <= 100000)
             + (select count(*) from rowq_finished where rownum <= 100000)
@@ -57,7 +57,7 @@ _ROLES = "select distinct p.grantee from user_tab_privs_made p where p.grantee i
 _CREATED = re.compile(r"create or replace (package(?: body)?) (\w+)")
 
 
-class Look(BaseLook):
+class Inspection(BaseInspection):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
@@ -126,7 +126,7 @@ class Look(BaseLook):
     def routines(self) -> dict[str, str]:
         """Return name and code of every specification and body of rowq's packages.
 
-        But of the one that doorbell.sql makes, by choice and outside of the migrations.
+        But of the one that wakeup.sql makes, by choice and outside of the migrations.
         """
         found: dict[str, str] = {}
         for name, kind, text in self._rows(_SOURCES):

@@ -19,7 +19,7 @@ from psycopg.errors import (
 
 from rowq.tools.engines.postgres.refusals import refusal
 from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
-from rowq.tools.engines.postgres.status import Look
+from rowq.tools.engines.postgres.status import Inspection
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.installer import BaseInstaller
 from rowq.tools.migrate.losses import Losses
@@ -52,7 +52,7 @@ class Installer(BaseInstaller):
         """Set `connection` and `look`; warnings of the server become notices."""
         driver_connection.add_notice_handler(self._keep_notice)
         self.connection = driver_connection
-        self.look = Look(driver_connection)
+        self.look = Inspection(driver_connection)
 
     def refusal(self, error: psycopg.Error) -> MigrationError | None:
         """Return the refusal that an error is; None for any other error."""

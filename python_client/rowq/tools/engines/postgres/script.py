@@ -6,7 +6,7 @@ from pathlib import Path
 from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
 from rowq.tools.migrate import comments
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Part
+from rowq.tools.migrate.frozen import Unit
 from rowq.tools.migrate.release import Release
 
 _HEAD = """\\set ON_ERROR_STOP on
@@ -131,7 +131,7 @@ begin
     if exists (select from only rowq.ready)
         or exists (select from only rowq.delayed)
         or exists (select from only rowq.dead)
-        or exists (select from only rowq.grouped)
+        or exists (select from only rowq.group_waiting)
         or exists (select from only rowq.blocked)
         or exists (select from only rowq.claim c where cardinality(c.message_ids) > 0)
         or exists (select from rowq.archive)
@@ -159,23 +159,23 @@ class Script(BaseScript):
     REFUSE_NEWER = _REFUSE_NEWER
     REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
-    END = Part("after", "committed", "commit;\n")
+    END = Unit("after", "committed", "commit;\n")
     PLAIN_HEAD = _PLAIN_HEAD
     SEPARATOR = ""
-    OPEN = (Part("before", "settings", _OPEN.format(settings=_QUOTED)),)
-    CLOSE = (Part("after", "settings", _CLOSE),)
+    OPEN = (Unit("before", "settings", _OPEN.format(settings=_QUOTED)),)
+    CLOSE = (Unit("after", "settings", _CLOSE),)
     FOR_CLIENT = ("committed",)
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
-    def before(self, release: Release) -> Iterator[Part]:
+    def before(self, release: Release) -> Iterator[Unit]:
         """Return what comes before the migration's own parts."""
         for name in (*BEFORE, "bookkeeping.sql"):
-            yield Part("before", name, release.text(name))
+            yield Unit("before", name, release.text(name))
 
-    def before_undo(self, release: Release) -> Iterator[Part]:
+    def before_undo(self, release: Release) -> Iterator[Unit]:
         """Return what comes before a rollback's own parts."""
         for name in BEFORE:
-            yield Part("before", name, release.text(name))
+            yield Unit("before", name, release.text(name))
 
     def plain_statements(self, text: str) -> tuple[str]:
         """Return a part whole: the server takes many statements at once."""

@@ -11,7 +11,7 @@ from rowq.tools.engines.postgres.statements import TRUST
 from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
 from rowq.tools.migrate.frozen import GRANTS
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.losses import Losses
 from rowq.tools.migrate.refusals import refusals
 
@@ -105,7 +105,7 @@ _LOSSES = """
         (select count(*) from (select from only rowq.ready limit 100000) r)
             + (select count(*) from (select from only rowq.delayed limit 100000) d)
             + (select count(*) from (select from only rowq.dead limit 100000) d)
-            + (select count(*) from (select from only rowq.grouped limit 100000) g)
+            + (select count(*) from (select from only rowq.group_waiting limit 100000) g)
             + (select count(*) from (select from only rowq.blocked limit 100000) b)
             + (
                 select coalesce(sum(cardinality(c.message_ids)), 0)
@@ -125,7 +125,7 @@ _BODY = re.compile(
 _NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
 
 
-class Look(BaseLook):
+class Inspection(BaseInspection):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")

@@ -13,7 +13,7 @@ from rowq.engines.sqlserver.driver import signals_held
 from rowq.engines.sqlserver.errors import words_of
 from rowq.tools.engines.sqlserver.refusals import refusal
 from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
-from rowq.tools.engines.sqlserver.status import Look
+from rowq.tools.engines.sqlserver.status import Inspection
 from rowq.tools.migrate.errors import MigrationError
 from rowq.tools.migrate.installer import BaseInstaller
 from rowq.tools.migrate.losses import Losses
@@ -57,7 +57,7 @@ class Installer(BaseInstaller):
     def use(self, driver_connection: Any) -> None:
         """Set `connection` and `look`."""
         self.connection = Connection(driver_connection)
-        self.look = Look(driver_connection)
+        self.look = Inspection(driver_connection)
 
     def refusal(self, error: pyodbc.Error) -> MigrationError | None:
         """Return the refusal that an error is; None for any other error."""

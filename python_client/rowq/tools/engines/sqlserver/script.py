@@ -7,7 +7,7 @@ from rowq.engines.sqlserver.calls import procedure_name
 from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, batches
 from rowq.tools.migrate import comments
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Part
+from rowq.tools.migrate.frozen import Unit
 from rowq.tools.migrate.release import Release
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
@@ -85,7 +85,7 @@ select @held = max(m.message_id)
 from rowq.message m with (tablockx, holdlock);
 if exists (select 1 from rowq.ready)
     or exists (select 1 from rowq.delayed)
-    or exists (select 1 from rowq.grouped)
+    or exists (select 1 from rowq.group_waiting)
     or exists (select 1 from rowq.blocked)
     or exists (select 1 from rowq.leased)
     or exists (select 1 from rowq.dead)
@@ -115,22 +115,22 @@ class Script(BaseScript):
     REFUSE_NEWER = _REFUSE_NEWER
     REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
-    END = Part("after", "committed", _TAIL)
+    END = Unit("after", "committed", _TAIL)
     LITERAL = "N'{}'"
     PLAIN_HEAD = _PLAIN_HEAD
-    OPEN = (Part("before", "settings", "set implicit_transactions off;\ngo\n"),)
+    OPEN = (Unit("before", "settings", "set implicit_transactions off;\ngo\n"),)
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
-    def before(self, release: Release) -> Iterator[Part]:
+    def before(self, release: Release) -> Iterator[Unit]:
         """Return what comes before the migration's own parts."""
-        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Part("before", "begin", "begin transaction;\ngo\n")
-        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Unit("before", "begin", "begin transaction;\ngo\n")
+        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
 
-    def before_undo(self, release: Release) -> Iterator[Part]:
+    def before_undo(self, release: Release) -> Iterator[Unit]:
         """Return what comes before a rollback's own parts."""
-        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Part("before", "begin", "begin transaction;\ngo\n")
+        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Unit("before", "begin", "begin transaction;\ngo\n")
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's batches, without what takes back what sqlcmd alone was told."""

@@ -10,12 +10,12 @@ from rowq.engines.sqlserver.driver import signals_held
 from rowq.engines.sqlserver.errors import numbers_of
 from rowq.tools.engines.sqlserver.statements import batches
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.look import BaseLook
+from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.losses import Losses
 
 OWNER = "rowq_owner"
 BOOKKEEPING = {"migration", "migration_log"}
-_FIRST = {"meta", "queue", "part"}
+_FIRST = {"meta", "queue", "queue_lock"}
 
 _SERVER = """
     select
@@ -72,7 +72,7 @@ _LOSSES = """
         (select count(*) from rowq.queue),
         (select count(*) from (select top (100000) 1 as n from rowq.ready) r)
             + (select count(*) from (select top (100000) 1 as n from rowq.delayed) d)
-            + (select count(*) from (select top (100000) 1 as n from rowq.grouped) g)
+            + (select count(*) from (select top (100000) 1 as n from rowq.group_waiting) g)
             + (select count(*) from (select top (100000) 1 as n from rowq.blocked) b)
             + (select count(*) from (select top (100000) 1 as n from rowq.leased) l)
             + (select count(*) from (select top (100000) 1 as n from rowq.dead) d),
@@ -87,7 +87,7 @@ _CREATE = re.compile(
 )
 
 
-class Look(BaseLook):
+class Inspection(BaseInspection):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")

@@ -80,7 +80,7 @@ class Command(BaseCommand):  # type: ignore[misc]
             "--stripes", type=int, metavar="N", help="The queue is a striped one, with N parts."
         )
         parser.add_argument(
-            "--home", type=int, metavar="N", help="With --stripes: the part to ask first."
+            "--first-stripe", type=int, metavar="N", help="With --stripes: the part to ask first."
         )
         parser.add_argument("--drain", action="store_true", help="End when nothing is left.")
         parser.add_argument(
@@ -135,5 +135,5 @@ def _missing(error: Exception, url: str | None, options: Mapping[str, Any]) -> s
 
 _PASSED_ON = (
     *("batch_size", "lease_seconds", "timeout_seconds", "worker_name", "transactional"),
-    *("concurrent", "listen", "stripes", "home", "drain", "metrics_port", "metrics_host"),
+    *("concurrent", "listen", "stripes", "first_stripe", "drain", "metrics_port", "metrics_host"),
 )

@@ -9,9 +9,9 @@ require_once __DIR__ . '/database.php';
  * Calls maintain once a second, and extends the lease of one claim three times in a lease. It has a
  * connection of its own, and ends with the worker, however that ends.
  */
-final class Keeper
+final class Maintainer
 {
-    /** @var resource leads from the worker to the keeper, and back */
+    /** @var resource leads from the worker to the maintainer, and back */
     private $line;
     private int $claim = 0;
 
@@ -19,18 +19,18 @@ final class Keeper
     {
         $worker = getmypid();
         [$here, $there] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-        $keeper = pcntl_fork();
-        if ($keeper === -1) {
+        $maintainer = pcntl_fork();
+        if ($maintainer === -1) {
             throw new RuntimeException('no process beside the worker can be made');
         }
-        if ($keeper !== 0) {
+        if ($maintainer !== 0) {
             $this->line = $here;
             stream_set_blocking($here, false);
             return;
         }
         $this->line = $there;
         unset($here);
-        // A signal is for the worker, which has the keeper go on until its message is finished.
+        // A signal is for the worker, which has the maintainer go on until its message is finished.
         pcntl_signal(SIGTERM, SIG_IGN);
         pcntl_signal(SIGINT, SIG_IGN);
         $isAlone = fn () => posix_getppid() !== $worker;
@@ -43,7 +43,7 @@ final class Keeper
     {
         $this->claim = $claim;
         if (fwrite($this->line, "$claim\n") === false) {
-            throw new RuntimeException('the keeper has ended');
+            throw new RuntimeException('the maintainer has ended');
         }
     }
 

@@ -1,13 +1,13 @@
 set quoted_identifier on;
 set ansi_nulls on;
 go
-create or alter procedure rowq.CareForIndexes
+create or alter procedure rowq.RebuildIndexes
     @min_pages int = 1000,
     @max_seconds int = 300
 with execute as owner
 as
 begin
--- routine   CareForIndexes
+-- routine   RebuildIndexes
 -- version   1
 -- purpose   Rebuild or reorganize the indexes that traffic has worn out, as gently as the edition allows.
 -- promise   P17
@@ -50,7 +50,7 @@ begin
     exec rowq.InternalCheckRange N'min_pages', @min_pages, 1, 1000000000, @is_required = 1;
     exec rowq.InternalCheckRange N'max_seconds', @max_seconds, 1, 86400, @is_required = 1;
     if @@trancount > 0 or @@options & 2 = 2
-        throw 52713, N'RQ713 wrong_transaction_state: care_for_indexes commits as it works', 1;
+        throw 52713, N'RQ713 wrong_transaction_state: rebuild_indexes commits as it works', 1;
 
     insert into @worn (
         table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, is_thin,

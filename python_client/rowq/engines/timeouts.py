@@ -8,7 +8,7 @@ from typing import TypeVar
 _Made = TypeVar("_Made")
 
 
-class TookTooLongError(Exception):
+class TimedOutError(Exception):
     """Something was not made within its time."""
 
 
@@ -46,5 +46,5 @@ def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made],
     finally:
         is_late = made.cancel()
     if is_late:
-        raise TookTooLongError(f"no answer within {seconds:g} seconds")
+        raise TimedOutError(f"no answer within {seconds:g} seconds")
     return made.result()

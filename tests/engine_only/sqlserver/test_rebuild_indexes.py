@@ -1,4 +1,4 @@
-"""CareForIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
+"""RebuildIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
 
 from contextlib import closing
 from typing import Any
@@ -28,7 +28,7 @@ def care(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
     """Call it and return its rows."""
     given = ", ".join(f"@{name} = {value}" for name, value in arguments.items())
     with closing(connection.cursor()) as cursor:
-        cursor.execute(f"exec rowq.CareForIndexes {given}")
+        cursor.execute(f"exec rowq.RebuildIndexes {given}")
         assert tuple(column[0] for column in cursor.description) == COLUMNS
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()]
         while cursor.nextset():

@@ -1,4 +1,4 @@
-"""The optional doorbell ends a wait at once, and nobody depends on it."""
+"""The optional wake-up queue ends a wait at once, and nobody depends on it."""
 
 import time
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from tests.stored_times import pass_seconds
 
 QUEUE = "listened to"
 RIGHTS = tuple(f"execute on sys.{name}" for name in ("dbms_aq", "dbms_aqadm", "dbms_lock"))
-LISTENS = "select q.queue_name from rowq_queue q where q.listened_until is not null"
-RINGS = "select count(*) from rowq_doorbell_table"
-SOMEBODY_LISTENS = "update rowq_queue set listened_until = timestamp '2999-01-01 00:00:00'"
-NOBODY_LISTENS = "update rowq_queue set listened_until = null"
+LISTENS = "select q.queue_name from rowq_queue q where q.waiting_until is not null"
+RINGS = "select count(*) from rowq_wakeup_table"
+SOMEBODY_LISTENS = "update rowq_queue set waiting_until = timestamp '2999-01-01 00:00:00'"
+NOBODY_LISTENS = "update rowq_queue set waiting_until = null"
 STOP = "begin dbms_aqadm.stop_queue(queue_name => 'ROWQ_DOORBELL_QUEUE'); end;"
 LISTENING = """
     select s.sid from v$session s
@@ -31,7 +31,7 @@ LISTENING = """
 
 @pytest.fixture
 def open_session(server: OracleServer, empty_database: str) -> Iterator[Open]:
-    """Return what opens sessions of an owner who has a doorbell, made twice, and a queue."""
+    """Return what opens sessions of an owner who has a wake-up queue, made twice, and a queue."""
     grant(server, empty_database, *RIGHTS)
     migrate.migrate(empty_database)
     with ExitStack() as stack:
@@ -41,7 +41,7 @@ def open_session(server: OracleServer, empty_database: str) -> Iterator[Open]:
 
         session = connect()
         for _ in range(2):
-            run_sources(session, "doorbell.sql")
+            run_sources(session, "wakeup.sql")
         call(session, "create_queue", queue_name=QUEUE)
         yield connect
 
@@ -131,7 +131,7 @@ def test_who_enqueues_waits_for_nobody_s_ring(open_session: Open, session: Conne
 
 @pytest.mark.promise("P01", "P02")
 @pytest.mark.parametrize("broken", ["stopped", "without its package", "removed"])
-def test_a_broken_doorbell_disturbs_nobody(
+def test_a_broken_wakeup_queue_disturbs_nobody(
     server: OracleServer, open_session: Open, session: Connection, broken: str
 ) -> None:
     waiter = Waiter(open_session(), QUEUE, 60)
@@ -140,9 +140,9 @@ def test_a_broken_doorbell_disturbs_nobody(
     if broken == "stopped":
         session.execute(STOP)
     elif broken == "removed":
-        run_sources(session, "doorbell_off.sql")
+        run_sources(session, "wakeup_off.sql")
     else:
-        session.execute("drop package body rowq_doorbell")
+        session.execute("drop package body rowq_wakeup")
     session.execute(SOMEBODY_LISTENS)
     with transaction(session):
         enqueue(session, QUEUE, "a")
@@ -180,7 +180,7 @@ def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
         assert waiter.got == ["a"]
 
 
-def test_an_upgrade_keeps_the_doorbell_and_a_rollback_removes_it(
+def test_an_upgrade_keeps_the_wakeup_queue_and_a_rollback_removes_it(
     empty_database: str, session: Connection
 ) -> None:
     there = "select count(*) from user_objects o where o.object_name = 'ROWQ_DOORBELL'"
@@ -195,7 +195,7 @@ def test_an_upgrade_keeps_the_doorbell_and_a_rollback_removes_it(
 
 def test_it_is_removed_without_a_trace(empty_database: str, session: Connection) -> None:
     for _ in range(2):
-        run_sources(session, "doorbell_off.sql")
+        run_sources(session, "wakeup_off.sql")
     assert [name for name in objects(session) if "DOORBELL" in name] == []
     works(empty_database)
 
@@ -204,6 +204,6 @@ def test_without_the_rights_it_is_not_made(server: OracleServer, empty_database:
     migrate.migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         with pytest.raises(Exception, match=r"PLS-00201|PLS-00904|ORA-"):
-            run_sources(session, "doorbell.sql")
+            run_sources(session, "wakeup.sql")
         assert [name for name in objects(session) if "DOORBELL" in name] == []
     works(empty_database)

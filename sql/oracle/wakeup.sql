@@ -1,15 +1,15 @@
--- Optional: this makes a doorbell, so that a session in dequeue_wait sleeps until a message is
+-- Optional: this makes a wake-up queue, so that a session in dequeue_wait sleeps until a message is
 -- committed and need not look four times a second. Run it as the owner in SQL*Plus or SQLcl, in
 -- this folder; a second run makes everything anew, and upgrades of rowq keep it. The owner needs
 -- execute on dbms_aq, dbms_aqadm and dbms_lock, granted directly and not by a role.
--- doorbell_off.sql removes the doorbell.
+-- wakeup_off.sql removes the wake-up queue.
 --
 -- A ring is a message of Advanced Queuing without content. It is sent in the transaction that makes
 -- a message of rowq ready, so it is heard at the commit and on every node. A producer rings only
 -- while somebody listens, once for all its messages, and waits for nobody. A lost ring loses no
 -- message, because listeners look once a second anyway. dbms_alert would let all producers wait for
 -- each other's commit, and dbms_pipe would ring before the commit and on one node only.
-@@doorbell_off.sql
+@@wakeup_off.sql
 begin
     dbms_aqadm.create_queue_table(
         queue_table        => 'ROWQ_DOORBELL_TABLE',
@@ -24,21 +24,21 @@ begin
     dbms_aqadm.start_queue(queue_name => 'ROWQ_DOORBELL_QUEUE');
 end;
 /
--- internal_ring_doorbell and internal_wait_for_ring call this package by its name. It is the only
+-- internal_wake_waiters and internal_wait_for_wakeup call this package by its name. It is the only
 -- one of rowq that keeps state; a session that loses the state (ORA-04068) loses a ring.
-create or replace package rowq_doorbell authid definer as
+create or replace package rowq_wakeup authid definer as
 
     -- ring sends a ring that is heard at the commit. Once a transaction is enough. If a rollback to
     -- a savepoint takes the ring back, the transaction does not ring again, and listeners find what
     -- it adds later within a second.
-    procedure ring(p_part_id in number);
+    procedure ring(p_queue_id in number);
 
     -- listen waits for a ring, for a second at most, and takes all rings that there are.
-    procedure listen(p_part_id in number);
+    procedure listen(p_queue_id in number);
 
-end rowq_doorbell;
+end rowq_wakeup;
 /
-create or replace package body rowq_doorbell as
+create or replace package body rowq_wakeup as
 
     type t_parts is table of boolean index by pls_integer;
     v_transaction raw(100);
@@ -54,7 +54,7 @@ create or replace package body rowq_doorbell as
             || '.ROWQ_DOORBELL_QUEUE';
     end queue_name;
 
-    procedure ring(p_part_id in number)
+    procedure ring(p_queue_id in number)
     is
         -- The id is compared as bytes, because texts are compared as the session's NLS_SORT says.
         v_now        constant raw(100) :=
@@ -68,11 +68,11 @@ create or replace package body rowq_doorbell as
             v_rung.delete;
             v_transaction := v_now;
         end if;
-        if v_rung.exists(p_part_id) then
+        if v_rung.exists(p_queue_id) then
             return;
         end if;
         v_options.visibility := dbms_aq.on_commit;
-        v_properties.correlation := to_char(p_part_id, 'fm9999999999');
+        v_properties.correlation := to_char(p_queue_id, 'fm9999999999');
         dbms_aq.enqueue(
             queue_name         => queue_name,
             enqueue_options    => v_options,
@@ -80,10 +80,10 @@ create or replace package body rowq_doorbell as
             payload            => c_nothing,
             msgid              => v_id
         );
-        v_rung(p_part_id) := true;
+        v_rung(p_queue_id) := true;
     end ring;
 
-    procedure listen(p_part_id in number)
+    procedure listen(p_queue_id in number)
     is
         -- ORA-25228: no ring came in time.
         e_silence exception;
@@ -98,7 +98,7 @@ create or replace package body rowq_doorbell as
         -- stand before the others.
         v_options.navigation := dbms_aq.first_message;
         v_options.visibility := dbms_aq.immediate;
-        v_options.correlation := to_char(p_part_id, 'fm9999999999');
+        v_options.correlation := to_char(p_queue_id, 'fm9999999999');
         v_options.wait := 1;
         for i in 1 .. 1000 loop
             dbms_aq.dequeue(
@@ -115,6 +115,6 @@ create or replace package body rowq_doorbell as
             null;
     end listen;
 
-end rowq_doorbell;
+end rowq_wakeup;
 /
 @@compiled.sql

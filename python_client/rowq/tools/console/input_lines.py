@@ -104,7 +104,7 @@ def jsonl_bodies(lines: Lines, from_line: int) -> Iterator[Body]:
     for line in lines:
         text = line.strip()
         if text:
-            if fault := json_fault(text):
+            if fault := json_error(text):
                 raise BadLine(lines.number, fault)
             yield Body(text, lines.number, lines.number)
 
@@ -127,7 +127,7 @@ def _next_row(rows: Iterator[list[str]], lines: Lines) -> list[str] | None:
         raise BadLine(first_line, f"not CSV: {error}") from None
 
 
-def json_fault(text: str) -> str | None:
+def json_error(text: str) -> str | None:
     """Return why a text is not JSON, None if it is."""
     try:
         # Numbers are not converted: JSON allows them any length, and Python does not.

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines.patience import TookTooLongError
+from rowq.engines.timeouts import TimedOutError
 from rowq.errors import InvalidArgument
 from rowq.forks import after_fork
 from rowq.messages import Claim, HealthCheck, InstalledVersion, QueueStats
@@ -35,7 +35,7 @@ Source = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sample:
     """What was found, or why nothing was; how long it took in seconds.
 
     max_count: no count is larger. claims: at most so many of them, too.
@@ -50,7 +50,7 @@ class Look:
     error: BaseException | None = None
 
 
-class Looks:
+class Samples:
     """Looks at a database in a thread, and keeps what the last look has found for a while."""
 
     def __init__(
@@ -69,35 +69,35 @@ class Looks:
     def forget(self) -> None:
         """Begin anew: a forked process has none of its parent's threads."""
         self._lock = threading.Lock()
-        self._pending: Future[Look] | None = None
-        self._last: Look | None = None
+        self._pending: Future[Sample] | None = None
+        self._last: Sample | None = None
         self._fresh_until = 0.0
 
-    def get(self) -> Look:
+    def get(self) -> Sample:
         """Return the last look while it is fresh, else what a new one finds; raises nothing."""
         began_at = time.monotonic()
         with self._lock:
             if self._pending is None:
                 if self._last is not None and began_at < self._fresh_until:
                     return self._last
-                begun: Future[Look] = Future()
+                begun: Future[Sample] = Future()
                 thread = threading.Thread(
                     target=self._look, args=(begun,), name="rowq-metrics", daemon=True
                 )
                 try:
                     thread.start()
                 except RuntimeError as no_thread:
-                    return Look(max_count=self._max_count, error=no_thread)
+                    return Sample(max_count=self._max_count, error=no_thread)
                 self._pending = begun
             pending = self._pending
         wait([pending], timeout=self._timeout_seconds)
         if pending.done():
             return pending.result()
-        error = TookTooLongError(f"no answer within {self._timeout_seconds:g} seconds")
+        error = TimedOutError(f"no answer within {self._timeout_seconds:g} seconds")
         self._note(error)
-        return Look(seconds=time.monotonic() - began_at, max_count=self._max_count, error=error)
+        return Sample(seconds=time.monotonic() - began_at, max_count=self._max_count, error=error)
 
-    def _look(self, pending: "Future[Look]") -> None:
+    def _look(self, pending: "Future[Sample]") -> None:
         began_at = time.monotonic()
         look = self._found(began_at)
         self._note(look.error)
@@ -106,7 +106,7 @@ class Looks:
             self._fresh_until = time.monotonic() + self._cache_seconds
         pending.set_result(look)
 
-    def _found(self, began_at: float) -> Look:
+    def _found(self, began_at: float) -> Sample:
         try:
             with self._lend() as queue:
                 # This goes first: who may not call it is told the role that may call all of them.
@@ -116,9 +116,9 @@ class Looks:
                 claims = queue.list_claims(max_claims=min(self._max_count, _MAX_CLAIMS))
         except BaseException as error:  # What is given may raise anything, in this thread.
             seconds = time.monotonic() - began_at
-            return Look(seconds=seconds, max_count=self._max_count, error=error)
+            return Sample(seconds=seconds, max_count=self._max_count, error=error)
         seconds = time.monotonic() - began_at
-        return Look(seconds, self._max_count, version, queues, checks, claims)
+        return Sample(seconds, self._max_count, version, queues, checks, claims)
 
     def _note(self, error: BaseException | None) -> None:
         """Log that looks fail, and that they succeed again; not each of them."""
@@ -185,7 +185,7 @@ def _check(queue: Queue) -> None:
         )
 
 
-_all: "weakref.WeakSet[Looks]" = weakref.WeakSet()
+_all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
 
 
 def _forget_all() -> None:

@@ -10,7 +10,15 @@ import pytest
 import rowq
 from rowq.engines import engine_for_connection
 from rowq.messages import QueueStats
-from rowq.worker.parts import Part, PartStats, Round, Standing, number_of_key, parts_of, servers_of
+from rowq.worker.stripes import (
+    Round,
+    ServerHealth,
+    Stripe,
+    StripeStats,
+    number_of_key,
+    servers_of,
+    stripes_of,
+)
 from tests.engines.base import Connection
 from tests.static.sources import ROOT
 
@@ -28,36 +36,36 @@ FORMULAS = {
 """The same number in SQL, by engine, as the client's page has it."""
 
 
-def test_parts_are_numbered_across_servers_and_none_moves_when_there_are_more() -> None:
-    parts = parts_of("orders", 2, ["b", "a"])
-    assert [(part.number, part.server, part.queue_name) for part in parts] == [
+def test_stripes_are_numbered_across_servers_and_none_moves_when_there_are_more() -> None:
+    stripes = stripes_of("orders", 2, ["b", "a"])
+    assert [(stripe.number, stripe.server, stripe.queue_name) for stripe in stripes] == [
         (0, "a", "orders/0"),
         (1, "b", "orders/0"),
         (2, "a", "orders/1"),
         (3, "b", "orders/1"),
     ]
-    places = {(part.server, part.queue_name) for part in parts}
-    for more in (parts_of("orders", 3, ["a", "b"]), parts_of("orders", 2, ["a", "b", "c"])):
-        assert places < {(part.server, part.queue_name) for part in more}
-    assert str(parts[3]) == "orders/1 on b"
+    places = {(stripe.server, stripe.queue_name) for stripe in stripes}
+    for more in (stripes_of("orders", 3, ["a", "b"]), stripes_of("orders", 2, ["a", "b", "c"])):
+        assert places < {(stripe.server, stripe.queue_name) for stripe in more}
+    assert str(stripes[3]) == "orders/1 on b"
 
 
-def test_a_queue_that_is_not_striped_is_its_only_part() -> None:
-    (part,) = parts_of("orders", None, servers_of("postgresql://host/db"))
-    assert (part.number, part.server, part.queue_name) == (0, None, "orders")
+def test_a_queue_that_is_not_striped_is_its_only_stripe() -> None:
+    (stripe,) = stripes_of("orders", None, servers_of("postgresql://host/db"))
+    assert (stripe.number, stripe.server, stripe.queue_name) == (0, None, "orders")
 
 
 @pytest.mark.parametrize("stripes", [0, -1, 1001, True, 1.5, "8"])
 def test_a_number_of_stripes_that_cannot_be_is_refused(stripes: Any) -> None:
     with pytest.raises(rowq.InvalidArgument, match="RQ711 invalid_argument: stripes must be"):
-        parts_of("orders", stripes, [None])
+        stripes_of("orders", stripes, [None])
 
 
-def test_a_name_that_is_too_long_for_its_last_part_is_refused() -> None:
-    assert parts_of("q" * 97, 11, [None])[-1].queue_name == "q" * 97 + "/10"
+def test_a_name_that_is_too_long_for_its_last_stripe_is_refused() -> None:
+    assert stripes_of("q" * 97, 11, [None])[-1].queue_name == "q" * 97 + "/10"
     for name in ("q" * 98, ""):
         with pytest.raises(rowq.InvalidArgument, match="queue_name must be"):
-            parts_of(name, 11, [None])
+            stripes_of(name, 11, [None])
 
 
 def test_several_servers_are_for_a_striped_queue() -> None:
@@ -68,17 +76,17 @@ def test_several_servers_are_for_a_striped_queue() -> None:
         rowq.Worker(urls, "orders", print, stripes=1)
     with pytest.raises(rowq.InvalidArgument, match="striped one poll"):
         rowq.Worker("postgresql://host/db", "orders", print, stripes=2, listen=True)
-    with pytest.raises(rowq.InvalidArgument, match="home must be"):
-        rowq.Worker("postgresql://host/db", "orders", print, stripes=2, home=-1)
+    with pytest.raises(rowq.InvalidArgument, match="first_stripe must be"):
+        rowq.Worker("postgresql://host/db", "orders", print, stripes=2, first_stripe=-1)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: ascii(vector["key"]))
-def test_a_key_goes_to_the_part_that_is_documented(vector: dict[str, Any]) -> None:
-    for parts, number in vector["numbers"].items():
-        assert number_of_key(vector["key"], int(parts)) == number
+def test_a_key_goes_to_the_stripe_that_is_documented(vector: dict[str, Any]) -> None:
+    for stripes, number in vector["numbers"].items():
+        assert number_of_key(vector["key"], int(stripes)) == number
 
 
-def test_sql_finds_the_same_part(connection: Connection) -> None:
+def test_sql_finds_the_same_stripe(connection: Connection) -> None:
     name = engine_for_connection(connection).name
     if name not in FORMULAS:
         pytest.skip(
@@ -86,19 +94,19 @@ def test_sql_finds_the_same_part(connection: Connection) -> None:
             " server at a URL"
         )
     for vector in VECTORS:
-        for parts, number in vector["numbers"].items():
-            formula = FORMULAS[name].format(key="'" + vector["key"] + "'", parts=parts)
+        for stripes, number in vector["numbers"].items():
+            formula = FORMULAS[name].format(key="'" + vector["key"] + "'", stripes=stripes)
             ((found,),) = connection.execute(f"select {formula}").fetchall()
             assert int(found) == number, vector
 
 
 @pytest.mark.parametrize("engine", FORMULAS)
 def test_the_page_has_the_formulas_that_were_run(engine: str) -> None:
-    formula = FORMULAS[engine].format(key="key", parts=8).replace("|", r"\|")
+    formula = FORMULAS[engine].format(key="key", stripes=8).replace("|", r"\|")
     assert f"`{formula}`" in PAGE
 
 
-def test_the_page_has_keys_with_their_parts() -> None:
+def test_the_page_has_keys_with_their_stripes() -> None:
     known = {vector["key"]: vector["numbers"] for vector in VECTORS}
     table = PAGE.partition("<!-- keys -->\n")[2].partition("<!-- end of keys")[0]
     head, _, *rows = (
@@ -110,80 +118,80 @@ def test_the_page_has_keys_with_their_parts() -> None:
         assert shown.items() <= {n: str(k) for n, k in known[key.strip("`")].items()}.items()
 
 
-def test_keys_spread_over_the_parts() -> None:
+def test_keys_spread_over_the_stripes() -> None:
     found = Counter(number_of_key(f"order-{number}", 8) for number in range(8000))
     assert set(found) == set(range(8))
     assert max(found.values()) < 1.15 * 1000
 
 
-def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_part_that_gave_too_little() -> (
+def test_a_consumer_at_home_asks_there_first_and_goes_on_behind_a_stripe_that_gave_too_little() -> (
     None
 ):
-    parts = parts_of("q", 4, [None])
-    consumer = Round(parts, home=6)
-    numbers = [part.number for part in consumer.next()]
+    stripes = stripes_of("q", 4, [None])
+    consumer = Round(stripes, first_stripe=6)
+    numbers = [stripe.number for stripe in consumer.next()]
     assert numbers == [2, 3, 0, 1]
-    consumer.note(parts[2], is_full=True)
+    consumer.note(stripes[2], is_full=True)
     assert consumer.next()[0].number == 2
-    consumer.note(parts[2], is_full=False)
+    consumer.note(stripes[2], is_full=False)
     assert consumer.next()[0].number == 3
-    consumer.note(parts[3], is_full=True)
+    consumer.note(stripes[3], is_full=True)
     assert consumer.next()[0].number == 2
 
 
 def test_a_consumer_without_a_home_takes_turns() -> None:
-    parts = parts_of("q", 4, [None])
-    consumer = Round(parts, home=None)
+    stripes = stripes_of("q", 4, [None])
+    consumer = Round(stripes, first_stripe=None)
     asked = []
     for _ in range(8):
-        part = consumer.next()[0]
-        asked.append(part.number)
-        consumer.note(part, is_full=True)
+        stripe = consumer.next()[0]
+        asked.append(stripe.number)
+        consumer.note(stripe, is_full=True)
     assert asked[4:] == asked[:4]
     assert sorted(asked[:4]) == [0, 1, 2, 3]
 
 
 def test_each_tenth_call_starts_anywhere() -> None:
-    parts = parts_of("q", 8, [None])
-    consumer = Round(parts, home=0)
+    stripes = stripes_of("q", 8, [None])
+    consumer = Round(stripes, first_stripe=0)
     starts = [consumer.next()[0].number for _ in range(1000)]
     assert set(starts[9::10]) == set(range(8))
     assert {start for number, start in enumerate(starts, 1) if number % 10} == {0}
 
 
-def test_the_threads_of_a_worker_are_at_home_at_one_part_after_the_other() -> None:
+def test_the_threads_of_a_worker_are_at_home_at_one_stripe_after_the_other() -> None:
     def homes(**options: Any) -> int | None:
         worker = rowq.Worker("postgresql://host/db", "q", print, stripes=4, **options)
-        return worker._context.first_home
+        return worker._context.first_thread_stripe
 
     assert homes() is None
     assert homes(threads=3) is None
     assert homes(threads=4) in range(4)
-    assert homes(home=7) == 7
+    assert homes(first_stripe=7) == 7
     spread = rowq.Worker("postgresql://host/db", "q", len, stripes=4, processes=2, threads=2)
     assert spread._processes is not None
-    first, second = (child._settings.home for child in spread._processes._children)
+    first, second = (child._settings.first_stripe for child in spread._processes._children)
     assert first is not None
     assert second == first + 2
 
 
 def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
-    standing = Standing()
-    seen = [standing.is_away]
-    standing.note_loss()
-    seen.append(standing.is_away)
-    standing.note_answer()
-    seen.append(standing.is_away)
+    standing = ServerHealth()
+    seen = [standing.is_backing_off]
+    standing.record_failure()
+    seen.append(standing.is_backing_off)
+    standing.record_success()
+    seen.append(standing.is_backing_off)
     assert seen == [False, True, False]
 
 
 def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
-    standing = Standing()
-    standing.note_loss()
+    standing = ServerHealth()
+    standing.record_failure()
     standing._again_at += 3600
     until = standing._again_at
     for _ in range(10):
-        standing.note_loss()
+        standing.record_failure()
     assert standing._again_at == until
 
 
@@ -199,11 +207,11 @@ def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
         ({"dead": 1, "group_after_dead": "hold"}, False),
     ],
 )
-def test_a_part_is_drained_when_no_key_counts_there_any_more(
+def test_a_stripe_is_drained_when_no_key_counts_there_any_more(
     counts: dict[str, Any], is_drained: bool
 ) -> None:
     none = dict.fromkeys(QueueStats.__dataclass_fields__, 0)
     stats = QueueStats(**(none | counts))
-    part = Part(0, None, "q/0")
-    assert PartStats(part, stats, None).is_drained is is_drained
-    assert not PartStats(part, None, "no connection").is_drained
+    stripe = Stripe(0, None, "q/0")
+    assert StripeStats(stripe, stats, None).is_drained is is_drained
+    assert not StripeStats(stripe, None, "no connection").is_drained

@@ -1,10 +1,10 @@
-create or replace function rowq.elect_keeper(p_queue_name text)
+create or replace function rowq.elect_leader(p_queue_name text)
 returns table (queue_name text, elected boolean)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
--- routine   elect_keeper
+-- routine   elect_leader
 -- version   1
 -- purpose   Elect the one session that calls maintain for a queue each second; the others may call it more seldom.
 -- promise   P19
@@ -21,7 +21,7 @@ begin
     -- keeps house.
     return query
     select p_queue_name,
-           pg_try_advisory_lock(1919907699, v_queue.part_id)
-           or v_queue.part_id <> all (rowq.internal_maintained_parts(1919907699));
+           pg_try_advisory_lock(1919907699, v_queue.queue_id)
+           or v_queue.queue_id <> all (rowq.internal_maintained_queues(1919907699));
 end;
 $$;

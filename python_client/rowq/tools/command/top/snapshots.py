@@ -4,7 +4,7 @@ import time
 
 from rowq.messages import LAST_ID
 from rowq.queue import Queue
-from rowq.tools.command.top.view import Sight, View
+from rowq.tools.command.top.view import Snapshot, View
 from rowq.tools.console.database import server_of
 from rowq.tools.throughput import listed_workers
 
@@ -19,10 +19,10 @@ class Looker:
         self._queue = queue
         self._server = server_of(url)
 
-    def look(self, view: View) -> Sight:
+    def look(self, view: View) -> Snapshot:
         """Return what there is of what a view shows; raises what a call raises."""
         queue, name = self._queue, view.entered
-        sight = Sight(
+        sight = Snapshot(
             at=time.monotonic(),
             server=self._server,
             queues=queue.queue_stats(name, max_count=view.max_count),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rowq.tools.migrate.losses import Losses
 
 
-class BaseLook(ABC):
+class BaseInspection(ABC):
     """What there is to see through one connection.
 
     Args:

@@ -1,4 +1,4 @@
--- This removes what doorbell.sql has made; where it was not run, nothing happens. Sessions that
+-- This removes what wakeup.sql has made; where it was not run, nothing happens. Sessions that
 -- wait go on and look for themselves.
 declare
     v_count pls_integer;
@@ -8,7 +8,7 @@ begin
     where o.object_name = 'ROWQ_DOORBELL'
       and o.object_type = 'PACKAGE';
     if v_count > 0 then
-        execute immediate 'drop package rowq_doorbell';
+        execute immediate 'drop package rowq_wakeup';
     end if;
 
     select count(*) into v_count

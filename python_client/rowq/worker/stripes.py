@@ -27,8 +27,8 @@ _CALLS_OF_A_ROUND = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a striped queue; a queue that is not striped has one, of its own name.
+class Stripe:
+    """A stripe of a striped queue; a queue that is not striped has one, of its own name.
 
     number: counted from 0 over all servers. server: its name in the mapping of URLs, None where one
     URL was given.
@@ -44,47 +44,47 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PartClaim:
-    """A claim of a striped queue: claim ids are counted in each part by itself."""
+class StripeClaim:
+    """A claim of a striped queue: claim ids are counted in each stripe by itself."""
 
-    part: Part
+    stripe: Stripe
     claim_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A message that was handed over, and the part that it is in, which its id belongs to."""
+class StripedEnqueued:
+    """A message that was handed over, and the stripe that it is in, which its id belongs to."""
 
-    part: Part
+    stripe: Stripe
     message_id: int
     outcome: str
 
 
 @dataclass(frozen=True, slots=True)
 class StripedMessage(Message):
-    """A message leased to a claim of the part `part`."""
+    """A message leased to a claim of the stripe `part`."""
 
-    part: Part
+    stripe: Stripe
 
     @classmethod
-    def of(cls, message: Message, part: Part) -> "StripedMessage":
-        """Return a message that a part has delivered."""
-        return cls(*(*_VALUES(message), part))
+    def of(cls, message: Message, stripe: Stripe) -> "StripedMessage":
+        """Return a message that a stripe has delivered."""
+        return cls(*(*_VALUES(message), stripe))
 
     @property
-    def claim(self) -> PartClaim:
+    def claim(self) -> StripeClaim:
         """The claim, for the calls that finish messages."""
-        return PartClaim(self.part, self.claim_id)
+        return StripeClaim(self.stripe, self.claim_id)
 
 
 _VALUES = attrgetter(*Message.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
-class PartStats:
-    """What queue_stats says of a part; `error` instead where its server does not answer."""
+class StripeStats:
+    """What queue_stats says of a stripe; `error` instead where its server does not answer."""
 
-    part: Part
+    stripe: Stripe
     stats: QueueStats | None
     error: str | None
 
@@ -123,75 +123,77 @@ def server_away(error: Exception) -> HealthCheck:
     return HealthCheck("server_answers", None, "critical", None, str(error))
 
 
-def parts_of(
+def stripes_of(
     queue_name: str, stripes: int | None, servers: Iterable[str | None]
-) -> tuple[Part, ...]:
-    """Return the parts of a queue in the order of their numbers; raises InvalidArgument.
+) -> tuple[Stripe, ...]:
+    """Return the stripes of a queue in the order of their numbers; raises InvalidArgument.
 
     Part number s + k * servers is stripe k on server s, the servers in the order of their names. So
     neighbours are on different servers, and no part moves when there are more of either.
 
-    stripes: how many parts each server has; None: the queue is not striped.
+    stripes: how many stripes each server has; None: the queue is not striped.
     """
     names = sorted(servers, key=str)
     if stripes is None:
         if names != [None]:
             raise InvalidArgument("several servers are for a striped queue: give stripes")
-        return (Part(0, None, queue_name),)
+        return (Stripe(0, None, queue_name),)
     is_whole = isinstance(stripes, int) and not isinstance(stripes, bool)
     if not is_whole or not 1 <= stripes <= _MOST_STRIPES:
         raise InvalidArgument(f"stripes must be a whole number, 1 to {_MOST_STRIPES}")
     longest = f"{queue_name}/{stripes - 1}"
     if not queue_name or len(longest) > _NAME_LENGTH:
         raise InvalidArgument(
-            f"queue_name must be 1 to {_NAME_LENGTH} characters, /{stripes - 1} of the last part"
+            f"queue_name must be 1 to {_NAME_LENGTH} characters, /{stripes - 1} of the last stripe"
             " among them"
         )
     return tuple(
-        Part(len(names) * stripe + place, name, f"{queue_name}/{stripe}")
+        Stripe(len(names) * stripe + place, name, f"{queue_name}/{stripe}")
         for stripe in range(stripes)
         for place, name in enumerate(names)
     )
 
 
-def number_of_key(key: str, parts: int) -> int:
-    """Return the number of the part that a key goes to, the same in every language.
+def number_of_key(key: str, stripes: int) -> int:
+    """Return the number of the stripe that a key goes to, the same in every language.
 
     It is that of the first four bytes of the SHA-256 of its UTF-8, the highest byte first, modulo
-    the number of parts.
+    the number of stripes.
     """
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") % parts
+    return int.from_bytes(digest[:4], "big") % stripes
 
 
 class Round:
-    """The order in which one consumer asks the parts.
+    """The order in which one consumer asks the stripes.
 
-    One that has a home starts there. One that has none takes turns. Either goes on behind a part
+    One that has a home starts there. One that has none takes turns. Either goes on behind a stripe
     that gave less than was asked for, and each tenth time starts anywhere.
     """
 
-    def __init__(self, parts: Sequence[Part], home: int | None) -> None:
-        """Ask these parts; `home` is the number of a consumer, which may be larger than theirs."""
-        self._parts = tuple(parts)
-        self._home = None if home is None else home % len(self._parts)
-        self._start = random.randrange(len(parts)) if self._home is None else self._home  # noqa: S311
+    def __init__(self, stripes: Sequence[Stripe], first_stripe: int | None) -> None:
+        """Ask these stripes; first_stripe is a consumer's number, of any size."""
+        self._stripes = tuple(stripes)
+        self._first_stripe = None if first_stripe is None else first_stripe % len(self._stripes)
+        self._start = self._first_stripe or 0
+        if self._first_stripe is None:
+            self._start = random.randrange(len(stripes))  # noqa: S311
         self._calls = 0
 
-    def next(self) -> tuple[Part, ...]:
-        """Return all parts, in the order in which to ask them this time."""
+    def next(self) -> tuple[Stripe, ...]:
+        """Return all stripes, in the order in which to ask them this time."""
         self._calls += 1
         is_drawn = self._calls % _CALLS_OF_A_ROUND == 0
-        start = random.randrange(len(self._parts)) if is_drawn else self._start  # noqa: S311
-        return self._parts[start:] + self._parts[:start]
+        start = random.randrange(len(self._stripes)) if is_drawn else self._start  # noqa: S311
+        return self._stripes[start:] + self._stripes[:start]
 
-    def note(self, part: Part, *, is_full: bool) -> None:
-        """Note that a part was the last to be asked, and whether it gave all that it was to."""
-        behind = (part.number + 1) % len(self._parts)
-        self._start = self._home if is_full and self._home is not None else behind
+    def note(self, stripe: Stripe, *, is_full: bool) -> None:
+        """Note that a stripe was the last to be asked, and whether it gave all that it was to."""
+        behind = (stripe.number + 1) % len(self._stripes)
+        self._start = self._first_stripe if is_full and self._first_stripe is not None else behind
 
 
-class Standing:
+class ServerHealth:
     """Whether a server answers, as far as calls have shown; several threads may share it."""
 
     def __init__(self) -> None:
@@ -201,17 +203,17 @@ class Standing:
         self._lock = threading.Lock()
 
     @property
-    def is_away(self) -> bool:
+    def is_backing_off(self) -> bool:
         """Whether it is to be left alone for now."""
         return time.monotonic() < self._again_at
 
-    def note_loss(self) -> None:
+    def record_failure(self) -> None:
         """Note that it did not answer; what fails while it is left alone makes that no longer."""
         with self._lock:
-            if not self.is_away:
+            if not self.is_backing_off:
                 self._again_at = time.monotonic() + self._backoff.next()
 
-    def note_answer(self) -> None:
+    def record_success(self) -> None:
         """Note that it did."""
         with self._lock:
             if self._again_at:

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from tests.dice import dice
-from tests.engine_only.mysql.costs import part_of
+from tests.engine_only.mysql.costs import queue_id_of
 from tests.engine_only.mysql.costs import rows as rows_touched
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue, state_of
@@ -68,8 +68,8 @@ def claims(connection: Connection, queue: str) -> list[tuple[Any, ...]]:
     return list(
         connection.execute(
             "select first_id, last_id, is_keyed, messages from rowq.claim"
-            " where part_id = %s and claim_id > 0 order by claim_id",
-            [part_of(connection, queue)],
+            " where queue_id = %s and claim_id > 0 order by claim_id",
+            [queue_id_of(connection, queue)],
         ).fetchall()
     )
 
@@ -77,8 +77,8 @@ def claims(connection: Connection, queue: str) -> list[tuple[Any, ...]]:
 def open_lanes(connection: Connection, queue: str) -> list[int]:
     """Return the lanes that dequeue looks into."""
     rows = connection.execute(
-        "select lane from rowq.lane where part_id = %s and is_open order by lane",
-        [part_of(connection, queue)],
+        "select lane from rowq.lane where queue_id = %s and is_open order by lane",
+        [queue_id_of(connection, queue)],
     ).fetchall()
     return [lane for (lane,) in rows]
 
@@ -290,7 +290,7 @@ def test_a_drop_beside_a_dequeue_at_any_step_leaves_nothing_or_everything(
 ) -> None:
     ids = enqueue(connection, queue, "a", "b", "c")
     worker, admin = connect(), connect()
-    part = part_of(connection, queue)
+    part = queue_id_of(connection, queue)
     with (
         ThreadPoolExecutor(1) as threads,
         stopped_at(
@@ -306,8 +306,8 @@ def test_a_drop_beside_a_dequeue_at_any_step_leaves_nothing_or_everything(
     dropped = answers[0] not in ("RQ704", "RQ705")
     assert answers[1] != "RQ701" or dropped
     if dropped:
-        for name in ("message", "ready", "delayed", "claim", "dead", "dedup", "lane", "part"):
-            query = f"select count(*) from rowq.{name} where part_id = %s"
+        for name in ("message", "ready", "delayed", "claim", "dead", "dedup", "lane", "queue_lock"):
+            query = f"select count(*) from rowq.{name} where queue_id = %s"
             assert connection.execute(query, [part]).fetchall() == ((0,),), name
         call(connection, "create_queue", queue_name=queue)
     else:
