@@ -35,7 +35,6 @@ from rowq.errors import (
     WrongNode,
     WrongTransactionState,
 )
-from rowq.headers import UnreadableHeaders
 from rowq.messages import (
     Archived,
     Attempt,
@@ -70,6 +69,7 @@ from rowq.messages import (
     ScheduleOutcome,
     TopicBinding,
     TopicOutcome,
+    UnreadableHeaders,
     WorkerReport,
 )
 from rowq.queue import Queue, connect

@@ -412,7 +412,9 @@ def test_an_asynchronous_one_does_the_same(database_url: str, queue_name: str) -
 
 def test_it_takes_what_a_queue_takes() -> None:
     own = set(inspect.signature(rowq.Striped.enqueue).parameters)
-    assert own - {"part"} == set(inspect.signature(rowq.Queue.enqueue).parameters) - {"queue_name"}
+    assert own - {"stripe"} == set(inspect.signature(rowq.Queue.enqueue).parameters) - {
+        "queue_name"
+    }
     for name in ("complete", "retry_later", "fail_now", "release", "extend_lease"):
         own = set(inspect.signature(getattr(rowq.Striped, name)).parameters) - {"claim"}
         queue = set(inspect.signature(getattr(rowq.Queue, name)).parameters)

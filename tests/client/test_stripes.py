@@ -1,4 +1,4 @@
-"""The parts of a striped queue: their names and numbers, where keys go, and who asks which."""
+"""The stripes of a striped queue: their names and numbers, where keys go, and who asks which."""
 
 import json
 from collections import Counter
@@ -23,15 +23,15 @@ from tests.engines.base import Connection
 from tests.static.sources import ROOT
 
 VECTORS: list[dict[str, Any]] = json.loads(
-    Path(__file__).with_name("keys_of_parts.json").read_text("utf-8")
+    Path(__file__).with_name("keys_of_stripes.json").read_text("utf-8")
 )
 PAGE = (ROOT / "python_client" / "README.md").read_text("utf-8")
 FORMULAS = {
     "postgres": (
         "('x' || left(encode(sha256(convert_to({key}, 'UTF8')), 'hex'), 8))::bit(32)::bigint"
-        " % {parts}"
+        " % {stripes}"
     ),
-    "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {parts}",
+    "mysql": "conv(left(sha2(convert({key} using utf8mb4), 256), 8), 16, 10) % {stripes}",
 }
 """The same number in SQL, by engine, as the client's page has it."""
 

@@ -21,7 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import rowq
 from rowq import tracing
 from rowq.contrib.opentelemetry import names
-from rowq.headers import UnreadableHeaders
+from rowq.messages import UnreadableHeaders
 from rowq.tools.command.facts import environment
 from rowq.tools.trace_headers import carried, joined, trace_of
 from tests.engines.base import Connection

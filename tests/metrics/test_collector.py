@@ -200,7 +200,7 @@ def test_a_look_that_hangs_is_not_waited_for_and_no_other_one_begins(
         assert told.value("rowq_up") == 0
         assert list(told.named("rowq_messages")) == []
     assert source.made == 1
-    assert collector.last_error == "TookTooLongError: no answer within 0.2 seconds"
+    assert collector.last_error == "TimedOutError: no answer within 0.2 seconds"
     source.may_go.set()
     wait_until(lambda: scraped(collector).value("rowq_up") == 1, "the look has ended")
     assert scraped(collector).value("rowq_queue_paused", queue=made) == 0

@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from rowq.headers import UnreadableHeaders
+from rowq.messages import UnreadableHeaders
 
 # This matches a text, or a bracket outside of texts.
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|[][{}]')

@@ -24,7 +24,7 @@ def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made],
         discard: what to do with what came too late.
 
     Raises:
-        TookTooLongError: it took longer.
+        TimedOutError: it took longer.
     """
     made: Future[_Made] = Future()
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rowq.headers import UnreadableHeaders
+from rowq.messages import UnreadableHeaders
 
 TRACEPARENT, TRACESTATE, BAGGAGE = "traceparent", "tracestate", "baggage"
 

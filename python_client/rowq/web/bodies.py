@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.headers import UnreadableHeaders
-from rowq.messages import MessageDetails
+from rowq.messages import MessageDetails, UnreadableHeaders
 
 _LONGEST_TREE = 256 * 1024
 _LONGEST_TEXT = 64 * 1024

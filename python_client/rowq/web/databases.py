@@ -61,7 +61,7 @@ class Database:
 
     @contextmanager
     def queue(self) -> Iterator[Queue]:
-        """Lend a queue object that nobody else uses; raises TookTooLongError when none is free."""
+        """Lend a queue object that nobody else uses; raises TimedOutError when none is free."""
         if not self._room.acquire(timeout=PATIENCE_SECONDS):
             raise TimedOutError("every connection of this page is waiting for the database")
         try:
@@ -82,7 +82,7 @@ class Database:
             return work(queue)
 
     async def run(self, work: Callable[[Queue], Result]) -> Result:
-        """Return what `work` returns, in a thread; raises TookTooLongError after a while."""
+        """Return what `work` returns, in a thread; raises TimedOutError after a while."""
         return await in_thread(partial(self.call, work))
 
     def rights(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rowq.headers import UnreadableHeaders
+from rowq.messages import UnreadableHeaders
 from rowq.tools.zones import clock_of, local_text
 from rowq.web.sampler import MAX_COUNT
 

@@ -168,7 +168,7 @@ class Sampler:
     def sample(self, *, claims: bool = False) -> Sample:
         """Return the last sample while it is fresh, else a new one.
 
-        claims: whether those must be fresh, too. Raises TookTooLongError while another look hangs.
+        claims: whether those must be fresh, too. Raises TimedOutError while another look hangs.
         """
         if not self._sampling.acquire(timeout=2 * PATIENCE_SECONDS):
             raise TimedOutError("the last look at the database has not ended yet")

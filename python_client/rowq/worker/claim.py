@@ -13,8 +13,7 @@ from rowq import tracing
 from rowq.arguments import check_argument, json_text
 from rowq.engines.base import Row
 from rowq.errors import InvalidArgument, QueueNotFound, StaleClaim
-from rowq.headers import UnreadableHeaders
-from rowq.messages import Lease, Message, Outcome
+from rowq.messages import Lease, Message, Outcome, UnreadableHeaders
 from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log

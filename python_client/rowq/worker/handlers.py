@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rowq.errors import InvalidArgument, UnreadableBody, WorkerFailed
-from rowq.headers import UnreadableHeaders
-from rowq.messages import Message
+from rowq.messages import Message, UnreadableHeaders
 
 _LONGEST_DELAY_SECONDS = 315_360_000.0
 _ERROR_CHARACTERS = 2000

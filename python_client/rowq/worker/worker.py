@@ -48,7 +48,7 @@ class Worker:
     by monotonic time, a twentieth of the lease before its end; its messages then come again.
     `message.cancelled` tells it, at the next heartbeat, that somebody has cancelled the message:
     what it raises then ends the message as cancelled; if it returns, the message is completed.
-    `message.keep_result(value)` keeps a JSON value for who waits for the message's result, and
+    `message.set_result(value)` keeps a JSON value for who waits for the message's result, and
     `message.progress(text)` says how far the work is, with the next heartbeat.
     """
 

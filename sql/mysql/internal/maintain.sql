@@ -8,7 +8,7 @@
 --
 --   maintain -> idle_queues -> find_idle
 --   maintain -> maintain_queue -> maintain_delivery, maintain_retention
---   maintain -> record_maintenance_error
+--   maintain -> record_maintain_error
 --
 -- Writes meta. Only reads claim, delayed, expiry, finished, history, lane, queue, ready, deferred,
 -- result, schedule, started.
@@ -449,10 +449,10 @@ begin
 end//
 delimiter ;
 
-drop procedure if exists rowq.internal_record_maintenance_error;
+drop procedure if exists rowq.internal_record_maintain_error;
 
 delimiter //
-create procedure rowq.internal_record_maintenance_error(p_queue_id int, p_error varchar(500))
+create procedure rowq.internal_record_maintain_error(p_queue_id int, p_error varchar(500))
 sql security definer
 modifies sql data
 begin

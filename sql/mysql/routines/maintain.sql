@@ -95,7 +95,7 @@ begin
                 if @rowq_pinned is null then
                     call rowq.internal_set_session(@@timestamp);
                 end if;
-                call rowq.internal_record_maintenance_error(
+                call rowq.internal_record_maintain_error(
                     v_queue_id, left(concat(v_errno, ' ', v_text), 500)
                 );
                 set v_rows = json_array_append(
@@ -109,7 +109,7 @@ begin
                 v_died, v_archived, v_purged, v_dropped, v_expired
             );
             if v_elected and json_contains(v_failed, concat(v_queue_id)) then
-                call rowq.internal_record_maintenance_error(v_queue_id, null);
+                call rowq.internal_record_maintain_error(v_queue_id, null);
             end if;
             set v_rows = json_array_append(
                 v_rows, '$',

@@ -50,7 +50,7 @@ begin
         if v_kept is null
            and internal_first_key(p_queue.queue_id, -3 /* finished */, 0) is null
         then
-            internal_record_maintenance_error(p_queue.queue_id, null);
+            internal_record_maintain_error(p_queue.queue_id, null);
             return;
         end if;
     end if;
@@ -70,7 +70,7 @@ begin
         end,
         p_limit
     );
-    internal_record_maintenance_error(p_queue.queue_id, null);
+    internal_record_maintain_error(p_queue.queue_id, null);
 exception
     when e_cancelled then
         raise;
@@ -81,7 +81,7 @@ exception
         rollback to savepoint rowq_archive_part;
         p_archived := 0;
         p_purged := 0;
-        internal_record_maintenance_error(p_queue.queue_id, v_error);
+        internal_record_maintain_error(p_queue.queue_id, v_error);
 end internal_maintain_archive;
 
 function internal_drop_days(p_is_asked in boolean)

@@ -19,7 +19,7 @@
 --       push_deferred
 --   reserve_dedup_keys, can_send -> lock_bucket
 --   release_links -> release_group_slots -> pass_group_slot, push_deferred
---   try_deferred -> pass_group_slot -> read_group, lock_slot, pop_next_group_waiting
+--   try_deferred -> pass_group_slot -> read_group, lock_slot, pop_next_waiting
 --   pop_expired, pop_waiting -> pop_group_waiting
 --   dequeue -> run_deferred_groups -> read_group
 --   try_deferred -> add_group_slots -> read_group, lock_bucket, add_slot, release_group_slots,
@@ -214,7 +214,7 @@ begin
         p_group.waiting_until := v_found(i).waiting_until;
         p_group.first_id := v_found(i).first_id;
         if v_found(i).slot_no is not null then
-            p_group.tokens(v_found(i).slot_no) := v_found(i).slot_no;
+            p_group.slots(v_found(i).slot_no) := v_found(i).slot_no;
         end if;
     end loop;
 end internal_read_group;
@@ -391,7 +391,7 @@ begin
         return;
     end if;
 
-    v_next := internal_pop_next_group_waiting(p_queue_id, p_group_key, v_group);
+    v_next := internal_pop_next_waiting(p_queue_id, p_group_key, v_group);
     p_is_left := v_next.count = 0;
     internal_push_ready(p_queue_id, v_next);
     if v_next.count > 0 then
@@ -438,7 +438,7 @@ exception
         return null;
 end internal_lock_slot;
 
-function internal_pop_next_group_waiting(
+function internal_pop_next_waiting(
     p_queue_id  in number,
     p_group_key in raw,
     p_group     in t_group
@@ -495,7 +495,7 @@ begin
     v_next(1).lane := v_lane;
     v_next(1).attempt := 0;
     return v_next;
-end internal_pop_next_group_waiting;
+end internal_pop_next_waiting;
 
 procedure internal_pop_group_waiting(
     p_queue_id in number,

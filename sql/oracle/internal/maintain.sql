@@ -7,8 +7,8 @@
 -- on, and a call for that queue alone raises it.
 --
 --   maintain -> maintain_queue -> maintain_retention
---   maintain_retention -> record_maintenance_error
---   maintain, remove_queue, maintain_archive -> record_maintenance_error
+--   maintain_retention -> record_maintain_error
+--   maintain, remove_queue, maintain_archive -> record_maintain_error
 --
 -- Writes meta. Only reads lane.
 
@@ -120,11 +120,11 @@ exception
         -- state before, and does so again before the next one of these.
         v_error := substr(p_what || ': ' || sqlerrm, 1, 500);
         rollback to savepoint rowq_kept_part;
-        internal_record_maintenance_error(p_queue.queue_id, v_error);
+        internal_record_maintain_error(p_queue.queue_id, v_error);
         return 0;
 end internal_maintain_retention;
 
-procedure internal_record_maintenance_error(p_queue_id in number, p_error in varchar2)
+procedure internal_record_maintain_error(p_queue_id in number, p_error in varchar2)
 is
 -- purpose   Remember the last error in maintain of a queue, for health; null forgets it.
 -- locks     a row of meta
@@ -137,4 +137,4 @@ begin
         return;
     end if;
     internal_record_value(v_name, p_error);
-end internal_record_maintenance_error;
+end internal_record_maintain_error;

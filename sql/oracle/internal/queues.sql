@@ -14,7 +14,7 @@
 --   drop_queue -> remove_queue -> refuse_not_empty, delete_queue
 --   bind_topic, unbind_topic -> lock_bindings -> require_queue
 --   purge_queue -> purge_blocked, purge_group_waiting, purge_ready, purge_waiting
---   drop_days, record_maintenance_error -> record_value
+--   drop_days, record_maintain_error -> record_value
 --
 -- Writes archive, blocked, claim, dead, dedup, delayed, lock_bucket, expiry, finished, limit_lock,
 -- group_waiting, history, lane, leased, message, group_slot, meta, queue, ready, deferred, result,
@@ -135,7 +135,7 @@ begin
         internal_refuse_not_empty(p_queue_id, p_queue_name);
     end if;
     internal_delete_queue(p_queue_id);
-    internal_record_maintenance_error(p_queue_id, null);
+    internal_record_maintain_error(p_queue_id, null);
 end internal_remove_queue;
 
 procedure internal_refuse_not_empty(p_queue_id in number, p_queue_name in varchar2)
@@ -383,7 +383,7 @@ procedure internal_record_value(p_name in varchar2, p_value in varchar2)
 is
 -- purpose   Keep a value in meta under a name.
 -- locks     a row of meta
--- differs   no such helper elsewhere: part of internal_record_maintenance_error and
+-- differs   no such helper elsewhere: part of internal_record_maintain_error and
 --           internal_drop_days
 begin
     merge into rowq_meta m

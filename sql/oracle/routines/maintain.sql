@@ -70,7 +70,7 @@ begin
                 -- A queue that cannot be maintained must not stop the others.
                 v_error := substr('maintain of ' || v_names(i) || ': ' || sqlerrm, 1, 500);
                 rollback to savepoint rowq_queue_part;
-                internal_record_maintenance_error(v_queue.queue_id, v_error);
+                internal_record_maintain_error(v_queue.queue_id, v_error);
         end;
     end loop;
 

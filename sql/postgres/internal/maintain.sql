@@ -7,7 +7,7 @@
 -- on, and a call for that queue alone raises it.
 --
 --   elect_leader -> maintained_queues
---   maintain -> idle_queues, record_maintenance_error
+--   maintain -> idle_queues, record_maintain_error
 --   maintain -> maintain_queue -> maintained_queues
 --
 -- Writes meta, queue. Only reads claim, delayed, expiry, finished, floor, history, ready, deferred,
@@ -454,7 +454,7 @@ begin
 end;
 $$;
 
-create or replace function rowq.internal_record_maintenance_error(p_queue_id integer, p_error text)
+create or replace function rowq.internal_record_maintain_error(p_queue_id integer, p_error text)
 returns void
 language plpgsql
 as $$

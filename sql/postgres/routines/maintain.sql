@@ -90,7 +90,7 @@ begin
                 when others then
                     raise warning 'rowq: maintain of queue % failed: % %',
                         v_queue.queue_name, sqlstate, sqlerrm;
-                    perform rowq.internal_record_maintenance_error(
+                    perform rowq.internal_record_maintain_error(
                         v_queue.queue_id, format('%s %s', sqlstate, sqlerrm)
                     );
                     return query select v_queue.queue_name, true, 0, 0, 0, 0, 0, 0, 0;
@@ -98,7 +98,7 @@ begin
             end;
         end if;
         if v_done.o_elected and v_queue.queue_id = any (v_failed) then
-            perform rowq.internal_record_maintenance_error(v_queue.queue_id, null);
+            perform rowq.internal_record_maintain_error(v_queue.queue_id, null);
         end if;
         v_locked := v_done.o_locked;
         v_maintained := v_done.o_maintained;

@@ -190,8 +190,8 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
         connection,
         "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
         " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
-        " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUPED',"
-        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK', 'ROWQ_STARTED', 'ROWQ_EXPIRY',"
+        " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUP_WAITING',"
+        " 'ROWQ_GROUP_SLOT', 'ROWQ_DEFERRED', 'ROWQ_STARTED', 'ROWQ_EXPIRY',"
         " 'ROWQ_RESULT', 'ROWQ_HISTORY')",
     )
     found = {table: (locked, count) for table, locked, count in rows.fetchall()}

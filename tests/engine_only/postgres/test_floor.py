@@ -48,7 +48,7 @@ def drain(queue: CheckedQueue) -> list[str | None]:
 def floor_of(queue: CheckedQueue, lane: int) -> int:
     row = queue.connection.execute(
         """
-        select f.seq from rowq.floor f join rowq.queue q using (queue_id)
+        select f.start_seq from rowq.floor f join rowq.queue q using (queue_id)
         where q.queue_name = %s and f.lane = %s order by f.generation limit 1
         """,
         [queue.name, lane],
@@ -149,7 +149,7 @@ def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
 ) -> None:
     def safe() -> int:
         row = owner.execute(
-            "select safe from rowq.floor where lane = 11 order by generation limit 1"
+            "select safe_seq from rowq.floor where lane = 11 order by generation limit 1"
         ).fetchone()
         return int(row[0])
 

@@ -145,7 +145,7 @@ def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_fl
     for _ in range(4):
         pass_by(own_queue, 1000)
         maintain(own_queue)
-    query = "select safe from rowq.floor where lane = 11 order by generation limit 1"
+    query = "select safe_seq from rowq.floor where lane = 11 order by generation limit 1"
     assert owner.execute(query).fetchone()[0] > 2000
 
 

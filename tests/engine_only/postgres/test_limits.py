@@ -121,7 +121,7 @@ def change(connection: Connection, routine: str, old: str, new: str) -> None:
 def drop_second_look(owner: Connection) -> None:
     """Let a dequeue act on what it saw before it had the gate."""
     admit = "internal_admit(integer, integer, integer, integer, double precision)"
-    change(owner, admit, "o_room := 0;", "")
+    change(owner, admit, "o_capacity := 0;", "")
     change(owner, admit, "if not v_is_paused then", "if false then")
 
 

@@ -92,7 +92,7 @@ class PostgresTables(Dialect):
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
-        query = f"select max(seq) from rowq.floor where lane >= 0 and {_PART}"
+        query = f"select max(start_seq) from rowq.floor where lane >= 0 and {_PART}"
         return int(self.rows_of(connection, query, queue)[0][0]) > message_id
 
     def tables(self, connection: Connection) -> set[str]:

@@ -198,7 +198,7 @@ def _texts(source: Source) -> Iterator[Finding]:
 
 
 def _deletes(source: Source) -> Iterator[Finding]:
-    pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead|grouped)\b"
+    pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead|group_waiting)\b"
     for match in re.finditer(pattern, source.code):
         if "sql%bulk_rowcount(" not in source.code:
             yield source.line_of(match.start()), "what a delete has hit is looked at one by one"

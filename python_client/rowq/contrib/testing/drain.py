@@ -66,7 +66,7 @@ class _Drain:
         self._handler = handler
         self._runner: asyncio.Runner | None = None
         testing = _testing_of(queue)
-        self._mender = getattr(testing, "Mend", None)
+        self._mender = getattr(testing, "SavepointGuard", None)
         if self._mender and testing.is_spoiled(queue._session.connection()):
             raise WrongTransactionState(
                 "an error of the database before drain has spoiled this transaction: let the test"

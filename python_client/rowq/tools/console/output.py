@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rowq.headers import UnreadableHeaders
-from rowq.messages import Enqueued
+from rowq.messages import Enqueued, UnreadableHeaders
 from rowq.tools.causes import cause_of
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.streams import say

@@ -6,8 +6,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rowq.headers import UnreadableHeaders
-from rowq.messages import Attempt, MessageDetails, MessageResult
+from rowq.messages import Attempt, MessageDetails, MessageResult, UnreadableHeaders
 from rowq.queue import Queue
 from rowq.tools.trace_headers import TRACEPARENT, trace_of
 from rowq.web.bodies import as_command, file_of, shown_body

@@ -33,8 +33,8 @@ begin
     select count(*) into v_tables
     from user_tables t
     where t.table_name in (
-        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUPED', 'ROWQ_BLOCKED',
-        'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
+        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUP_WAITING',
+        'ROWQ_BLOCKED', 'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
     );
     -- Where an earlier run has dropped some of the tables, there is nothing left to lose.
     if v_tables < 8 then

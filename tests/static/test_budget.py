@@ -1,0 +1,73 @@
+"""The repository stays small: each folder has a budget of lines and of files.
+
+Raise a number in a commit that says why. When a folder shrinks, lower its number.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.static.each import for_each
+from tests.static.sources import ROOT
+
+_TOP_LEVEL = {
+    ".ci", ".dockerignore", ".editorconfig", ".gitattributes", ".github", ".gitignore",
+    "CHANGELOG.md", "Dockerfile", "LICENSE",
+    "Makefile", "README.md", "benchmarks", "compose.yaml", "docs", "migrations", "pyproject.toml",
+    "python_client", "sql", "tests",
+}  # fmt: skip
+"""What the top level holds: the folders that users know, and files that tools look for."""
+
+BUDGETS = {
+    "": (227_500, 1_560),
+    "benchmarks": (8_100, 90),
+    "docs": (7_500, 105),
+    "migrations": (1_500, 22),
+    "python_client": (41_000, 315),
+    "python_client/rowq/contrib": (6_800, 48),
+    "python_client/rowq/engines": (3_500, 40),
+    "python_client/rowq/tools": (14_000, 116),
+    "python_client/rowq/web": (4_150, 57),
+    "python_client/rowq/worker": (6_150, 34),
+    "sql": (71_500, 370),
+    "sql/generate": (2_200, 23),
+    "sql/mysql": (17_100, 74),
+    "sql/oracle": (13_700, 82),
+    "sql/postgres": (12_700, 78),
+    "sql/postgres/addons": (6_500, 30),
+    "sql/sqlserver": (16_300, 76),
+    "tests": (96_500, 646),
+}
+"""Lines and files of a folder with all below it; add-ons count for their own folder only."""
+
+
+def _tracked() -> list[str]:
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("no checkout of git, which says what is tracked; to run it: git clone")
+    return [name for name in done.stdout.split("\0") if name and Path(ROOT, name).is_file()]
+
+
+def _lines(name: str) -> int:
+    return Path(ROOT, name).read_bytes().count(b"\n")
+
+
+def _counted(folder: str, name: str) -> bool:
+    if folder == "sql/postgres" and name.startswith("sql/postgres/addons/"):
+        return False
+    return name.startswith(f"{folder}/") if folder else True
+
+
+@for_each(BUDGETS.items())
+def test_a_folder_keeps_its_budget(folder: str, budget: tuple[int, int]) -> None:
+    names = [name for name in _tracked() if _counted(folder, name)]
+    found = sum(map(_lines, names)), len(names)
+    assert found[0] <= budget[0], f"{folder or 'all'}: {found[0]} lines, its budget is {budget[0]}"
+    assert found[1] <= budget[1], f"{folder or 'all'}: {found[1]} files, its budget is {budget[1]}"
+
+
+def test_the_top_level_gets_no_new_entry() -> None:
+    assert {name.partition("/")[0] for name in _tracked()} <= _TOP_LEVEL
