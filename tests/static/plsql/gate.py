@@ -13,11 +13,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rowq.tools.engines.oracle.script import SCRIPT
+from rowq.tools.migrate.sources import file_units, has_units
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -66,7 +67,19 @@ def product() -> list[Script]:
         for name, text in SCRIPT.assembled(SOURCES).items()
         if name != "packages/rowq_body.sql"
     ]
-    return sorted([*map(script, SOURCES.rglob("*.sql")), *assembled])
+    return sorted([*_files(), *assembled])
+
+
+def _files() -> Iterator[Script]:
+    """Yield the files, a family of helpers unit by unit: as one text it would take too long."""
+    for path in SOURCES.rglob("*.sql"):
+        relative = path.relative_to(SOURCES).as_posix()
+        whole = script(path)
+        if relative.startswith("internal/") and has_units(relative):
+            for name, text in file_units(relative, whole.text).items():
+                yield Script(f"sql/oracle/{name}", text)
+        else:
+            yield whole
 
 
 def script(path: Path) -> Script:
