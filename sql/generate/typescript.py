@@ -119,7 +119,7 @@ def _routine(routine: Routine) -> Iterator[str]:
 
 
 def _is_known(routine: Routine, column: Column) -> bool:
-    return column.name in _NEVER_NULL and routine.group != "look"
+    return column.name in _NEVER_NULL and routine.group != "inspect"
 
 
 def _type(

@@ -88,7 +88,7 @@ create type rowq.input_list as table (
     size      bigint null,
     is_base64 bit not null,
     moment    datetime2(6) null,
-    index given_list_ix clustered (position)
+    index input_list_ix clustered (position)
 );
 go
 if type_id(N'rowq.parsed_list') is null

@@ -15,7 +15,7 @@ from random import Random
 
 from rowq.contract import Routine, load_contract
 from tests.chaos import callers as program
-from tests.chaos.broken_call import KEEPS_HOUSE, BrokenCall
+from tests.chaos.broken_call import MAINTENANCE, BrokenCall
 from tests.chaos.callers import Caller, accepts
 from tests.chaos.killable import KillableServer
 from tests.chaos.prepared import Picture, Prepared
@@ -58,7 +58,7 @@ class Stand:
 
     def readers(self) -> set[str]:
         """Return the routines that write nothing."""
-        return {routine.name for routine in self.routines.values() if routine.group == "look"} | {
+        return {routine.name for routine in self.routines.values() if routine.group == "inspect"} | {
             "peek"
         }
 
@@ -73,7 +73,7 @@ class Stand:
         self, connection: Connection, routine: Routine, seeded_random: Random
     ) -> BrokenCall:
         # The queues of all other routines keep the day that housekeeping may purge.
-        days = 1 if routine.group == KEEPS_HOUSE else 30
+        days = 1 if routine.group == MAINTENANCE else 30
         prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
         before = Picture.of(connection, prepared)
         if routine.name not in self._after:

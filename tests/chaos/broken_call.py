@@ -13,7 +13,7 @@ from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
-KEEPS_HOUSE = "keep house"
+MAINTENANCE = "maintenance"
 """The group of routines that may stop halfway: each message is then where it was, or done."""
 _TAKES = frozenset({"dequeue_fast", "dequeue_wait"})
 _SENDS = frozenset({"enqueue", "enqueue_batch", "publish", "publish_batch", "put", "run_schedule"})
@@ -63,14 +63,14 @@ class BrokenCall:
             return now == self.after
         if now in (self.before, self.after):
             return True
-        keeps_house = self.caller.routine.group == KEEPS_HOUSE
-        return keeps_house and now.is_between(self.before, self.after)
+        maintains = self.caller.routine.group == MAINTENANCE
+        return maintains and now.is_between(self.before, self.after)
 
     def _record_call(self) -> None:
         """Write down what the call did, or would have done."""
         caller, own = self.caller, self.prepared
         action, known = caller.routine.name, caller.error is None
-        if caller.in_transaction or caller.routine.group == KEEPS_HOUSE:
+        if caller.in_transaction or caller.routine.group == MAINTENANCE:
             return
         claim_id: int | None = own.claim_id if action in FINISHES else None
         results: Results = ()

@@ -381,3 +381,10 @@ def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None
 
 def tsql_types() -> str:
     return (SQL / "sqlserver" / "tables.sql").read_text(encoding="utf-8")
+
+
+def test_the_groups_are_those_that_code_asks_for() -> None:
+    """sql/generate/typescript.py, tests/chaos and the add-on for Citus compare with these words."""
+    assert {entry["group"] for entry in CONTRACT["routine"].values()} == {
+        *("admin", "consume", "finish", "inspect", "maintenance", "produce", "schedule"),
+    }

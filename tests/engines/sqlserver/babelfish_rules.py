@@ -223,7 +223,7 @@ RULES = (
     ),
     rule(
         "an index of a table variable",
-        r",\n    index given_list_ix clustered \(position\)",
+        r",\n    index input_list_ix clustered \(position\)",
         "",
     ),
     rule(

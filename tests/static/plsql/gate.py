@@ -13,7 +13,9 @@ import json
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,10 @@ _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
 """Below a head a SHA-256 of the parser and what it accepts, and one of it and what it refuses."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
+
+_SHARES = 12
+"""The units are parsed in so many runs, one at a time on each processor, remembered one by one."""
+_LOCK = threading.Lock()
 
 _BODY = "create or replace package body rowq as "
 _SUBPROGRAM = re.compile(r"(?:(?:--[^\n]*)?\n)*(?:procedure|function|type|subtype)\b")
@@ -104,19 +110,27 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     unknown = {digest: unit for digest, unit in units.items() if digest not in accepted}
     if not unknown:
         return []
+    todo = list(unknown.items())
+    shares = [todo[start::_SHARES] for start in range(_SHARES)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sorted(problem for found in pool.map(_parsed, shares) for problem in found)
+
+
+def _parsed(units: list[tuple[str, dict[str, str]]]) -> list[Problem]:
+    """Return what the grammar does not accept of some units, and remember the others."""
     run = subprocess.run(
         ["node", str(tools.PARSER), str(tools.FOLDER)],
-        input=json.dumps(list(unknown.values())),
+        input=json.dumps([unit for _, unit in units]),
         capture_output=True,
         text=True,
         check=False,
     )
     if run.returncode:
         raise RuntimeError(f"the parser failed: {run.stderr.strip()[-1000:]}")
-    problems = sorted(Problem(**found) for found in json.loads(run.stdout))
+    problems = [Problem(**found) for found in json.loads(run.stdout)]
     faulty = {problem.name for problem in problems}
-    fine = {digest for digest, unit in unknown.items() if unit["name"] not in faulty}
-    _remember_here(_accepted() | fine)
+    with _LOCK:
+        _remember_here(_accepted() | {key for key, unit in units if unit["name"] not in faulty})
     return problems
 
 

@@ -54,7 +54,7 @@ _AWAY = {
 """What is said of a node that is away: not Citus' text, which has the account and the address."""
 _IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
 """It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
-_READS = {"look", "keep house"}
+_READS = {"inspect", "maintenance"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
 _PLACE = re.compile(r"^( *)\{\{ (\w+) \}\}\n", re.MULTILINE)
 _CARRIER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
