@@ -58,9 +58,9 @@ class Stand:
 
     def readers(self) -> set[str]:
         """Return the routines that write nothing."""
-        return {routine.name for routine in self.routines.values() if routine.group == "inspect"} | {
-            "peek"
-        }
+        return {
+            routine.name for routine in self.routines.values() if routine.group == "inspect"
+        } | {"peek"}
 
     def prepare(self, names: Iterable[str], seeded_random: Random) -> list[BrokenCall]:
         """Return a call of each of these routines, some in a transaction of the caller's."""

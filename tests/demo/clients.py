@@ -12,7 +12,7 @@ import psycopg
 
 from rowq.tools.local_postgres import binaries
 
-PACKAGES = Path(binaries.__file__).parents[2]
+PACKAGES = Path(binaries.__file__).parents[3]
 
 # This program uses the server in argv[1], says its pid, and holds it until its standard input ends.
 CLIENT = """

@@ -96,7 +96,9 @@ def snapshot(session: Connection) -> Snapshot:
         " from information_schema.table_constraints where table_schema = 'rowq'",
         "partitions": "select table_name, partition_name from information_schema.partitions"
         " where table_schema = 'rowq' and partition_name is not null",
-        "routines": "select routine_name, routine_definition, security_type, sql_mode,"
+        # The client adds a blank behind a comment inside of a line.
+        "routines": "select routine_name, replace(routine_definition, ' */ ', ' */'),"
+        " security_type, sql_mode,"
         " character_set_client from information_schema.routines where routine_schema = 'rowq'",
         "rights": "select user, routine_name, proc_priv from mysql.procs_priv where db = 'rowq'",
         "meta": "select name, value from rowq.meta",

@@ -245,7 +245,7 @@ def test_sqlalchemy_s_connection_of_asyncpg_is_refused_with_what_to_use(login: L
         )
         async with engine.connect() as connected:
             for one in (connected, await connected.get_raw_connection()):
-                with pytest.raises(rowq.EngineUnknown, match=r"rowq\.sqlalchemy\.enqueue"):
+                with pytest.raises(rowq.EngineUnknown, match=r"rowq\.contrib\.sqlalchemy\.enqueue"):
                     rowq.AsyncQueue(one)
 
     asyncio.run(life())

@@ -156,13 +156,13 @@ def drained(
     queue_name: QueueName,
     url: Urls,
     stripes: Annotated[
-        int, typer.Option(metavar="N", help="How many parts it has had on each server.")
+        int, typer.Option(metavar="N", help="How many stripes it has had on each server.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Say if a striped queue may have another number of parts; exits with 4 when not yet.
+    """Say if a striped queue may have another number of stripes; exits with 4 when not yet.
 
-    First stop all that enqueue messages with keys. What is left in the parts is listed.
+    First stop all that enqueue messages with keys. What is left in the stripes is listed.
     """
     with open_striped(url, queue_name, stripes) as striped:
         left = striped.undrained()
@@ -185,7 +185,7 @@ def _do(
     as_json: bool,
     **arguments: Any,
 ) -> None:
-    """Call a method for a queue, or for all parts of a striped one, and print the outcomes."""
+    """Call a method for a queue, or for all stripes of a striped one, and print the outcomes."""
     if stripes is None:
         with open_queue(only_url(urls)) as queue:
             outcomes = [getattr(queue, method)(queue_name, **arguments)]

@@ -86,7 +86,7 @@ def _queues(queue: Queue, queue_name: str | None, max_count: int) -> list[_Found
 
 
 def _stripes(striped: Striped, max_count: int) -> list[_Found]:
-    """Look at all parts; at one whose server does not answer, find the reason."""
+    """Look at all stripes; at one whose server does not answer, find the reason."""
     found = striped.queue_stats(max_count=max_count)
     asked = {one.stripe.server: one.stripe for one in found if one.stats is not None}
     listed = {server: _listed(striped.queue_of(stripe)) for server, stripe in asked.items()}

@@ -119,7 +119,7 @@ def work(
         typer.Option(
             min=0,
             metavar="N",
-            help="With --stripes: the part to ask first, such as the number of this worker.",
+            help="With --stripes: the stripe to ask first, such as the number of this worker.",
         ),
     ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
@@ -204,7 +204,7 @@ def work(
 
 
 def _require_stripes(urls: list[str], queue_name: str, stripes: int) -> None:
-    """Raise QueueNotFound unless all parts are there, on the servers that answer."""
+    """Raise QueueNotFound unless all stripes are there, on the servers that answer."""
     with open_striped(urls, queue_name, stripes) as striped:
         striped.queue_stats(max_count=1)
 

@@ -89,6 +89,8 @@ _LOSSES = """
             )
 """
 _ROLES = "select rtrim(user) from mysql.user where user in ({names})"
+_IN_LINE = re.compile(r" */\* [\w ]+ \*/ *")
+_BLANKS = re.compile(r" +(?=[;,)])")
 _FOR_SERVER = re.compile(r"/\*(M?)!(\d+)(.*?)\*/", re.DOTALL)
 _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
@@ -277,7 +279,10 @@ def _for_server(text: str, server: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a body without its comments, which some clients do not send, and without blanks."""
-    body = text[text.find("\nbegin") :].removesuffix("//")
+    """Return a body without its comments, which some clients do not send, and without blanks.
+
+    A client that sends the comments adds a blank behind those inside of a line.
+    """
+    body = _BLANKS.sub("", _IN_LINE.sub(" ", text[text.find("\nbegin") :].removesuffix("//")))
     lines = (line.strip() for line in body.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("--"))
