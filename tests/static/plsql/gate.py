@@ -31,8 +31,6 @@ _REMEMBERED = Path(__file__).with_name("accepted.txt")
 """Below a head a SHA-256 of the parser and what it accepts, and one of it and what it refuses."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
-_SHARES = 12
-"""The units are parsed in so many runs, one at a time on each processor, remembered one by one."""
 _LOCK = threading.Lock()
 
 _BODY = "create or replace package body rowq as "
@@ -110,9 +108,10 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     unknown = {digest: unit for digest, unit in units.items() if digest not in accepted}
     if not unknown:
         return []
-    todo = list(unknown.items())
-    shares = [todo[start::_SHARES] for start in range(_SHARES)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    # A run of the parser learns as it goes, so there are no more runs than processors.
+    todo, runs = list(unknown.items()), os.cpu_count() or 1
+    shares = [todo[start::runs] for start in range(runs)]
+    with ThreadPoolExecutor(runs) as pool:
         return sorted(problem for found in pool.map(_parsed, shares) for problem in found)
 
 

@@ -90,7 +90,7 @@ _LOSSES = """
 """
 _ROLES = "select rtrim(user) from mysql.user where user in ({names})"
 _IN_LINE = re.compile(r" */\* [\w ]+ \*/ *")
-_BLANKS = re.compile(r" +(?=[;,)])")
+_BLANKS = re.compile(r" +(?=[ ;,)])")
 _FOR_SERVER = re.compile(r"/\*(M?)!(\d+)(.*?)\*/", re.DOTALL)
 _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
