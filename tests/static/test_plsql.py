@@ -15,7 +15,7 @@ from tests.static.plsql.source import Source, source
 from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
-TYPES = "internal/types.sql"
+TYPES = gate.TYPES
 OPTIONAL = ("wakeup", "wakeup_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
 BY_TEXT = re.compile(

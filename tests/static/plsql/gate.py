@@ -20,11 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowq.tools.engines.oracle.script import SCRIPT
-from rowq.tools.migrate.sources import file_units, has_units
+from rowq.tools.migrate.sources import file_units
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
+
+TYPES = "internal/types.sql"
+"""The file of that folder that is one text, and no family."""
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
@@ -79,7 +82,7 @@ def _files() -> Iterator[Script]:
     for path in SOURCES.rglob("*.sql"):
         relative = path.relative_to(SOURCES).as_posix()
         whole = script(path)
-        if relative.startswith("internal/") and has_units(relative):
+        if relative.startswith("internal/") and relative != TYPES:
             for name, text in file_units(relative, whole.text).items():
                 yield Script(f"sql/oracle/{name}", text)
         else:
