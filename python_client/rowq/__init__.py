@@ -177,14 +177,12 @@ _LATER = {
     "rowq.contrib.striped": ("Striped", "connect_striped"),
     "rowq.worker": ("Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"),
     "rowq.worker.stripes": (
-        *(
-            "Stripe",
-            "StripeClaim",
-            "StripeStats",
-            "StripedEnqueued",
-            "ServerCheck",
-            "StripedMessage",
-        ),
+        "ServerCheck",
+        "Stripe",
+        "StripeClaim",
+        "StripeStats",
+        "StripedEnqueued",
+        "StripedMessage",
     ),
 }
 """Names of the rings above the client, by the module that each is loaded from when it is used."""

@@ -191,13 +191,8 @@ def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
         default=entry.get("default"),
         direction=entry.get("direction", "in"),
         engines=tuple(known.get("engines", ())),
-        meaning=first_sentence(known["meaning"]),
+        meaning=known["meaning"].partition(". ")[0].removesuffix(".") + ".",
     )
-
-
-def first_sentence(meaning: str) -> str:
-    """Return the first sentence of what a parameter or a column means."""
-    return meaning.partition(". ")[0].removesuffix(".") + "."
 
 
 def _column(name: str, raw: Mapping[str, Any]) -> Column:

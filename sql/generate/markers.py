@@ -33,9 +33,19 @@ def fresh(file: Path, parts: Parts) -> str:
     return text
 
 
-def _part(name: str) -> re.Pattern[str]:
+def by_hand(text: str) -> str:
+    """Return a text without what is generated in it."""
+    start = 0
+    kept = []
+    for found in _part(r"(?P<name>\w+)", "(?P=name)").finditer(text):
+        kept.append(text[start : found.start("made")])
+        start = found.end("made")
+    return "".join([*kept, text[start:]])
+
+
+def _part(name: str, end: str | None = None) -> re.Pattern[str]:
     return re.compile(
         rf"^(?P<indent> *)(?:<!--|--|#) {name}: generated\b[^\n]*\n(?P<made>.*?)"
-        rf"^ *(?:<!--|--|#) end of {name}\b",
+        rf"^ *(?:<!--|--|#) end of {end or name}\b",
         re.MULTILINE | re.DOTALL,
     )

@@ -8,11 +8,10 @@ as a whole.
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from rowq.contract import Overload, Parameter, Routine, load_contract
 from rowq.engines.sqlserver.calls import procedure_name
 from rowq.resources import sql_directory
 
@@ -41,7 +40,7 @@ def files() -> list[Path]:
     return [
         sql_directory() / engine / "routines" / f"{name}.sql"
         for engine in _SIGNATURES
-        for name in _routines(engine)
+        for name in load_contract().of(engine)
     ]
 
 
@@ -51,12 +50,12 @@ def signed(engine: str, name: str, text: str) -> str:
     Raises:
         ValueError: it has not one signature.
     """
-    entry = _routines(engine)[name]
-    signature = _WRITERS[engine](name, entry)
+    routine = load_contract().of(engine)[name]
+    signature = _WRITERS[engine](routine)
     text, count = _SIGNATURES[engine].subn(lambda _: signature, text)
     if count != 1:
         raise ValueError(f"{name} on {engine} has {count} signatures")
-    for field, value in _header(engine, name, entry).items():
+    for field, value in _header(engine, routine).items():
         text = _in_header(text, field, value)
     return text
 
@@ -71,43 +70,41 @@ def overload(path: Path) -> str:
     return _overload(*overloads()[path])
 
 
-def overloads() -> dict[Path, tuple[str, str, str]]:
-    """Return by file the routine, the parameter and its other type of PostgreSQL's overloads."""
+def overloads() -> dict[Path, tuple[Routine, Overload]]:
+    """Return PostgreSQL's overloads, and the routine of each, by their files."""
     folder = sql_directory() / "postgres" / "overloads"
     return {
-        folder / f"{name}_{kind}.sql": (name, parameter, kind)
-        for name, entry in _routines("postgres").items()
-        for parameter, kinds in entry.get("overloads", {}).get("postgres", {}).items()
-        for kind in kinds
+        folder / f"{name}_{other.type}.sql": (routine, other)
+        for name, routine in load_contract().of("postgres").items()
+        for other in routine.overloads_on("postgres")
     }
 
 
-def _overload(name: str, parameter: str, kind: str) -> str:
-    entry = _routines("postgres")[name]
-    header = _header("postgres", name, entry)
-    columns = ", ".join(f"e.{column}" for column in entry["columns"])
+def _overload(routine: Routine, other: Overload) -> str:
+    header = _header("postgres", routine)
+    columns = ", ".join(f"e.{column.name}" for column in routine.columns)
     passed = [
-        f"p_{one['name']}::text" if one["name"] == parameter else f"p_{one['name']}"
-        for one in entry["parameters"]
+        f"p_{one.name}::text" if one.name == other.parameter else f"p_{one.name}"
+        for one in routine.parameters
     ]
     return f"""\
-create or replace {_postgres(name, entry, {parameter: kind})}
+create or replace {_postgres(routine, other)}
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
--- routine   {name}
+-- routine   {routine.name}
 -- version   1
 -- purpose   {header["purpose"]}
 -- promise   {header["promise"]}
--- locks     as {name} with a text {parameter}, which it calls
+-- locks     as {routine.name} with a text {other.parameter}, which it calls
 -- commits   never; the caller owns the transaction
 -- errors    {header["errors"]}
--- differs   PostgreSQL only: the {parameter} is {kind}, and its text is kept
+-- differs   PostgreSQL only: the {other.parameter} is {other.type}, and its text is kept
 begin
     return query
     select {columns}
-    from rowq.{name}(
+    from rowq.{routine.name}(
 {_wrapped(passed, 8)}
     ) e;
 end;
@@ -117,9 +114,9 @@ $$;
 
 def put_on_oracle(path: Path) -> str:
     """Return the text of Oracle's function put, which takes what enqueue takes and passes it on."""
-    inputs = list(_inputs(_routines("oracle")["enqueue"]))
-    head = _oracle_head("function put", [(f"p_{one['name']}", _in_oracle(one)) for one in inputs])
-    passed = _wrapped([*(f"p_{one['name']}" for one in inputs), "v_rows"], 8)
+    inputs = _inputs(load_contract().of("oracle")["enqueue"])
+    head = _oracle_head("function put", [(f"p_{one.name}", _in_oracle(one)) for one in inputs])
+    passed = _wrapped([*(f"p_{one.name}" for one in inputs), "v_rows"], 8)
     text = _SIGNATURES["oracle"].sub(lambda _: head, path.read_text(encoding="utf-8"))
     return _PASSED.sub(lambda found: f"{found[1]}{passed}{found[2]}", text)
 
@@ -129,67 +126,39 @@ def _wrapped(items: list[str], indent: int) -> str:
     return textwrap.indent("\n".join(lines), " " * indent)
 
 
-def _header(engine: str, name: str, entry: Mapping[str, Any]) -> dict[str, str]:
+def _header(engine: str, routine: Routine) -> dict[str, str]:
+    name = routine.name
     return {
         "routine": procedure_name(name) if engine == "sqlserver" else name,
-        "purpose": entry["purpose"],
-        "promise": " ".join(entry["promises"]) or "none",
-        "errors": " ".join(entry["errors"]) or "none",
+        "purpose": routine.purpose,
+        "promise": " ".join(_promises(engine, name)) or "none",
+        "errors": " ".join(routine.errors) or "none",
     }
 
 
+def _promises(engine: str, name: str) -> list[str]:
+    """Return the numbers of the promises that a routine gives on an engine."""
+    numbers, engines = _given()
+    return [number for number in numbers[name] if engine in engines.get(number, [engine])]
+
+
 @cache
-def _contract() -> dict[str, Any]:
+def _given() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return promises by routine, and the engines of those that not all engines give."""
     with (sql_directory() / "contract.toml").open("rb") as file:
-        return tomllib.load(file)
-
-
-@cache
-def _routines(engine: str) -> dict[str, dict[str, Any]]:
-    """Return the routines that an engine has, as it has them."""
-    contract = _contract()
-    return {
-        name: _on(engine, entry, contract)
-        for name, entry in contract["routine"].items()
-        if engine in entry.get("engines", entry.get("engines_so_far", [engine]))
-    }
-
-
-def _on(engine: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any]:
-    def is_there(known: Mapping[str, Any], name: str) -> bool:
-        return engine in known[name].get("engines", [engine])
-
-    return {
-        **entry,
-        "parameters": [
-            one for one in entry["parameters"] if is_there(contract["parameters"], one["name"])
-        ],
-        "columns": [name for name in entry["columns"] if is_there(contract["columns"], name)],
-        "errors": [
-            number
-            for number in entry["errors"]
-            if engine in entry.get("error_engines", {}).get(number, [engine])
-        ],
-        "promises": [
-            number
-            for number in entry["promises"]
-            if engine in contract["promise_engines"].get(number, [engine])
-        ],
-    }
+        contract = tomllib.load(file)
+    by_routine = {name: entry["promises"] for name, entry in contract["routine"].items()}
+    return by_routine, contract["promise_engines"]
 
 
 def _type(engine: str, kind: str) -> str:
-    return str(_contract()["types"][kind][engine])
+    return load_contract().types[kind][engine]
 
 
-def _parameter_type(engine: str, name: str) -> str:
-    if engine == "oracle" and name in _LONG_TEXTS:
+def _parameter_type(engine: str, one: Parameter) -> str:
+    if engine == "oracle" and one.name in _LONG_TEXTS:
         return "clob"
-    return _type(engine, _contract()["parameters"][name]["type"])
-
-
-def _column_type(engine: str, name: str) -> str:
-    return _type(engine, _contract()["columns"][name]["type"])
+    return _type(engine, one.type)
 
 
 def _listed(head: str, items: list[str]) -> str:
@@ -206,52 +175,54 @@ def _aligned(rows: list[tuple[str, str]]) -> list[str]:
     return [f"{name:<{width}} {rest}" for name, rest in rows]
 
 
-def _default(engine: str, one: Mapping[str, Any]) -> str | None:
-    default: str | None = one.get("default")
-    if default is None or engine not in {"oracle", "sqlserver"}:
-        return default
-    return _BITS.get(default, default)
+def _default(engine: str, one: Parameter) -> str | None:
+    if one.default is None or engine not in {"oracle", "sqlserver"}:
+        return one.default
+    return _BITS.get(one.default, one.default)
 
 
-def _postgres(name: str, entry: Mapping[str, Any], other: Mapping[str, str] | None = None) -> str:
-    """Return the signature; `other` has the types of parameters that an overload takes instead."""
+def _postgres(routine: Routine, other: Overload | None = None) -> str:
+    """Return the signature; in that of an overload a parameter has another type."""
     rows = []
-    for one in entry["parameters"]:
-        kind = (other or {}).get(one["name"])
-        rest = kind or _parameter_type("postgres", one["name"])
-        if "default" in one and not kind:
-            rest += f" default {one['default']}"
-        direction = f"{one['direction']} " if "direction" in one else ""
-        rows.append((f"{direction}p_{one['name']}", rest))
-    kind = entry.get("kind", "function")
-    head = _listed(f"create or replace {kind} rowq.{name}", _aligned(rows))
+    for one in routine.parameters:
+        if other and one.name == other.parameter:
+            rest = other.type
+        else:
+            rest = _parameter_type("postgres", one)
+            rest += "" if one.default is None else f" default {one.default}"
+        direction = "" if one.direction == "in" else f"{one.direction} "
+        rows.append((f"{direction}p_{one.name}", rest))
+    head = _listed(f"create or replace {routine.kind} rowq.{routine.name}", _aligned(rows))
     head = head.removeprefix("create or replace ")
-    if kind == "procedure":
+    if routine.kind == "procedure":
         return head
     columns = [
-        ('"position"' if column == "position" else column, _column_type("postgres", column))
-        for column in entry["columns"]
+        (
+            '"position"' if column.name == "position" else column.name,
+            _type("postgres", column.type),
+        )
+        for column in routine.columns
     ]
     return f"{head}\n" + _listed("returns table ", _aligned(columns))
 
 
-def _mysql(name: str, entry: Mapping[str, Any]) -> str:
-    items = [f"p_{one['name']} {_parameter_type('mysql', one['name'])}" for one in _inputs(entry)]
-    return _listed(f"create procedure rowq.{name}", items).removeprefix("create ")
+def _mysql(routine: Routine) -> str:
+    items = [f"p_{one.name} {_parameter_type('mysql', one)}" for one in _inputs(routine)]
+    return _listed(f"create procedure rowq.{routine.name}", items).removeprefix("create ")
 
 
-def _sqlserver(name: str, entry: Mapping[str, Any]) -> str:
+def _sqlserver(routine: Routine) -> str:
     lines = []
-    for one in _inputs(entry):
+    for one in _inputs(routine):
         default = _default("sqlserver", one)
         given = "" if default is None else f" = {default}"
-        lines.append(f"    @{one['name']} {_parameter_type('sqlserver', one['name'])}{given}")
-    return "\n".join([f"procedure rowq.{procedure_name(name)}", ",\n".join(lines)]).rstrip()
+        lines.append(f"    @{one.name} {_parameter_type('sqlserver', one)}{given}")
+    return "\n".join([f"procedure rowq.{procedure_name(routine.name)}", ",\n".join(lines)]).rstrip()
 
 
-def _oracle(name: str, entry: Mapping[str, Any]) -> str:
-    rows = [(f"p_{one['name']}", _in_oracle(one)) for one in _inputs(entry)]
-    return _oracle_head(f"procedure {name}", [*rows, ("p_rows", "out sys_refcursor")])
+def _oracle(routine: Routine) -> str:
+    rows = [(f"p_{one.name}", _in_oracle(one)) for one in _inputs(routine)]
+    return _oracle_head(f"procedure {routine.name}", [*rows, ("p_rows", "out sys_refcursor")])
 
 
 def _oracle_head(head: str, rows: list[tuple[str, str]]) -> str:
@@ -261,15 +232,15 @@ def _oracle_head(head: str, rows: list[tuple[str, str]]) -> str:
     return f"{head}(\n{inner}\n)"
 
 
-def _in_oracle(one: Mapping[str, Any]) -> str:
+def _in_oracle(one: Parameter) -> str:
     default = _default("oracle", one)
     given = "" if default is None else f" default {default}"
-    return f"in {_parameter_type('oracle', one['name'])}{given}"
+    return f"in {_parameter_type('oracle', one)}{given}"
 
 
-def _inputs(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the parameters, without what a procedure of PostgreSQL returns by one."""
-    return (one for one in entry["parameters"] if "direction" not in one)
+def _inputs(routine: Routine) -> list[Parameter]:
+    """Return the parameters, without what a procedure of PostgreSQL returns by one."""
+    return [one for one in routine.parameters if one.direction == "in"]
 
 
 _WRITERS = {

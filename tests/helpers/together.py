@@ -6,6 +6,22 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
+def check_all(cases: Iterable[tuple[str, Callable[[], object]]]) -> None:
+    """Run some named checks of one rule, and raise what breaks it as one group."""
+    ran = 0
+    broken: list[Exception] = []
+    for name, check in cases:
+        ran += 1
+        try:
+            check()
+        except Exception as error:
+            error.add_note(f"This is about {name}.")
+            broken.append(error)
+    assert ran, "the rule is about nothing"
+    if broken:
+        raise ExceptionGroup(f"{len(broken)} of {ran} break the rule", broken)
+
+
 def together(
     names: str | tuple[str, ...], cases: Iterable[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -18,19 +34,15 @@ def together(
     def test_of(rule: Callable[..., None]) -> Callable[..., None]:
         own = [names] if isinstance(names, str) else list(names)
 
+        def named(case: Any) -> dict[str, Any]:
+            return dict(zip(own, [case] if isinstance(names, str) else case, strict=True))
+
         @functools.wraps(rule)
         def test(**fixtures: Any) -> None:
-            assert given, "there is no case"
-            broken: list[Exception] = []
-            for case in given:
-                values = [case] if isinstance(names, str) else case
-                try:
-                    rule(**fixtures, **dict(zip(own, values, strict=True)))
-                except Exception as error:
-                    error.add_note(f"This is about {case!a:.200}.")
-                    broken.append(error)
-            if broken:
-                raise ExceptionGroup(f"{len(broken)} of {len(given)} cases fail", broken)
+            check_all(
+                (f"{case!a:.200}", functools.partial(rule, **fixtures, **named(case)))
+                for case in given
+            )
 
         asked = inspect.signature(rule)
         fixtures = [each for name, each in asked.parameters.items() if name not in own]

@@ -1,7 +1,9 @@
 """A rule about each of many things is one test: thousands would take minutes to collect."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
+from tests.helpers.together import check_all
 from tests.static.sources import label
 
 
@@ -15,21 +17,15 @@ def for_each(things: Iterable[object]) -> Callable[[Callable[..., None]], Callab
 
     def test_of(rule: Callable[..., None]) -> Callable[[], None]:
         def test() -> None:
-            assert given, "the rule is about nothing"
-            broken: list[Exception] = []
-            for arguments in given:
-                try:
-                    rule(*arguments)
-                except Exception as error:
-                    # Of what has a text the name is enough.
-                    names = [label(each).partition("\n")[0] for each in arguments]
-                    error.add_note(f"This is about {' '.join(names)}.")
-                    broken.append(error)
-            if broken:
-                raise ExceptionGroup(f"{len(broken)} of {len(given)} break the rule", broken)
+            check_all((_named(arguments), partial(rule, *arguments)) for arguments in given)
 
         test.__name__, test.__doc__ = rule.__name__, rule.__doc__
         test.__module__, test.__qualname__ = rule.__module__, rule.__qualname__
         return test
 
     return test_of
+
+
+def _named(arguments: tuple[object, ...]) -> str:
+    """Return the names of a rule's arguments; of one that has a text the name is enough."""
+    return " ".join(label(each).partition("\n")[0] for each in arguments)

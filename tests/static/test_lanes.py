@@ -23,7 +23,6 @@ _BARE = re.compile(
 _NOT_A_TABLE = re.compile(
     r"lane < -1000"  # A request to open a lane.
     r"|(?:declare|set|,) *(?:@lane|v_lane) (?:smallint )?(?:default |= )?-\d+"  # Before the first.
-    r"|set v_is_hidden = true, v_lane = -1"
 )
 
 

@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from rowq.tools.engines.oracle.packages import packages
-from rowq.tools.migrate.sources import file_units, has_units
 from tests.static.each import for_each
 from tests.static.plsql import gate, lint, names
 from tests.static.plsql.gate import Script
@@ -15,7 +14,6 @@ from tests.static.plsql.source import Source, source
 from tests.static.shapes import inside
 from tests.static.sources import migration_scripts
 
-TYPES = gate.TYPES
 OPTIONAL = ("wakeup", "wakeup_off", "maintain_job", "partition_archive")
 """Scripts that who owns rowq may run, or not."""
 BY_TEXT = re.compile(
@@ -228,10 +226,7 @@ def sources() -> dict[str, Source]:
     found: dict[str, Source] = {}
     for script in gate.product():
         relative = script.name.removeprefix("sql/oracle/")
-        if has_units(relative) and relative != TYPES:
-            for name, text in file_units(relative, script.text).items():
-                found[name] = source(f"sql/oracle/{name}", text)
-        elif not relative.startswith("packages/"):
+        if not relative.startswith("packages/"):
             found[relative] = source(script.name, script.text)
     return found
 

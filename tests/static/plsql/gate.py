@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowq.tools.engines.oracle.script import SCRIPT
-from rowq.tools.migrate.sources import file_units
+from rowq.tools.migrate.sources import file_units, has_units
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
 
 TYPES = "internal/types.sql"
-"""The file of that folder that is one text, and no family."""
+"""The types of the package body, which are one text."""
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
@@ -64,7 +64,7 @@ class Script:
 
 
 def product() -> list[Script]:
-    """Return every file of sql/oracle and the packages assembled from them, in a fixed order.
+    """Return all of sql/oracle and the packages assembled from it, in a fixed order.
 
     All but the body of package rowq, which is put together from files that are here: as one text of
     thousands of lines it would take gigabytes to parse.
@@ -78,11 +78,11 @@ def product() -> list[Script]:
 
 
 def _files() -> Iterator[Script]:
-    """Yield the files, a family of helpers unit by unit: as one text it would take too long."""
+    """Yield the files, of those with many units each unit: as one text they would take too long."""
     for path in SOURCES.rglob("*.sql"):
         relative = path.relative_to(SOURCES).as_posix()
         whole = script(path)
-        if relative.startswith("internal/") and relative != TYPES:
+        if has_units(relative) and relative != TYPES:
             for name, text in file_units(relative, whole.text).items():
                 yield Script(f"sql/oracle/{name}", text)
         else:
