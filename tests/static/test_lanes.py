@@ -16,6 +16,7 @@ _BARE = re.compile(
     r"lane (?:=|<>|<=|>=|<|>) -\d+"
     r"|lane (?:not )?in \([^)]*-\d"
     r"|lane between -\d"
+    r"|\bwhen -\d+ then"
     r"|(?:floor|open_lanes|newest_number|first_key|is_rescan_due|next_number"
     r"|InternalMoveFloor|InternalFirstKey|InternalOpenLanes)\b[^;]*?[ ({]-\d",
     re.IGNORECASE,
