@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python_client" / "rowq"
-_CLIENT = ("tools.", "contrib", "web", "worker")
+_ABOVE_CLIENT = ("tools.", "contrib", "web", "worker")
 _WIDTH = 52
 _HEAD = """\
 // Generated from pyproject.toml and python_client/rowq by make generate. Do not edit.
@@ -38,7 +38,7 @@ def layers() -> list[tuple[str, ...]]:
 def layers_dot() -> str:
     """Return the whole text of layers.dot."""
     found = layers()
-    inside = [n for n, names in enumerate(found) if not names[0].startswith(_CLIENT)]
+    inside = [n for n, names in enumerate(found) if not names[0].startswith(_ABOVE_CLIENT)]
     boxes = [f'{n} [label="{_label(names)}"];' for n, names in enumerate(found)]
     lines = [f"        {boxes[n]}" for n in inside]
     lines.append("    }")

@@ -29,7 +29,7 @@ def stats(name: str, **counts: Any) -> QueueStats:
     return QueueStats(**(nothing | {"queue_name": name} | counts))
 
 
-def sight(queues: int = 3, **more: Any) -> Snapshot:
+def snapshot(queues: int = 3, **more: Any) -> Snapshot:
     """Return a look at so many queues, of which later ones have more and older messages."""
     found = [stats(f"queue {n:03}", ready=n, oldest_ready_seconds=60.0 * n) for n in range(queues)]
     return replace(Snapshot(0, "PostgreSQL 18", found), **more)
@@ -51,7 +51,7 @@ def test_a_frame_fits_its_terminal_however_much_there_is(size: tuple[int, int]) 
     dead = [DeadMessage(n, 5, 3, "type", NOW, NOW, "error " * 60) for n in range(60)]
     checks = [HealthCheck("dead_messages", None, "warning", 1.0, "x" * 300)] * 60
     found: dict[str, Any] = {"claims": claims, "dead": dead, "checks": checks}
-    shown = lines(View(), sight(200, workers=reports(60), **found), size)
+    shown = lines(View(), snapshot(200, workers=reports(60), **found), size)
     assert len(shown) <= height
     assert max(map(len, shown)) <= width
     text = "\n".join(shown)
@@ -75,7 +75,7 @@ def test_a_finding_of_health_begins_with_its_number() -> None:
         HealthCheck("server_answers", None, "critical", None, "no answer"),
         HealthCheck("sequence_behind", None, "critical", 3.0, "rowq.message_seq is behind"),
     ]
-    shown = [line.strip() for line in lines(View(), sight(1, checks=checks))]
+    shown = [line.strip() for line in lines(View(), snapshot(1, checks=checks))]
     for line in (
         "warning   emails: 1,204 dead messages, see list_dead",
         "critical  clean up horizon: 7,200 s: session 5 keeps dead rows",
@@ -94,7 +94,7 @@ def test_a_paused_queue_and_one_without_dead_messages_are_told_as_such() -> None
 
 
 def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
-    view, seen = View(), sight(200)
+    view, seen = View(), snapshot(200)
     for _ in range(150):
         view.press("down", seen.queues)
     shown = lines(view, seen)
@@ -103,7 +103,7 @@ def test_what_is_marked_is_on_the_screen_wherever_it_is() -> None:
 
 
 def test_the_order_is_by_name_ready_dead_and_age_in_turns() -> None:
-    view, seen = View(), sight()
+    view, seen = View(), snapshot()
     firsts = []
     for _ in ORDERS:
         firsts.append(view.ordered(seen.queues)[0].queue_name)
@@ -141,7 +141,7 @@ def test_rates_are_reckoned_from_looks_and_reports_unless_a_count_was_cut_off() 
 
 
 def test_idle_workers_are_shown_with_what_they_reported_last() -> None:
-    text = lines(View(), sight(2, workers=reports(2)), (100, 24))
+    text = lines(View(), snapshot(2, workers=reports(2)), (100, 24))
     (first,) = (line for line in text if "shop-0" in line)
     for words in ("queue 000", "host host", "rowq 0.1.0", "4", "2.5", "0 s"):
         assert words in first

@@ -1,4 +1,4 @@
-"""rowq.sqlalchemy: messages handed over by statements, with drivers of which rowq knows nothing."""
+"""rowq.contrib.sqlalchemy: messages by statements, with drivers of which rowq knows nothing."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def test_a_server_that_is_away_is_asked_once_and_not_once_for_each_of_its_stripe
 
 
 def test_where_all_are_known_to_be_away_each_is_asked(striped: rowq.Striped) -> None:
-    for standing in striped._standings.values():
-        standing.record_failure()
+    for server_health in striped._server_health.values():
+        server_health.record_failure()
     assert {one.stripe.server for one in striped.enqueue_batch([1])} == {"here"}
 
 
@@ -120,16 +120,16 @@ def test_draining_waits_for_a_server_that_is_away_and_leaves_it_alone(
     urls = dict.fromkeys(stubs, "postgresql://nobody@127.0.0.1:1/none")
     context = rowq.Worker(urls, "orders", print, stripes=STRIPES, drain=True)._context
     consumer = Consumer(context, print, {}, 1)
-    desks: Any = {
+    slots: Any = {
         server.name: SimpleNamespace(server=server, queue=stubs[str(server.name)])
         for server in context.servers
     }
-    consumer._desks = desks
-    standing = desks["away"].server.standing
+    consumer._slots = slots
+    server_health = slots["away"].server.server_health
     assert not consumer._is_drained()
-    standing._again_at += 3600
+    server_health._again_at += 3600
     assert not consumer._is_drained()
     assert stubs["away"].calls == {"maintain": 1}
     stubs["away"].is_backing_off = False
-    standing.record_success()
+    server_health.record_success()
     assert consumer._is_drained()

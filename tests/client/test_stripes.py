@@ -176,23 +176,23 @@ def test_the_threads_of_a_worker_are_at_home_at_one_stripe_after_the_other() -> 
 
 
 def test_a_server_that_does_not_answer_is_left_alone_and_comes_back() -> None:
-    standing = ServerHealth()
-    seen = [standing.is_backing_off]
-    standing.record_failure()
-    seen.append(standing.is_backing_off)
-    standing.record_success()
-    seen.append(standing.is_backing_off)
+    server_health = ServerHealth()
+    seen = [server_health.is_backing_off]
+    server_health.record_failure()
+    seen.append(server_health.is_backing_off)
+    server_health.record_success()
+    seen.append(server_health.is_backing_off)
     assert seen == [False, True, False]
 
 
 def test_what_fails_while_a_server_is_left_alone_makes_that_no_longer() -> None:
-    standing = ServerHealth()
-    standing.record_failure()
-    standing._again_at += 3600
-    until = standing._again_at
+    server_health = ServerHealth()
+    server_health.record_failure()
+    server_health._again_at += 3600
+    until = server_health._again_at
     for _ in range(10):
-        standing.record_failure()
-    assert standing._again_at == until
+        server_health.record_failure()
+    assert server_health._again_at == until
 
 
 @pytest.mark.parametrize(

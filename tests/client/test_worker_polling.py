@@ -152,26 +152,26 @@ def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_t
     turn = PollingTurn(shared)
     shared.hint()
     turn.wait()
-    turn.record_success(found=True)
+    turn.note_answer(found=True)
     assert not shared.is_doubted
     turn.wait()
-    turn.record_success(found=False)
+    turn.note_answer(found=False)
     assert not shared.is_doubted
     turn.wait()
-    turn.record_success(found=True)
+    turn.note_answer(found=True)
     assert shared.is_doubted is is_doubted
 
 
 def test_who_comes_too_late_again_and_again_lets_the_others_go_first() -> None:
-    courtesy = NotificationDelay()
+    notification_delay = NotificationDelay()
     lengths = []
     for found in (False, True, False, False, False, False, False, False, False):
-        courtesy.note(found)
-        lengths.append(courtesy.seconds)
+        notification_delay.note(found)
+        lengths.append(notification_delay.seconds)
     assert lengths == [0, 0, 0, 0.002, 0.004, 0.008, 0.016, 0.025, 0.025]
     for _ in range(3):
-        courtesy.note(found=True)
-    assert courtesy.seconds == 0
+        notification_delay.note(found=True)
+    assert notification_delay.seconds == 0
 
 
 class Calls:

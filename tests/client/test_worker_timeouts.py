@@ -255,7 +255,7 @@ def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
     watcher.join()
     timed_out = [outcome.timed_out for outcome in outcomes]
     assert 0 < sum(timed_out) < 2000
-    assert all(outcome.timed_out or outcome.verdicts == {2: COMPLETED} for outcome in outcomes)
+    assert all(outcome.timed_out or outcome.decisions == {2: COMPLETED} for outcome in outcomes)
     assert not context.timeouts.check()
 
 

@@ -248,7 +248,7 @@ def _engine_of(owner: Any, *, is_async: bool) -> Engine:
         if engine.name == name:
             return engine
     raise EngineUnknown(
-        f"rowq.sqlalchemy is for PostgreSQL, MariaDB and MySQL, and this is {dialect.name}:"
+        f"rowq.contrib.sqlalchemy is for PostgreSQL, MariaDB and MySQL, and this is {dialect.name}:"
         " rowq.Queue(session) calls by the driver"
     )
 

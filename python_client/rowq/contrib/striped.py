@@ -1,8 +1,9 @@
 # Generated from async_striped.py by make generate. Do not edit.
 """Striped: a queue in several stripes, on one server or on several, as one object.
 
-It calls Queue's methods and knows where: rowq.worker.stripes says which parts there are. What
-holds of a striped queue, and what does not, stands on the client's page under "Striped queues".
+It calls Queue's methods and knows where: rowq.worker.stripes says which stripes there are.
+What holds of a striped queue, and what does not, stands on the client's page under "Striped
+queues".
 """
 
 import logging
@@ -50,7 +51,7 @@ from rowq.worker.stripes import (
 _T = TypeVar("_T")
 _log = logging.getLogger("rowq")
 
-# One part is waited at for so long before all are asked again.
+# One stripe is waited at for so long before all are asked again.
 _WAIT_SECONDS = 1.0
 
 
@@ -89,7 +90,7 @@ def connect_striped(
         try:
             session.open()
         except CannotConnect as error:
-            striped._standings[name].record_failure()
+            striped._server_health[name].record_failure()
             lost = error
         else:
             return striped
@@ -99,9 +100,9 @@ def connect_striped(
 class Striped:
     """The stripes of a queue, each of which is a queue, as one.
 
-    A message without a key goes to a part of this object's own, drawn at random, or to the next one
-    while that server does not answer. One with a group_key, or else with a dedup_key, goes to the
-    part of that key, whatever happens. Threads that share it take turns at each server.
+    A message without a key goes to a stripe of this object's own, drawn at random, or to the next
+    one while that server does not answer. One with a group_key, or else with a dedup_key, goes to
+    the stripe of that key, whatever happens. Threads that share it take turns at each server.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Striped:
 
     def _begin_anew(self) -> None:
         """Draw a stripe of its own, and think that all servers answer; a forked process does so."""
-        self._standings = {name: ServerHealth() for name in self._queues}
+        self._server_health = {name: ServerHealth() for name in self._queues}
         self._round = Round(self.stripes, self._first_stripe)
         drawn = random.randrange(len(self.stripes))  # noqa: S311 - no secret
         self._own = self.stripes[drawn:] + self.stripes[:drawn]
@@ -179,7 +180,7 @@ class Striped:
 
     @takes(QueueSettings)
     def create_queue(self, **settings: Unpack[QueueSettings]) -> list[QueueOutcome]:
-        """Create the parts that are not there yet, with settings as of Queue.create_queue."""
+        """Create the missing stripes, with settings as of Queue.create_queue."""
         return self._each(lambda queue, name: queue.create_queue(name, **settings))
 
     @takes(QueueSettings)
@@ -237,9 +238,10 @@ class Striped:
     def undrained(self) -> list[StripeStats]:
         """Return the stripes with messages that keys may still be about; none: they may move.
 
-        With another number of parts a key goes to another part, where neither its earlier messages
-        nor their order are known. So first all producers of such messages stop, then this must
-        return nothing of the stripes as they were, and then they may start with the new number.
+        With another number of stripes a key goes to another stripe, where neither its earlier
+        messages nor their order are known. So first all producers of such messages stop, then this
+        must return nothing of the stripes as they were, and then they may start with the new
+        number.
         """
         return [stripe for stripe in self.queue_stats(max_count=1) if not stripe.is_drained]
 
@@ -267,7 +269,7 @@ class Striped:
     ) -> StripedEnqueued:
         """Hand over one message as Queue.enqueue does, and return where it is.
 
-        part: put it there, whatever its keys; needed with `predecessor_ids`, which are ids of it.
+        stripe: put it there, whatever its keys; needed with `predecessor_ids`, which are ids of it.
 
         Raises ConnectionLost when its effect is unknown; it is not tried at another stripe then.
         """
@@ -277,7 +279,7 @@ class Striped:
             return queue.enqueue(name, data, text=text, **options)
 
         if stripe is None and whole["predecessor_ids"] is not None:
-            raise InvalidArgument("predecessor_ids are ids of a part: say which, by part")
+            raise InvalidArgument("predecessor_ids are ids of a stripe: say which, by stripe")
         place = stripe or self._place_of(whole["group_key"], whole["dedup_key"])
         where, sent = self._put(place, call)
         return StripedEnqueued(where, sent.message_id, sent.outcome)
@@ -287,10 +289,11 @@ class Striped:
     ) -> list[StripedEnqueued]:
         """Hand over messages as Queue.enqueue_batch does, and return where each is.
 
-        Those without a key go in one call, and those with keys in one for each of their parts. Each
-        call is all or nothing; but when one raises, what those before it have handed over is there.
+        Those without a key go in one call, and those with keys in one for each of their stripes.
+        Each call is all or nothing; but when one raises, what those before it have handed over is
+        there.
 
-        part: put all of them there; needed for messages with predecessors.
+        stripe: put all of them there; needed for messages with predecessors.
 
         Raises ConnectionLost, with is_unknown also where some were handed over and others not.
         """
@@ -473,12 +476,14 @@ class Striped:
         if not isinstance(message, NewMessage):
             return None
         if message.predecessor_ids is not None or message.predecessor_positions is not None:
-            raise InvalidArgument("predecessors are messages of a part: say which, by part")
+            raise InvalidArgument("predecessors are messages of a stripe: say which, by stripe")
         return self._place_of(message.group_key, message.dedup_key)
 
     def _living(self, stripes: Sequence[Stripe]) -> list[Stripe]:
         """Return the stripes whose servers are not known to be away; all where that is none."""
-        found = [stripe for stripe in stripes if not self._standings[stripe.server].is_backing_off]
+        found = [
+            stripe for stripe in stripes if not self._server_health[stripe.server].is_backing_off
+        ]
         return found or list(stripes)
 
     def _take(
@@ -537,7 +542,7 @@ class Striped:
                     raise
                 lost[stripe.server] = error
             except Exception as error:
-                # Another part may have room, or be in nobody's way: the next call goes there.
+                # Another stripe may have room, or be in nobody's way: the next call goes there.
                 if is_driver_error(error):
                     self._own = self._own[1:] + self._own[:1]
                 raise
@@ -560,9 +565,9 @@ class Striped:
         try:
             found = call(self._queues[stripe.server], stripe.queue_name)
         except ConnectionLost:
-            self._standings[stripe.server].record_failure()
+            self._server_health[stripe.server].record_failure()
             raise
-        self._standings[stripe.server].record_success()
+        self._server_health[stripe.server].record_success()
         return found
 
     def _persist(self, call: Callable[[], _T]) -> _T:

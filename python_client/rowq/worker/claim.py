@@ -51,22 +51,22 @@ def report_outcomes(
     queue: Queue,
     queue_name: str,
     claim_id: int,
-    verdicts: Mapping[int, Decision],
+    decisions: Mapping[int, Decision],
     results: Mapping[int, Any],
 ) -> Iterator[tuple[list[int], WorkerStats]]:
-    """Hand in `verdicts` by message id: one call for all messages that share a verdict.
+    """Hand in `decisions` by message id: one call for all messages that share a decision.
 
     results: what handlers have kept, by message id. Yield after each call the ids of its messages,
     and the counts of their outcomes.
     """
     groups: dict[Decision, list[int]] = {}
-    for message_id, verdict in verdicts.items():
-        groups.setdefault(verdict, []).append(message_id)
-    for verdict, message_ids in groups.items():
-        if verdict.routine == "complete":
+    for message_id, decision in decisions.items():
+        groups.setdefault(decision, []).append(message_id)
+    for decision, message_ids in groups.items():
+        if decision.routine == "complete":
             yield message_ids, count(complete(queue, queue_name, claim_id, message_ids, results))
         else:
-            yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, verdict))
+            yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, decision))
 
 
 def results_of(message_ids: Sequence[int], results: Mapping[int, Any]) -> list[Any] | None:
@@ -104,20 +104,20 @@ def complete(
 
 
 def _finish(
-    queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], verdict: Decision
+    queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], decision: Decision
 ) -> Sequence[HasOutcome]:
-    """Call the routine of a verdict that is not to complete."""
-    match verdict.routine:
+    """Call the routine of a decision that is not to complete."""
+    match decision.routine:
         case "retry_later":
             return queue.retry_later(
                 queue_name,
                 claim_id,
                 message_ids,
-                delay_seconds=verdict.delay_seconds,
-                error=verdict.error,
+                delay_seconds=decision.delay_seconds,
+                error=decision.error,
             )
         case "fail_now":
-            return queue.fail_now(queue_name, claim_id, message_ids, error=verdict.error)
+            return queue.fail_now(queue_name, claim_id, message_ids, error=decision.error)
         case _:
             return queue.release(queue_name, claim_id, message_ids)
 
@@ -286,7 +286,7 @@ class LiveClaim:
         self._may_give_back = True
         self._open = {message.message_id for message in messages}
         self._begun: set[int] = set()
-        self._verdicts: dict[int, Decision] = {}
+        self._decisions: dict[int, Decision] = {}
         self._in_hand: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
@@ -313,7 +313,7 @@ class LiveClaim:
 
     @property
     def flush_due(self) -> bool:
-        """Whether a verdict has waited long enough."""
+        """Whether a decision has waited long enough."""
         return time.monotonic() >= self._flush_at
 
     @property
@@ -367,9 +367,9 @@ class LiveClaim:
         """Whether its handler hangs, so that the heartbeat has to give it up."""
         return self._hung and not self.given_up.is_set()
 
-    def note_hung(self, verdicts: Mapping[int, Decision]) -> None:
+    def note_hung(self, decisions: Mapping[int, Decision]) -> None:
         """Note that the handler hangs, and what becomes of its messages; the rest is released."""
-        self.decide(verdicts)
+        self.decide(decisions)
         self._hung = True
 
     def give_up(self, queue: Queue) -> None:
@@ -380,28 +380,28 @@ class LiveClaim:
         self.lease.lost = True
         self.given_up.set()
 
-    def decide(self, verdicts: Mapping[int, Decision]) -> None:
-        """Note verdicts; they are handed in by the next flush."""
+    def decide(self, decisions: Mapping[int, Decision]) -> None:
+        """Note decisions; they are handed in by the next flush."""
         with self._lock:
-            self._verdicts.update(verdicts)
+            self._decisions.update(decisions)
             self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
     def flush(self, queue: Queue) -> None:
-        """Hand in the verdicts so far; of a lost claim they are only counted.
+        """Hand in the decisions so far; of a lost claim they are only counted.
 
         When a call raises, what was not handed in is left for the next flush; had the call taken
         effect all the same, its messages are then counted as stale.
         """
-        verdicts = self._pop_verdicts()
-        if not verdicts:
+        decisions = self._pop_decisions()
+        if not decisions:
             return
         if self.lost:
-            self.note_outcomes(verdicts, WorkerStats(stale=len(verdicts)))
+            self.note_outcomes(decisions, WorkerStats(stale=len(decisions)))
             return
-        left, stale = dict(verdicts), 0
+        left, stale = dict(decisions), 0
         try:
             handed_in = report_outcomes(
-                queue, self._name, self.claim_id, verdicts, self.lease.results
+                queue, self._name, self.claim_id, decisions, self.lease.results
             )
             for message_ids, stats in handed_in:
                 stale += stats.stale
@@ -415,15 +415,15 @@ class LiveClaim:
 
     def complete_all(self, complete: Callable[[list[int]], Sequence[HasOutcome]]) -> None:
         """Let `complete` hand in every message, if all are done; else leave it to `flush`."""
-        verdicts = self._pop_verdicts(only_if_all_are_completed=True)
-        if not verdicts:
+        decisions = self._pop_decisions(only_if_all_are_completed=True)
+        if not decisions:
             return
         try:
-            outcomes = complete(list(verdicts))
+            outcomes = complete(list(decisions))
         except BaseException:
-            self._put_back(verdicts)
+            self._put_back(decisions)
             raise
-        self.note_outcomes(verdicts, count(outcomes))
+        self.note_outcomes(decisions, count(outcomes))
 
     @contextmanager
     def handing_in(self, message_ids: Collection[int]) -> Iterator[None]:
@@ -490,7 +490,7 @@ class LiveClaim:
     def _pop_rest(self, kept: AbstractSet[int] = frozenset()) -> list[int]:
         """Let go of the messages outside of `kept` that nothing was decided about; return them."""
         with self._lock:
-            rest = sorted(self._open - self._in_hand - self._verdicts.keys() - kept)
+            rest = sorted(self._open - self._in_hand - self._decisions.keys() - kept)
             self._open.difference_update(rest)
             self._changes += 1
         return rest
@@ -502,24 +502,24 @@ class LiveClaim:
             released = queue.release(self._name, self.claim_id, message_ids)
             self._context.counter.add(self.stripe, count(released))
 
-    def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Decision]:
-        """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
+    def _pop_decisions(self, *, only_if_all_are_completed: bool = False) -> dict[int, Decision]:
+        """Return the decisions to be handed in; no other thread hands them in meanwhile."""
         with self._lock:
-            verdicts = self._verdicts
+            decisions = self._decisions
             if only_if_all_are_completed:
-                is_all = self._open == verdicts.keys() and set(verdicts.values()) <= {COMPLETED}
+                is_all = self._open == decisions.keys() and set(decisions.values()) <= {COMPLETED}
                 if self.lost or not is_all:
                     return {}
-            self._verdicts, self._flush_at = {}, float("inf")
-            self._in_hand.update(verdicts)
-            return verdicts
+            self._decisions, self._flush_at = {}, float("inf")
+            self._in_hand.update(decisions)
+            return decisions
 
-    def _put_back(self, verdicts: dict[int, Decision]) -> None:
-        """Keep verdicts that were not handed in for the next flush."""
-        if verdicts:
+    def _put_back(self, decisions: dict[int, Decision]) -> None:
+        """Keep decisions that were not handed in for the next flush."""
+        if decisions:
             with self._lock:
-                self._in_hand.difference_update(verdicts)
-            self.decide(verdicts)
+                self._in_hand.difference_update(decisions)
+            self.decide(decisions)
 
     def _note_refusal(self, error: Exception, changes: int) -> None:
         """Give the claim up, unless the other thread has handed some of it in meanwhile."""
@@ -543,7 +543,7 @@ class ClaimRequest:
         lease_seconds: int,
         batch: BatchSize,
     ) -> None:
-        """Ask a part for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
+        """Ask a stripe for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
         self._stripe = stripe
         self._lease_seconds = lease_seconds

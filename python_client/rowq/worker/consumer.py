@@ -1,6 +1,6 @@
 """One thread's loop: dequeue a claim, work on it, wait with the others when there is nothing.
 
-It has a desk at each server: the connection there, and what works on the claims from there. Where
+It has a slot at each server: the connection there, and what works on the claims from there. Where
 there are several servers, one that does not answer holds nobody up who can work elsewhere: it is
 left alone for a while, and so is a claim from there whose lease is over.
 """
@@ -98,7 +98,7 @@ class Consumer:
         """Work until stopped or, with drain, until nothing is left."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
-            self._desks = {
+            self._slots = {
                 server.name: ServerSlot(self._context, server, self._turn)
                 for server in self._context.servers
             }
@@ -106,8 +106,8 @@ class Consumer:
             self._pipelining = _pipelining(self._context.engine)
             caller = caller_for(self._context, self._handler)
             stack.callback(caller.close)
-            for desk in self._desks.values():
-                desk.open(stack, caller)
+            for slot in self._slots.values():
+                slot.open(stack, caller)
             claim = self._next()
             while claim:
                 is_answered, following = self._finish(claim)
@@ -123,20 +123,20 @@ class Consumer:
         if self._context.has_several_servers:
             self._connect_to_any()
         else:
-            (desk,) = self._desks.values()
+            (slot,) = self._slots.values()
             if self._context.is_patient:
-                self._context.persist(desk.session.connection)
+                self._context.persist(slot.session.connection)
             else:
-                desk.session.open()
+                slot.session.open()
 
     def _connect_to_any(self) -> None:
         lost: Exception | None = None
-        for desk in self._desks.values():
+        for slot in self._slots.values():
             try:
-                desk.session.open()
+                slot.session.open()
             except CannotConnect as error:
-                log.warning("%s: %s", desk.server.name, error)
-                desk.server.standing.record_failure()
+                log.warning("%s: %s", slot.server.name, error)
+                slot.server.server_health.record_failure()
                 lost = error
             else:
                 return
@@ -148,46 +148,46 @@ class Consumer:
 
         An error that ends this thread costs an attempt of the message it is about, and of no other.
         """
-        desk = self._desks[claim.stripe.server]
-        desk.claim = claim
+        slot = self._slots[claim.stripe.server]
+        slot.claim = claim
         with self._heartbeats[claim.stripe.server].watching(claim):
             try:
                 began_at = time.monotonic()
-                desk.work.do(claim)
+                slot.work.do(claim)
                 self._batch.note(claim.begun, time.monotonic() - began_at)
-                return self._exchange(desk, claim)
+                return self._exchange(slot, claim)
             except BaseException as error:
                 if isinstance(error, ConnectionLost) and self._may_leave(claim):
-                    self._give_up(desk, claim)
+                    self._give_up(slot, claim)
                     return False, None
                 # The worker ends now, which limits how long the next calls are tried.
                 self._context.fail(error)
-                self._leave(desk, claim)
+                self._leave(slot, claim)
                 raise
             finally:
-                desk.claim = None
+                slot.claim = None
 
     def _may_leave(self, claim: LiveClaim) -> bool:
         """Whether a claim that cannot be handed in is left, as there is work on other servers."""
         is_over = claim.lost or claim.lease.is_over
         return self._context.has_several_servers and is_over and not self._context.stopping.is_set()
 
-    def _give_up(self, desk: ServerSlot, claim: LiveClaim) -> None:
+    def _give_up(self, slot: ServerSlot, claim: LiveClaim) -> None:
         """Leave a claim to its server, where the lease runs out or has."""
         claim.lease.lost = True
-        desk.server.standing.record_failure()
+        slot.server.server_health.record_failure()
         log.warning(
             "claim %d of %s is left: its server does not answer, and its lease is over",
             claim.claim_id,
             claim.stripe,
         )
 
-    def _leave(self, desk: ServerSlot, claim: LiveClaim) -> None:
+    def _leave(self, slot: ServerSlot, claim: LiveClaim) -> None:
         """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
         claim.keep_the_rest()
         for give in (claim.flush, claim.release_rest):
             try:
-                give(desk.queue)
+                give(slot.queue)
             except Exception as error:
                 log.warning("claim %d is left as it is: %s", claim.claim_id, error)
 
@@ -205,7 +205,7 @@ class Consumer:
         empty_rounds = 0
         while self._turn.wait():
             claim = self._dequeue()
-            self._turn.record_success(found=claim is not None)
+            self._turn.note_answer(found=claim is not None)
             if claim:
                 self._turn.pass_on(hurry=claim.is_full)
                 return claim
@@ -216,7 +216,7 @@ class Consumer:
         return None
 
     def _dequeue(self) -> LiveClaim | None:
-        """Ask the parts, once around, for a claim."""
+        """Ask the stripes, once around, for a claim."""
         for stripe in self._round.next():
             if claim := self._ask(stripe):
                 self._round.note(stripe, is_full=claim.is_full)
@@ -224,36 +224,36 @@ class Consumer:
         return None
 
     def _ask(self, stripe: Stripe) -> LiveClaim | None:
-        """Ask a part for a claim; of several servers one that does not answer has none."""
-        desk = self._desks[stripe.server]
+        """Ask a stripe for a claim; of several servers one that does not answer has none."""
+        slot = self._slots[stripe.server]
         if not self._context.has_several_servers:
-            return self._ask_at(desk, stripe)
-        if desk.server.standing.is_backing_off:
+            return self._ask_at(slot, stripe)
+        if slot.server.server_health.is_backing_off:
             return None
         try:
-            claim = self._ask_at(desk, stripe)
+            claim = self._ask_at(slot, stripe)
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(desk, stripe, error)
+            self._leave_alone(slot, stripe, error)
             return None
-        desk.server.standing.record_success()
+        slot.server.server_health.record_success()
         return claim
 
-    def _leave_alone(self, desk: ServerSlot, stripe: Stripe, error: ConnectionLost) -> None:
+    def _leave_alone(self, slot: ServerSlot, stripe: Stripe, error: ConnectionLost) -> None:
         """Ask a server, one of several, nothing for a while."""
-        desk.server.standing.record_failure()
+        slot.server.server_health.record_failure()
         log.warning("%s is left alone for a while: %s", stripe, error)
 
-    def _ask_at(self, desk: ServerSlot, stripe: Stripe) -> LiveClaim | None:
-        request = self._request(desk, stripe)
-        return request.claim(desk.session.call("dequeue_fast", request.arguments))
+    def _ask_at(self, slot: ServerSlot, stripe: Stripe) -> LiveClaim | None:
+        request = self._request(slot, stripe)
+        return request.claim(slot.session.call("dequeue_fast", request.arguments))
 
-    def _request(self, desk: ServerSlot, stripe: Stripe) -> ClaimRequest:
-        lease_seconds = self._context.settings.lease_seconds or self._setting(desk, stripe)
+    def _request(self, slot: ServerSlot, stripe: Stripe) -> ClaimRequest:
+        lease_seconds = self._context.settings.lease_seconds or self._setting(slot, stripe)
         return ClaimRequest(self._context, stripe, self._worker_name, lease_seconds, self._batch)
 
-    def _exchange(self, desk: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
+    def _exchange(self, slot: ServerSlot, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
 
         Nothing is dequeued where the claim had emptied the queue, and the worker would have been
@@ -265,16 +265,16 @@ class Consumer:
         stripe = self._round.next()[0]
         if not is_empty and (engine := self._pipelining) and self._may_exchange(claim, stripe):
             claim.complete_all(
-                lambda ids: self._complete_and_dequeue(engine, desk, claim, ids, stripe, asked)
+                lambda ids: self._complete_and_dequeue(engine, slot, claim, ids, stripe, asked)
             )
-        claim.flush(desk.queue)
-        claim.release_rest(desk.queue)
+        claim.flush(slot.queue)
+        claim.release_rest(slot.queue)
         following = asked[0] if asked else None
         if following:
             self._round.note(stripe, is_full=following.is_full)
             if following.is_full:
                 self._context.polling.hurry()
-        # What one part has answered says nothing of the others.
+        # What one stripe has answered says nothing of the others.
         is_known = is_empty or (bool(asked) and len(self._context.stripes) == 1)
         return is_known, following
 
@@ -293,13 +293,13 @@ class Consumer:
     def _complete_and_dequeue(
         self,
         engine: PipeliningEngine,
-        desk: ServerSlot,
+        slot: ServerSlot,
         claim: LiveClaim,
         ids: list[int],
         stripe: Stripe,
         asked: list[LiveClaim | None],
     ) -> list[Outcome]:
-        """Complete messages and ask `part` in one go; put the next claim, or None, into `asked`.
+        """Complete messages and ask `stripe` in one go; put the next claim, or None, into `asked`.
 
         Where that fails they are completed by a call of their own, and nothing is asked for.
         """
@@ -310,27 +310,27 @@ class Consumer:
             "message_ids": ids,
             "results": results_of(ids, results),
         }
-        request = self._request(desk, stripe)
+        request = self._request(slot, stripe)
         try:
             completed, dequeued = engine.call_all(
-                desk.session.connection(),
+                slot.session.connection(),
                 [("complete", completion), ("dequeue_fast", request.arguments)],
             )
         except Exception as error:
             # Neither call took effect, or nobody knows; a dequeue that fails must not keep the
             # messages from being completed.
             log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
-            desk.session.close()
+            slot.session.close()
             self._exchange_again_at = time.monotonic() + _APART_SECONDS
-            return complete(desk.queue, name, claim.claim_id, ids, results)
+            return complete(slot.queue, name, claim.claim_id, ids, results)
         asked.append(request.claim(dequeued))
         return [Outcome(*row) for row in completed]
 
-    def _setting(self, desk: ServerSlot, stripe: Stripe) -> int:
-        """Return the length of a part's own leases, as of the last minute."""
+    def _setting(self, slot: ServerSlot, stripe: Stripe) -> int:
+        """Return the length of a stripe's own leases, as of the last minute."""
         seconds, look_again_at = self._lease_seconds.get(stripe, (0, 0.0))
         if time.monotonic() >= look_again_at:
-            (stats,) = desk.queue.queue_stats(stripe.queue_name, max_count=1)
+            (stats,) = slot.queue.queue_stats(stripe.queue_name, max_count=1)
             seconds = stats.lease_seconds
             self._lease_seconds[stripe] = seconds, time.monotonic() + _SETTING_SECONDS
         return seconds
@@ -344,21 +344,21 @@ class Consumer:
         return all(self._is_stripe_drained(stripe) for stripe in self._context.stripes)
 
     def _is_stripe_drained(self, stripe: Stripe) -> bool:
-        desk = self._desks[stripe.server]
+        slot = self._slots[stripe.server]
         if not self._context.has_several_servers:
-            return self._is_empty(desk.queue, stripe)
-        if desk.server.standing.is_backing_off:
+            return self._is_empty(slot.queue, stripe)
+        if slot.server.server_health.is_backing_off:
             return False
         try:
-            return self._is_empty(desk.queue, stripe)
+            return self._is_empty(slot.queue, stripe)
         except ConnectionLost as error:
             if self._context.stopping.is_set():
                 raise
-            self._leave_alone(desk, stripe, error)
+            self._leave_alone(slot, stripe, error)
             return False
 
     def _is_empty(self, queue: Queue, stripe: Stripe) -> bool:
-        """Whether a part is drained, as far as its server says."""
+        """Whether a stripe is drained, as far as its server says."""
         for result in queue.maintain(stripe.queue_name):
             if not result.elected or result.promoted or result.reaped:
                 return False

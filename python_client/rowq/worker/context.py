@@ -128,13 +128,13 @@ class Settings:
         }
 
     def all_stripes(self) -> tuple[Stripe, ...]:
-        """Return the parts of the queue; raises InvalidArgument."""
+        """Return the stripes of the queue; raises InvalidArgument."""
         return stripes_of(self.queue_name, self.stripes, servers_of(self.url))
 
     def first_thread_stripe(self) -> int | None:
-        """Return at which part the first thread is at home, and the next ones behind it.
+        """Return the stripe that the first thread asks first, the next threads start behind it.
 
-        None: there are fewer threads than parts, as far as anybody knows, so that they take turns.
+        None: there seem to be fewer threads than stripes, so that they take turns.
         """
         stripes = len(self.all_stripes())
         if self.first_stripe is not None or self.threads * max(self.processes, 1) < stripes:
@@ -317,7 +317,7 @@ class Server:
 
     name: str | None
     url: str = field(repr=False)
-    standing: ServerHealth = field(default_factory=ServerHealth, compare=False)
+    server_health: ServerHealth = field(default_factory=ServerHealth, compare=False)
 
 
 def _engine_of(servers: Sequence[Server]) -> Engine:

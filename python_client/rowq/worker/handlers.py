@@ -177,21 +177,21 @@ RELEASED = Decision("release")
 
 
 def retry(error: str) -> Decision:
-    """Return the verdict of another attempt after the queue's backoff."""
+    """Return the decision of another attempt after the queue's backoff."""
     return Decision("retry_later", error=storable(error))
 
 
 def unreadable_headers(headers: UnreadableHeaders) -> Decision:
-    """Return the verdict on a message with headers that no attempt will be able to read."""
+    """Return the decision on a message with headers that no attempt will be able to read."""
     return Decision("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
 
 
 def unreadable_body(error: UnreadableBody) -> Decision:
-    """Return the verdict on a message with a body that no attempt will be able to read."""
+    """Return the decision on a message with a body that no attempt will be able to read."""
     return Decision("fail_now", error=storable(str(error)))
 
 
-def verdict_of(error: BaseException) -> Decision:
+def decision_of(error: BaseException) -> Decision:
     """Return what an exception that left the handler decides: itself, or another attempt."""
     match error:
         case Fail():
@@ -206,18 +206,18 @@ def verdict_of(error: BaseException) -> Decision:
 
 def interrupted(messages: Sequence[Message]) -> dict[int, Decision]:
     """Return another attempt for messages whose handler was ended by a KeyboardInterrupt."""
-    verdict = retry("the handler was interrupted: KeyboardInterrupt")
-    return {message.message_id: verdict for message in messages}
+    decision = retry("the handler was interrupted: KeyboardInterrupt")
+    return {message.message_id: decision for message in messages}
 
 
-def blamed(verdicts: Mapping[int, Decision], why: str) -> dict[int, Decision]:
-    """Return verdicts whose errors begin with what the handler did; none of them completes."""
+def blamed(decisions: Mapping[int, Decision], why: str) -> dict[int, Decision]:
+    """Return decisions whose errors begin with what the handler did; none of them completes."""
     found: dict[int, Decision] = {}
-    for message_id, verdict in verdicts.items():
-        error = storable(f"{why}; {verdict.error}" if verdict.error else why)
-        done = verdict.routine == "complete"
+    for message_id, decision in decisions.items():
+        error = storable(f"{why}; {decision.error}" if decision.error else why)
+        done = decision.routine == "complete"
         found[message_id] = (
-            Decision("retry_later", error=error) if done else replace(verdict, error=error)
+            Decision("retry_later", error=error) if done else replace(decision, error=error)
         )
     return found
 
@@ -236,18 +236,18 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def _error_of(decision: Retry | Fail) -> str | None:
+def _error_of(answer: Retry | Fail) -> str | None:
     """Return the error to keep; a subclass that gives none is shown by its name and arguments."""
-    given = _attribute(decision, "error")
-    if given is None and type(decision) in {Retry, Fail}:
+    given = _attribute(answer, "error")
+    if given is None and type(answer) in {Retry, Fail}:
         return None
     if given is None:
-        return storable("".join(traceback.format_exception_only(decision)).strip())
+        return storable("".join(traceback.format_exception_only(answer)).strip())
     return storable(given if isinstance(given, str) else shown(given))
 
 
-def _delay_of(decision: Retry) -> float | None:
-    given = _attribute(decision, "delay_seconds")
+def _delay_of(answer: Retry) -> float | None:
+    given = _attribute(answer, "delay_seconds")
     try:
         seconds = float(given)
     except (TypeError, ValueError, OverflowError):
@@ -255,9 +255,9 @@ def _delay_of(decision: Retry) -> float | None:
     return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_DELAY_SECONDS)
 
 
-def _attribute(decision: Retry | Fail, name: str) -> Any:
+def _attribute(answer: Retry | Fail, name: str) -> Any:
     """Return an attribute; a subclass may have made it a property that fails."""
     try:
-        return getattr(decision, name)
+        return getattr(answer, name)
     except Exception:
         return None

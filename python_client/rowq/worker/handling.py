@@ -22,11 +22,11 @@ from rowq.worker.handlers import (
     OwnHandler,
     Release,
     Retry,
+    decision_of,
     interrupted,
     retry,
     shown,
     unreadable_body,
-    verdict_of,
 )
 from rowq.worker.meter import Meter
 from rowq.worker.timeouts import Call, awaited
@@ -38,11 +38,11 @@ class HandlerResult:
 
     failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
     timed_out: whether it was broken off, perhaps in the middle of a statement.
-    is_passing: whether it raised an error of the database's that asks for the transaction to be
+    is_transient: whether it raised an error of the database's that asks for the transaction to be
     tried again. The exception itself is not kept: it would keep the messages, by its traceback.
     """
 
-    verdicts: Mapping[int, Decision]
+    decisions: Mapping[int, Decision]
     failed: bool = False
     is_transient: bool = False
     timed_out: bool = False
@@ -204,13 +204,13 @@ def result_of_error(
     ids: list[int], error: BaseException, *, is_transient: bool = False
 ) -> HandlerResult:
     """Return what an exception means for messages, and log it unless it is a decision."""
-    verdicts = dict.fromkeys(ids, verdict_of(error))
+    decisions = dict.fromkeys(ids, decision_of(error))
     if isinstance(error, Retry | Fail | Release):
-        return HandlerResult(verdicts, failed=True)
-    if isinstance(error, UnreadableBody) and error.message_id in verdicts:
-        verdicts[error.message_id] = unreadable_body(error)
+        return HandlerResult(decisions, failed=True)
+    if isinstance(error, UnreadableBody) and error.message_id in decisions:
+        decisions[error.message_id] = unreadable_body(error)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
-    return HandlerResult(verdicts, failed=True, is_transient=is_transient)
+    return HandlerResult(decisions, failed=True, is_transient=is_transient)
 
 
 def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
@@ -224,11 +224,11 @@ def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
     nonsense = [value for value in given.values() if not isinstance(value, Retry | Fail | None)]
     if strangers or nonsense:
         return _mistaken(ids, returned)
-    decisions = {message_id: given.get(message_id) for message_id in ids}
+    answers = {message_id: given.get(message_id) for message_id in ids}
     return HandlerResult(
         {
-            message_id: COMPLETED if decision is None else verdict_of(decision)
-            for message_id, decision in decisions.items()
+            message_id: COMPLETED if answer is None else decision_of(answer)
+            for message_id, answer in answers.items()
         }
     )
 
@@ -294,7 +294,7 @@ class PlainWork:
             # A handler that is cancelled as the worker gives up has decided nothing.
             if is_broken_off:
                 return
-            claim.decide(result.verdicts)
+            claim.decide(result.decisions)
             if claim.flush_due:
                 # The database may be away, and the other handlers go on meanwhile.
                 await asyncio.to_thread(claim.flush, self._queue)
@@ -313,4 +313,4 @@ class PlainWork:
         except KeyboardInterrupt:
             claim.decide(interrupted(messages))
             raise
-        claim.decide(result.verdicts)
+        claim.decide(result.decisions)

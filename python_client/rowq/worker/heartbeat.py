@@ -1,4 +1,4 @@
-"""The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait.
+"""The heartbeat: extends the lease of every claim in hand, and hands in decisions that wait.
 
 It also gives back what a slow claim has not begun with, and reports that the worker is there.
 """
@@ -104,7 +104,7 @@ class Heartbeat:
         return sorted(due, key=lambda claim: claim.lease.expires_at)
 
     def _look_after(self, claim: LiveClaim, queue: Queue) -> None:
-        """Extend a claim's lease and hand in its verdicts, as far as they are due.
+        """Extend a claim's lease and hand in its decisions, as far as they are due.
 
         Raises what means that the connection is lost, and what is no passing error.
         """

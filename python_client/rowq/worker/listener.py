@@ -221,8 +221,8 @@ class Listener:
             raise _FloodError
         if not told:
             return
-        if courtesy := self._context.polling.courtesy_seconds():
-            self._context.stopping.wait(courtesy)
+        if notification_delay := self._context.polling.notification_delay_seconds():
+            self._context.stopping.wait(notification_delay)
             told += notifications.wait(0).count(self._name)
         self._rate.count(told)
         if not self._rate.is_over:

@@ -19,8 +19,8 @@ from rowq.backoff import Backoff
 _STUCK_SECONDS = 5.0
 # After so many hints in a row that led to nothing, other processes are let go first.
 _MISSES = 2
-_FIRST_COURTESY_SECONDS = 0.002
-_LONGEST_COURTESY_SECONDS = 0.025
+_FIRST_NOTIFICATION_DELAY_SECONDS = 0.002
+_LONGEST_NOTIFICATION_DELAY_SECONDS = 0.025
 
 
 class Polling:
@@ -37,7 +37,7 @@ class Polling:
         self._due = threading.Condition(lock)
         self._longest_seconds = longest_seconds
         self._pauses = Backoff(first_seconds, longest_seconds)
-        self._courtesy = NotificationDelay()
+        self._notification_delay = NotificationDelay()
         self._told_since: float | None = None
         self._is_hinted = False
         self.is_doubted = False
@@ -60,10 +60,10 @@ class Polling:
             self._is_hinted = True
             self.hurry()
 
-    def courtesy_seconds(self) -> float:
+    def notification_delay_seconds(self) -> float:
         """Return for how long other processes are let go first after the next hint."""
         with self._due:
-            return self._courtesy.seconds * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+            return self._notification_delay.seconds * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
     def begin_told(self, longest_seconds: float) -> None:
         """Note that from now on hints come of new messages; pause for up to `longest_seconds`."""
@@ -132,7 +132,7 @@ class Polling:
                 # dead, and the other end does not say so.
                 self.is_doubted = self.is_doubted or (turn.is_due and self._told_since is not None)
             if turn.is_hinted:
-                self._courtesy.note(found)
+                self._notification_delay.note(found)
 
     def _take_over(self, turn: "PollingTurn") -> None:
         """Make `turn` the one that polls, or wait for a change."""
@@ -162,10 +162,10 @@ class NotificationDelay:
         self._misses = 0 if found else self._misses + 1
         if found:
             shorter = self.seconds / 4
-            self.seconds = shorter if shorter >= _FIRST_COURTESY_SECONDS else 0.0
+            self.seconds = shorter if shorter >= _FIRST_NOTIFICATION_DELAY_SECONDS else 0.0
         elif self._misses >= _MISSES:
-            longer = max(2 * self.seconds, _FIRST_COURTESY_SECONDS)
-            self.seconds = min(longer, _LONGEST_COURTESY_SECONDS)
+            longer = max(2 * self.seconds, _FIRST_NOTIFICATION_DELAY_SECONDS)
+            self.seconds = min(longer, _LONGEST_NOTIFICATION_DELAY_SECONDS)
 
 
 class PollingTurn:
@@ -182,7 +182,7 @@ class PollingTurn:
         """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
         return self._polling._wait(self)
 
-    def record_success(self, *, found: bool) -> None:
+    def note_answer(self, *, found: bool) -> None:
         """Note whether the question that `wait` called for has found messages."""
         self._polling._note_answer(self, found)
 

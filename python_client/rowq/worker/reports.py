@@ -1,6 +1,6 @@
 """Reports to the database that the worker is there, idle or not, and how much it does.
 
-A report is one call every ten seconds for each part of the queue. People see the workers by them;
+A report is one call every ten seconds for each stripe of the queue. People see the workers by them;
 nothing else depends on them, so that no error of a report ends or delays the worker.
 """
 
@@ -30,7 +30,7 @@ class Reports:
         self._is_given_up = not self._due_at
 
     def send_due(self, queue: Queue) -> None:
-        """Report for one part, if it is time; of many parts the next round reports another one."""
+        """Report for one stripe, if it is time; the next round reports another one."""
         if self._is_given_up:
             return
         stripe = min(self._due_at, key=self._due_at.__getitem__)
@@ -63,7 +63,7 @@ class Reports:
             self._reported.add(stripe.queue_name)
 
     def end(self, queue: Queue) -> None:
-        """Report the normal end for each part that was reported for; the first error ends that."""
+        """Report the normal end for each reported stripe; the first error ends that."""
         if self._is_given_up or self._context.failure is not None:
             return
         try:

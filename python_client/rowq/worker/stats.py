@@ -41,7 +41,7 @@ class WorkerStats:
 
 
 class Counter:
-    """WorkerStats that several threads add to, by the parts of the queue."""
+    """WorkerStats that several threads add to, by the stripes of the queue."""
 
     def __init__(self) -> None:
         """Count from zero, beginning now."""
@@ -50,16 +50,16 @@ class Counter:
         self._stripes: dict[Stripe, WorkerStats] = {}
 
     def add(self, stripe: Stripe, more: WorkerStats) -> None:
-        """Add the counts of `more`, which is about messages of a part."""
+        """Add the counts of `more`, which is about messages of a stripe."""
         with self._lock:
             self._stripes[stripe] = self.of(stripe).plus(more)
 
     def of(self, stripe: Stripe) -> WorkerStats:
-        """Return the counts of a part so far."""
+        """Return the counts of a stripe so far."""
         return self._stripes.get(stripe, self._start)
 
     def snapshot(self) -> WorkerStats:
-        """Return the counts of all parts so far."""
+        """Return the counts of all stripes so far."""
         with self._lock:
             counted = list(self._stripes.values())
         return reduce(WorkerStats.plus, counted, self._start)

@@ -1,6 +1,6 @@
-"""The parts of a striped queue: where they are, which one a key goes to, and in what order to ask.
+"""The stripes of a queue: where they are, which one a key goes to, in what order to ask them.
 
-A striped queue is several queues, its parts: "orders/0", "orders/1" and so on, on each of its
+A striped queue is several queues, its stripes: "orders/0", "orders/1" and so on, on each of its
 servers. The database knows nothing of it; what belongs together is only known to the clients.
 """
 
@@ -21,8 +21,8 @@ _MOST_STRIPES = 1000
 # A server that has not answered is left alone for so long, growing with each failure.
 _FIRST_AWAY_SECONDS = 0.5
 _LONGEST_AWAY_SECONDS = 15.0
-# Each of so many calls starts at a part drawn at random, so that one of which no worker is at home
-# does not wait until the others are empty.
+# Every tenth call starts at a random stripe, so that a stripe that no worker starts at does not
+# wait until the others are empty.
 _CALLS_OF_A_ROUND = 10
 
 
@@ -62,7 +62,7 @@ class StripedEnqueued:
 
 @dataclass(frozen=True, slots=True)
 class StripedMessage(Message):
-    """A message leased to a claim of the stripe `part`."""
+    """A message leased to a claim of a stripe."""
 
     stripe: Stripe
 
@@ -129,7 +129,7 @@ def stripes_of(
     """Return the stripes of a queue in the order of their numbers; raises InvalidArgument.
 
     Part number s + k * servers is stripe k on server s, the servers in the order of their names. So
-    neighbours are on different servers, and no part moves when there are more of either.
+    neighbours are on different servers, and no stripe moves when there are more of either.
 
     stripes: how many stripes each server has; None: the queue is not striped.
     """
@@ -167,7 +167,7 @@ def number_of_key(key: str, stripes: int) -> int:
 class Round:
     """The order in which one consumer asks the stripes.
 
-    One that has a home starts there. One that has none takes turns. Either goes on behind a stripe
+    A consumer with a first stripe starts there; another takes turns. Either goes on behind a stripe
     that gave less than was asked for, and each tenth time starts anywhere.
     """
 

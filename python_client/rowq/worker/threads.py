@@ -126,10 +126,10 @@ class WorkerThreads:
         self._hung.add(call)
         self._context.fail(hung)
         log.error("%s", hung)
-        first, verdict = call.messages[0], retry(str(hung))
+        first, decision = call.messages[0], retry(str(hung))
         for claim in self._claims():
             if (claim.stripe, claim.claim_id) == (first.stripe, first.claim_id):
-                claim.note_hung({message.message_id: verdict for message in call.messages})
+                claim.note_hung({message.message_id: decision for message in call.messages})
 
     def _give_up_hung(self) -> None:
         """Wait until the heartbeat has given up the claims whose handlers hang."""
@@ -166,7 +166,7 @@ class Maintenance:
     """
 
     def __init__(self, context: Context, server: Server) -> None:
-        """Prepare for the parts that the worker of `context` has on a server."""
+        """Prepare for the stripes that the worker of `context` has on a server."""
         self._context = context
         self._server = server
         self._names = [
@@ -186,7 +186,7 @@ class Maintenance:
                     self._wait()
 
     def _go_round(self, queue: Queue) -> bool:
-        """Call maintain for each part; return whether there is more to do."""
+        """Call maintain for each stripe; return whether there is more to do."""
         is_full = False
         for name in self._names:
             try:

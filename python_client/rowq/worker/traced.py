@@ -53,7 +53,7 @@ class TracedCaller(HandlerCaller):
         return super()._raised(ids, error)
 
     def _note(self, span: Any, result: HandlerResult) -> None:
-        decided = result.verdicts.values()
+        decided = result.decisions.values()
         self._traces.note_decisions(span, [(one.routine, one.error) for one in decided])
 
 

@@ -19,7 +19,7 @@ from rowq.worker.claim import HeldMessage, LiveClaim, report_outcomes
 from rowq.worker.context import Context, log
 from rowq.worker.engines import work_transaction
 from rowq.worker.engines.base import TransactionEnded, WorkTransaction
-from rowq.worker.handlers import Decision, blamed, interrupted, retry, verdict_of
+from rowq.worker.handlers import Decision, blamed, decision_of, interrupted, retry
 from rowq.worker.handling import HandlerCaller, HandlerResult
 from rowq.worker.stats import WorkerStats
 
@@ -38,15 +38,15 @@ class _Attempt:
     """A transaction, and how far it has come.
 
     last: messages that the handler was given last. result: the handler's result for them.
-    verdicts: those kept so far. later: messages to be handled again in transactions of their own.
-    is_ending: whether the verdicts have begun to be handed in, so that they may be committed.
+    decisions: those kept so far. later: messages to be handled again in transactions of their own.
+    is_ending: whether the decisions have begun to be handed in, so that they may be committed.
     """
 
     claim: LiveClaim
     messages: Group
     last: Group = ()
     result: HandlerResult | None = None
-    verdicts: dict[int, Decision] = field(default_factory=dict)
+    decisions: dict[int, Decision] = field(default_factory=dict)
     later: list[Group] = field(default_factory=list)
     is_ending: bool = False
 
@@ -102,7 +102,7 @@ class TransactionalWork:
         try:
             self._transaction(attempt)
         except _TimedOutError:
-            attempt.claim.decide(attempt.result.verdicts if attempt.result else {})
+            attempt.claim.decide(attempt.result.decisions if attempt.result else {})
             return [*attempt.others(attempt.last), *attempt.later]
         except TransactionEnded as end:
             self._session.close()
@@ -117,7 +117,7 @@ class TransactionalWork:
         return attempt.later
 
     def _transaction(self, attempt: _Attempt) -> None:
-        """Handle messages in a transaction, hand in their verdicts in it, and commit it."""
+        """Handle messages in a transaction, hand in their decisions in it, and commit it."""
         connection = self._context.persist(self._session.connection, self._may_wait)
         transaction = work_transaction(self._context.engine, connection)
         try:
@@ -154,33 +154,33 @@ class TransactionalWork:
         if result.failed:
             transaction.undo()
             if result.is_transient:
-                attempt.verdicts |= self._try_again(attempt, group, result.verdicts)
+                attempt.decisions |= self._try_again(attempt, group, result.decisions)
             else:
-                attempt.verdicts |= result.verdicts
-        elif spoiled := transaction.keep():
-            verdict = retry(f"the handler went on after an error of the database: {spoiled.error}")
-            verdicts = dict.fromkeys(result.verdicts, verdict)
-            if spoiled.is_transient:
-                verdicts = self._try_again(attempt, group, verdicts)
-            attempt.verdicts |= verdicts
+                attempt.decisions |= result.decisions
+        elif aborted := transaction.keep():
+            decision = retry(f"the handler went on after an error of the database: {aborted.error}")
+            decisions = dict.fromkeys(result.decisions, decision)
+            if aborted.is_transient:
+                decisions = self._try_again(attempt, group, decisions)
+            attempt.decisions |= decisions
         else:
-            attempt.verdicts |= result.verdicts
+            attempt.decisions |= result.decisions
 
     def _hand_in(self, transaction: WorkTransaction, attempt: _Attempt, queue: Queue) -> None:
         """Finish the messages and commit; raises StaleClaim when any of them is not ours."""
-        claim, verdicts = attempt.claim, attempt.verdicts
+        claim, decisions = attempt.claim, attempt.decisions
         if claim.lost:
             raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
         name, total = claim.stripe.queue_name, WorkerStats()
-        with claim.handing_in(verdicts):
+        with claim.handing_in(decisions):
             attempt.is_ending = True
             results = claim.lease.results
-            for _, stats in report_outcomes(queue, name, claim.claim_id, verdicts, results):
+            for _, stats in report_outcomes(queue, name, claim.claim_id, decisions, results):
                 total = total.plus(stats)
             if total.stale:
                 raise StaleClaim(f"claim {claim.claim_id} no longer holds {total.stale} messages")
             transaction.commit()
-        claim.note_outcomes(verdicts, total)
+        claim.note_outcomes(decisions, total)
 
     def _after_end(self, attempt: _Attempt, end: TransactionEnded) -> list[Group]:
         """Go on after a handler has ended the transaction, or the server has in its call."""
@@ -188,15 +188,15 @@ class TransactionalWork:
         result = attempt.result or HandlerResult({})
         decided: dict[int, Decision] = {}
         if end.is_transient or result.is_transient:
-            decided |= self._try_again(attempt, attempt.last, blamed(result.verdicts, str(end)))
+            decided |= self._try_again(attempt, attempt.last, blamed(result.decisions, str(end)))
         elif end.kept and not result.failed:
-            decided |= result.verdicts
+            decided |= result.decisions
         else:
-            decided |= blamed(result.verdicts, str(end))
+            decided |= blamed(result.decisions, str(end))
         done: set[int] = set()
         if end.committed:
-            decided |= attempt.verdicts
-            done.update(attempt.verdicts)
+            decided |= attempt.decisions
+            done.update(attempt.decisions)
         attempt.claim.decide(decided)
         attempt.claim.flush(self._queue)
         finished = [message for message in attempt.messages if message.message_id in done]
@@ -215,38 +215,38 @@ class TransactionalWork:
             # The transaction failed before any handler ran, so no message is to blame.
             self._context.sleep_or_give_up(_pause(), self._may_wait)
             return [attempt.messages]
-        verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
+        decisions = dict.fromkeys(_ids(attempt.last), decision_of(error))
         if self._context.is_transient(error):
-            verdicts = self._try_again(attempt, attempt.last, verdicts)
-        claim.decide(verdicts)
+            decisions = self._try_again(attempt, attempt.last, decisions)
+        claim.decide(decisions)
         return [*attempt.others(attempt.last), *attempt.later]
 
     def _after_failed_end(self, attempt: _Attempt, error: Exception) -> list[Group]:
         """Handle again, each alone, what the claim still holds; the rest was committed, or taken.
 
-        A message that was alone already made the transaction fail, so that it gets its verdict.
+        A message that was alone already made the transaction fail, so that it gets its decision.
         """
         claim = attempt.claim
         held = self._context.persist(
-            lambda: self._held(claim, list(attempt.verdicts)), self._may_wait
+            lambda: self._held(claim, list(attempt.decisions)), self._may_wait
         )
-        gone = attempt.verdicts.keys() - held
+        gone = attempt.decisions.keys() - held
         claim.note_outcomes(gone, WorkerStats(stale=len(gone)))
         left = [message for message in attempt.messages if message.message_id in held]
-        if len(attempt.verdicts) > 1:
+        if len(attempt.decisions) > 1:
             return [*([message] for message in left), *attempt.later]
-        verdicts = dict.fromkeys(held, verdict_of(error))
+        decisions = dict.fromkeys(held, decision_of(error))
         if self._context.is_transient(error):
-            verdicts = self._try_again(attempt, left, verdicts)
-        claim.decide(verdicts)
+            decisions = self._try_again(attempt, left, decisions)
+        claim.decide(decisions)
         return attempt.later
 
     def _try_again(
-        self, attempt: _Attempt, group: Group, verdicts: Mapping[int, Decision]
+        self, attempt: _Attempt, group: Group, decisions: Mapping[int, Decision]
     ) -> dict[int, Decision]:
         """Put messages off to transactions of their own; return what becomes of those tried enough.
 
-        That is their share of `verdicts`.
+        That is their share of `decisions`.
         """
         enough: dict[int, Decision] = {}
         for message in group:
@@ -254,7 +254,7 @@ class TransactionalWork:
             if self._tries[message.message_id] < TRIES:
                 attempt.later.append([message])
             else:
-                enough[message.message_id] = verdicts[message.message_id]
+                enough[message.message_id] = decisions[message.message_id]
         return enough
 
     def _held(self, claim: LiveClaim, message_ids: list[int]) -> set[int]:

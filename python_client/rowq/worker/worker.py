@@ -84,9 +84,9 @@ class Worker:
                             One that cannot be called so, or not imported, is refused
         url                 of the server; for a striped queue also a mapping of names to URLs of
                             several servers. One that does not answer is left alone for a while
-        stripes             how many parts the queue has on each server, where it is a striped one
-        first_stripe        the part where its first thread asks first, the next ones at the parts
-                            behind it; None: drawn, or with fewer threads than parts they take turns
+        stripes             stripes of a striped queue on each server
+        first_stripe        where its first thread asks first, the next ones at the stripes behind
+                            it; None: drawn, or with fewer threads than stripes they take turns
         batch_size          most messages per claim. None: one at first, then as many as take a
                             tenth of a second, at most 50; messages not begun after half a second
                             are released. With per="batch", or `concurrent`, 10

@@ -32,7 +32,7 @@ from rowq.worker.maintenance import MAINTAIN_BATCH_SIZE, has_more
 
 _T = TypeVar("_T")
 
-log = logging.getLogger("rowq.kombu")
+log = logging.getLogger("rowq.celery")
 
 _TICK_SECONDS = 0.1
 _MAINTAIN_SECONDS = 1.0

@@ -66,8 +66,8 @@ class _Drain:
         self._handler = handler
         self._runner: asyncio.Runner | None = None
         testing = _testing_of(queue)
-        self._mender = getattr(testing, "SavepointGuard", None)
-        if self._mender and testing.is_spoiled(queue._session.connection()):
+        self._savepoint_guard = getattr(testing, "SavepointGuard", None)
+        if self._savepoint_guard and testing.is_aborted(queue._session.connection()):
             raise WrongTransactionState(
                 "an error of the database before drain has spoiled this transaction: let the test"
                 " roll back to a savepoint of its own first, or call drain in another transaction"
@@ -99,21 +99,25 @@ class _Drain:
         asked_at, stopping = time.monotonic(), threading.Event()
         stripe = Stripe(0, None, self._name)
         lease = LiveLease(message.claim_id, _LEASE_SECONDS, asked_at, stopping, stripe)
-        result = self._mended(HeldMessage.of(_row(message), lease))
+        result = self._guarded(HeldMessage.of(_row(message), lease))
         stats = WorkerStats()
         for _, outcomes in report_outcomes(
-            self._queue, self._name, message.claim_id, result.verdicts, lease.results
+            self._queue, self._name, message.claim_id, result.decisions, lease.results
         ):
             stats = stats.plus(outcomes)
         return stats
 
-    def _mended(self, message: HeldMessage) -> HandlerResult:
+    def _guarded(self, message: HeldMessage) -> HandlerResult:
         """Call the handler; an error of the database in it leaves the test's transaction usable."""
-        mend = self._mender(self._queue._session.connection()) if self._mender else None
+        guard = (
+            self._savepoint_guard(self._queue._session.connection())
+            if self._savepoint_guard
+            else None
+        )
         try:
             result = self._call(message)
         finally:
-            is_undone = mend is not None and mend.end()
+            is_undone = guard is not None and guard.end()
         if is_undone and not result.failed:
             # It has hidden the error, and does not know that its work is undone.
             error = "the handler went on after an error of the database"

@@ -25,7 +25,7 @@ MAKE_DUE = """
 _NUMBER = "select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
 
 
-def is_spoiled(connection: Any) -> bool:
+def is_aborted(connection: Any) -> bool:
     """Whether an error has left the connection's transaction so that it takes nothing more."""
     return bool(connection.info.transaction_status == load_driver().pq.TransactionStatus.INERROR)
 
@@ -50,7 +50,7 @@ class SavepointGuard:
         """
         if self._number is None:
             return False
-        if is_spoiled(self._connection):
+        if is_aborted(self._connection):
             self._connection.execute("rollback to savepoint rowq_handler")
             self._connection.execute("release savepoint rowq_handler")
             return True

@@ -144,7 +144,7 @@ class Command(OwnHandler):
 
     arguments: tuple[str, ...]
     programs: Programs
-    trial: StartupCheck = field(default_factory=StartupCheck)
+    startup_check: StartupCheck = field(default_factory=StartupCheck)
 
     def __call__(self, message: HeldMessage) -> None:
         """Run the program; raises Retry, Fail, Release or CannotRun unless it ends with 0."""
@@ -154,7 +154,9 @@ class Command(OwnHandler):
             ended = Ended(status, _end_of(run.errors))
             verdict = ended.verdict
             _pass_on(run.errors)
-        if suspects := self.trial.suspects(message.message_id, cannot_run=self._cannot_run(ended)):
+        if suspects := self.startup_check.suspects(
+            message.message_id, cannot_run=self._cannot_run(ended)
+        ):
             if suspects >= StartupCheck.MESSAGES:
                 raise CannotRun(f"the first {suspects} messages ended with {ended.summary}")
             message.is_stopping(StartupCheck.PAUSE_SECONDS)
@@ -168,7 +170,7 @@ class Command(OwnHandler):
 
     def least_batch(self) -> int:
         """Return how many messages are needed to see whether the command can run at all."""
-        return StartupCheck.MESSAGES if self.trial.is_in_doubt else 1
+        return StartupCheck.MESSAGES if self.startup_check.is_in_doubt else 1
 
     def _start_patiently(self, message: HeldMessage) -> Run:
         """Start the program, in a few tries: it may be replaced by another version just now."""

@@ -65,7 +65,7 @@ def enqueue(
     """
     given["predecessor_ids"] = given["predecessor_ids"] or None
     if stripes is not None and given["predecessor_ids"]:
-        raise typer.BadParameter("--after is for one queue: name the part, such as orders/3")
+        raise typer.BadParameter("--after is for one queue: name the stripe, such as orders/3")
     options = message_options(given) | _content(body, binary, no_body, as_text)
     if stripes is not None:
         with open_striped(url, queue_name, stripes) as striped:

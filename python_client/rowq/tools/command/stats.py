@@ -61,7 +61,7 @@ def stats(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a look has found of a queue, or of a part: stats is None where its server is away.
+    """What a look has found of a queue, or of a stripe: stats is None where its server is away.
 
     workers: None where they may not be listed. more: what else there is to say.
     """

@@ -69,7 +69,7 @@ Urls = Annotated[
 ]
 Stripes = Annotated[
     int | None,
-    typer.Option(metavar="N", help="The queue is a striped one, with N parts on each server."),
+    typer.Option(metavar="N", help="The queue is a striped one, with N stripes on each server."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]

@@ -122,7 +122,7 @@ def print_placed(placed: StripedEnqueued, as_json: bool) -> None:
 
 
 def place_of(stripe: Stripe) -> dict[str, Any]:
-    """Return where a part is: its server, where there are several, and its queue."""
+    """Return where a stripe is: its server, where there are several, and its queue."""
     server = {} if stripe.server is None else {"server": stripe.server}
     return server | {"queue_name": stripe.queue_name}
 

@@ -14,7 +14,7 @@ class TransactionEnded(RowqError):
     """A worker's transaction is over before the worker ended it: by a handler, or by the server.
 
     committed: whether what was kept of earlier handlers is in effect; also where they wrote
-    nothing. kept: whether all that the last handler wrote is in effect. is_passing: whether the
+    nothing. kept: whether all that the last handler wrote is in effect. is_transient: whether the
     server ended it for a reason that is likely to be gone at the next try, such as a deadlock.
     """
 
@@ -32,7 +32,7 @@ class TransactionEnded(RowqError):
 class AbortedTransaction:
     """A handler went on after an error that its transaction did not survive; it was undone.
 
-    error: what the database had said. is_passing: as in TransactionEnded.
+    error: what the database had said. is_transient: as in TransactionEnded.
     """
 
     error: str

@@ -71,14 +71,14 @@ class PostgresWork(WorkTransaction):
         """Work on a connection in autocommit."""
         self._connection = connection
         self._number: str | None = None
-        self._spoiled = AbortedTransaction("", False)
+        self._aborted = AbortedTransaction("", False)
 
     def begin(self) -> None:
         self._mark("begin isolation level read committed")
 
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
         own: Any = self._connection
-        self._spoiled = AbortedTransaction("an error that it has hidden", False)
+        self._aborted = AbortedTransaction("an error that it has hidden", False)
         return lent(
             own,
             claim_id,
@@ -93,7 +93,7 @@ class PostgresWork(WorkTransaction):
     def keep(self) -> AbortedTransaction | None:
         if self._status() == psycopg.pq.TransactionStatus.INERROR:
             self.undo()
-            return self._spoiled
+            return self._aborted
         self._refuse_end(kept=True)
         try:
             self._mark("release savepoint rowq_handler")
@@ -157,7 +157,7 @@ class PostgresWork(WorkTransaction):
             try:
                 return wait(generator, *args, **options)
             except psycopg.Error as error:
-                self._spoiled = AbortedTransaction(str(error), ENGINE.is_undone(error))
+                self._aborted = AbortedTransaction(str(error), ENGINE.is_undone(error))
                 raise
 
         return waiting

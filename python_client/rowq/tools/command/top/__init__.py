@@ -44,8 +44,8 @@ def top(
     # Whoever looks at the screen is told at once; the next look tries again.
     with open_queue(url, reconnect_seconds=1.0) as queue:
         looker = Looker(queue, url)
-        sight = looker.look(view)
+        snapshot = looker.look(view)
         if once or not sys.stdout.isatty():
-            console().print(frame(view, sight, width=100, height=None))
+            console().print(frame(view, snapshot, width=100, height=None))
         else:
-            watch(looker, view, sight, interval)
+            watch(looker, view, snapshot, interval)

@@ -27,28 +27,31 @@ _KEYS = "q end  p pause  s order: {order}  arrows, Enter one queue  d dead"
 _KEYS_OF_ONE = "q end  p pause  d dead  Escape all queues"
 
 
-def frame(view: View, sight: Snapshot, *, width: int, height: int | None) -> RenderableType:
+def frame(view: View, snapshot: Snapshot, *, width: int, height: int | None) -> RenderableType:
     """Return a look as rich draws it, in no more than so many lines; None is as many as there are.
 
     Raises nothing: what has no room is counted.
     """
-    queues = view.ordered(sight.queues)
-    checks = [check for check in sight.checks if view.entered in (None, check.queue_name)]
-    tables = (queues, sight.workers, sight.claims, sight.dead)
+    queues = view.ordered(snapshot.queues)
+    checks = [check for check in snapshot.checks if view.entered in (None, check.queue_name)]
+    tables = (queues, snapshot.workers, snapshot.claims, snapshot.dead)
     rooms = _rooms(height, [*map(len, tables)], len(checks))
     chosen = min(view.chosen, max(len(queues) - 1, 0))
     first = min(max(chosen - rooms[0] + 1, 0), max(len(queues) - rooms[0], 0))
     shown = queues[first : first + rooms[0]]
-    parts: list[RenderableType] = [_head(view, sight), _queues(view, shown, chosen - first, width)]
+    parts: list[RenderableType] = [
+        _head(view, snapshot),
+        _queues(view, shown, chosen - first, width),
+    ]
     left_out = len(queues) - len(shown)
     if left_out:
         parts.append(_line(f"{left_out} more queues", "dim"))
-    if sight.workers:
-        parts.append(_workers(sight.workers[: rooms[1]]))
-    if sight.claims:
-        parts.append(_claims(sight.claims[: rooms[2]]))
-    if sight.dead:
-        parts.append(_dead(sight.dead[: rooms[3]]))
+    if snapshot.workers:
+        parts.append(_workers(snapshot.workers[: rooms[1]]))
+    if snapshot.claims:
+        parts.append(_claims(snapshot.claims[: rooms[2]]))
+    if snapshot.dead:
+        parts.append(_dead(snapshot.dead[: rooms[3]]))
     parts += [_check(check) for check in checks[: rooms[4]]]
     if height is not None:
         keys = _KEYS if view.entered is None else _KEYS_OF_ONE
@@ -72,17 +75,17 @@ def _rooms(height: int | None, tables: Sequence[int], checks: int) -> list[int]:
     return rooms
 
 
-def _head(view: View, sight: Snapshot) -> Text:
+def _head(view: View, snapshot: Snapshot) -> Text:
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")
     head = Text(no_wrap=True, overflow="ellipsis")
     head.append("rowq top", "bold").append(f"  {now}")
     if view.is_paused:
         head.append("  paused", "bold yellow")
-    if view.shows_dead and not sight.dead:
+    if view.shows_dead and not snapshot.dead:
         head.append("  no dead messages", "yellow")
     if view.error is not None:
         head.append(f"  {printable(view.error)}", "bold red")
-    return head.append(f"  {printable(sight.server)}")
+    return head.append(f"  {printable(snapshot.server)}")
 
 
 def _queues(view: View, queues: Sequence[QueueStats], chosen: int, width: int) -> Table:

@@ -30,7 +30,7 @@ _NAMES = {
 """What a terminal sends for keys that have a name."""
 
 
-def watch(looker: Looker, view: View, sight: Snapshot, interval: float) -> None:
+def watch(looker: Looker, view: View, snapshot: Snapshot, interval: float) -> None:
     """Show looks, `interval` seconds apart, until q or Ctrl-C.
 
     A look that fails is shown as a line above the last one that did not, and is made again.
@@ -40,43 +40,45 @@ def watch(looker: Looker, view: View, sight: Snapshot, interval: float) -> None:
         Live(console=console(), auto_refresh=False, screen=True) as live,
         _keyboard() as keyboard,
     ):
-        while _wait(live, keyboard, view, sight, interval):
+        while _wait(live, keyboard, view, snapshot, interval):
             if not view.is_paused:
-                sight = _next(looker, view, sight)
+                snapshot = _next(looker, view, snapshot)
 
 
-def _wait(live: Live, keyboard: "_Keyboard", view: View, sight: Snapshot, seconds: float) -> bool:
+def _wait(
+    live: Live, keyboard: "_Keyboard", view: View, snapshot: Snapshot, seconds: float
+) -> bool:
     """Show a look until it is time for another one; return False when that shall not be."""
-    _draw(live, view, sight)
+    _draw(live, view, snapshot)
     due_at = time.monotonic() + seconds
     while (left := due_at - time.monotonic()) > 0 and (key := keyboard.next(left)) is not None:
         if key == "q":
             return False
         before = view.entered, view.shows_dead
-        view.press(key, sight.queues)
+        view.press(key, snapshot.queues)
         if (view.entered, view.shows_dead) != before:
             view.is_paused = False
             return True
-        _draw(live, view, sight)
+        _draw(live, view, snapshot)
     return True
 
 
-def _draw(live: Live, view: View, sight: Snapshot) -> None:
+def _draw(live: Live, view: View, snapshot: Snapshot) -> None:
     size = live.console.size
-    live.update(frame(view, sight, width=size.width, height=size.height), refresh=True)
+    live.update(frame(view, snapshot, width=size.width, height=size.height), refresh=True)
 
 
 def _next(looker: Looker, view: View, last: Snapshot) -> Snapshot:
     """Return a new look, or the last one where it fails, which the view then says."""
     try:
-        sight = looker.look(view)
+        snapshot = looker.look(view)
     except Exception as error:
         if not is_foreseen(error):
             raise
         view.error = hide_secrets(one_line(error))
         return last
     view.error = None
-    return sight
+    return snapshot
 
 
 class _Keyboard:

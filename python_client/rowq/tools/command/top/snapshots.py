@@ -22,7 +22,7 @@ class Looker:
     def look(self, view: View) -> Snapshot:
         """Return what there is of what a view shows; raises what a call raises."""
         queue, name = self._queue, view.entered
-        sight = Snapshot(
+        snapshot = Snapshot(
             at=time.monotonic(),
             server=self._server,
             queues=queue.queue_stats(name, max_count=view.max_count),
@@ -33,5 +33,5 @@ class Looker:
             if name is not None and view.shows_dead
             else (),
         )
-        view.remember(sight)
-        return sight
+        view.remember(snapshot)
+        return snapshot

@@ -50,14 +50,14 @@ class View:
         """Begin without a look."""
         self._throughput = Throughput(self.max_count)
 
-    def remember(self, sight: Snapshot) -> None:
+    def remember(self, snapshot: Snapshot) -> None:
         """Keep a look for trends."""
-        names = {queue.queue_name for queue in sight.queues}
+        names = {queue.queue_name for queue in snapshot.queues}
         self._past = {name: past for name, past in self._past.items() if name in names}
-        for queue in sight.queues:
+        for queue in snapshot.queues:
             self._past.setdefault(queue.queue_name, deque(maxlen=_KEPT)).append(queue.ready)
-        queues = {queue.queue_name: queue for queue in sight.queues}
-        self._throughput.note(sight.at, queues, by_queue(sight.workers))
+        queues = {queue.queue_name: queue for queue in snapshot.queues}
+        self._throughput.note(snapshot.at, queues, by_queue(snapshot.workers))
 
     def ready_so_far(self, queue_name: str) -> Sequence[int]:
         """Return how many messages were ready at each look, the oldest first."""

@@ -77,10 +77,10 @@ class Command(BaseCommand):  # type: ignore[misc]
             help="Be told of new messages while idle, which only PostgreSQL does.",
         )
         parser.add_argument(
-            "--stripes", type=int, metavar="N", help="The queue is a striped one, with N parts."
+            "--stripes", type=int, metavar="N", help="The queue is a striped one, with N stripes."
         )
         parser.add_argument(
-            "--first-stripe", type=int, metavar="N", help="With --stripes: the part to ask first."
+            "--first-stripe", type=int, metavar="N", help="With --stripes: the stripe to ask first."
         )
         parser.add_argument("--drain", action="store_true", help="End when nothing is left.")
         parser.add_argument(
