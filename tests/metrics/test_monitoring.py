@@ -6,16 +6,15 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from rowq.tools.metrics.queues import queue_metrics
 from rowq.worker.meter import Measures
 from rowq.worker.metrics.worker import WorkerCollector
+from tests.metrics.alerts import ALERTS, read, rules
 from tests.metrics.dashboard import DASHBOARD, MONITORING, PANELS, expressions
 from tests.metrics.promtool import promtool
 from tests.static.sources import ROOT, unit_text
 
-ALERTS = MONITORING / "alerts.yml"
 CASES = ROOT / "tests" / "metrics" / "alerts_test.yml"
 
 
@@ -25,14 +24,6 @@ class Nobody:
     def measures(self) -> Measures:
         """Return that."""
         return Measures()
-
-
-def read(path: Any) -> Any:
-    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-
-
-def rules() -> list[dict[str, Any]]:
-    return [rule for group in read(ALERTS)["groups"] for rule in group["rules"]]
 
 
 def told() -> set[str]:

@@ -10,11 +10,11 @@ from rowq import NewMessage
 from tests.cli.working import worker
 from tests.engines.base import Server
 from tests.helpers.worker_queue import MakeQueue
+from tests.metrics.alerts import rules
 from tests.metrics.dashboard import MONITORING, expressions
 from tests.metrics.prometheus import Prometheus, scraping
 from tests.metrics.reading import free_port
 from tests.metrics.test_command import served
-from tests.metrics.test_monitoring import rules
 
 pytestmark = pytest.mark.slow("a Prometheus that scrapes for a while")
 
