@@ -12,16 +12,16 @@
 @@wakeup_off.sql
 begin
     dbms_aqadm.create_queue_table(
-        queue_table        => 'ROWQ_DOORBELL_TABLE',
+        queue_table        => 'ROWQ_WAKEUP_TABLE',
         queue_payload_type => 'RAW',
         multiple_consumers => false,
         comment            => 'rings for who waits at a queue of rowq'
     );
     dbms_aqadm.create_queue(
-        queue_name  => 'ROWQ_DOORBELL_QUEUE',
-        queue_table => 'ROWQ_DOORBELL_TABLE'
+        queue_name  => 'ROWQ_WAKEUP_QUEUE',
+        queue_table => 'ROWQ_WAKEUP_TABLE'
     );
-    dbms_aqadm.start_queue(queue_name => 'ROWQ_DOORBELL_QUEUE');
+    dbms_aqadm.start_queue(queue_name => 'ROWQ_WAKEUP_QUEUE');
 end;
 /
 -- internal_wake_waiters and internal_wait_for_wakeup call this package by its name. It is the only
@@ -51,7 +51,7 @@ create or replace package body rowq_wakeup as
         -- current_user is the account with whose rights this runs: the owner. Its name may be in
         -- lower case.
         return dbms_assert.enquote_name(sys_context('userenv', 'current_user'), false)
-            || '.ROWQ_DOORBELL_QUEUE';
+            || '.ROWQ_WAKEUP_QUEUE';
     end queue_name;
 
     procedure ring(p_queue_id in number)

@@ -5,7 +5,7 @@ declare
 begin
     select count(*) into v_count
     from user_objects o
-    where o.object_name = 'ROWQ_DOORBELL'
+    where o.object_name = 'ROWQ_WAKEUP'
       and o.object_type = 'PACKAGE';
     if v_count > 0 then
         execute immediate 'drop package rowq_wakeup';
@@ -13,12 +13,12 @@ begin
 
     select count(*) into v_count
     from user_queue_tables t
-    where t.queue_table = 'ROWQ_DOORBELL_TABLE';
+    where t.queue_table = 'ROWQ_WAKEUP_TABLE';
     if v_count > 0 then
         -- This is dynamic SQL, so that the block compiles without a right to dbms_aqadm.
         execute immediate q'[
             begin
-                dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_DOORBELL_TABLE', force => true);
+                dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_WAKEUP_TABLE', force => true);
             end;
         ]';
     end if;

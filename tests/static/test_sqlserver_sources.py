@@ -27,15 +27,16 @@ FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
 """Files that have a transaction of their own, or are in the caller's."""
 BEGINNING = "select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;"
 SAVING = {"drop_queue", "maintain_archive", "maintain_retention"}
-"""Files that write with xact_abort off, as a wait that is too long must not doom a caller."""
+"""Files that write with xact_abort off, as a wait that is too long must not end a caller's work."""
 REFUSING = re.compile(
-    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockPart\w+|LockClaim)\b"
+    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim)\b"
 )
 WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
-    r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|Recheck|HintGroups|Block"
-    r"|Unblock|LetGo|Expire|Free|Follow|Try|SendTick|RunDue|GiveUp|Store|Withdraw|EndCancelled)"
+    r"|ReleaseLinks|Reserve|Record|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred"
+    r"|DeferGroupChecks|Block|Unblock|ResumeBlocked|ResumeSuccessors|Expire|Propagate|Try"
+    r"|EnqueueTick|RunDue|SkipTick|FailOrRelease|Store|CancelUnleased|EndCancelled)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
@@ -184,9 +185,10 @@ def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> Non
     off = text.index("if @owns_transaction = 0 set xact_abort off;")
     before, _, after = text[off:].partition(" set xact_abort on;")
     assert after
-    # A delete of a claim refuses only where there is no guest. A guest has locked the part already.
+    # A delete of a claim refuses only in a transaction of the call's own: a caller's has locked the
+    # queue already.
     refusals = set(REFUSING.findall(after))
-    assert refusals <= ({"LockPartShared"} if unit.stem == "maintain_delivery" else set())
+    assert refusals <= ({"LockQueueShared"} if unit.stem == "maintain_delivery" else set())
     assert not WRITING.search(before)
 
 

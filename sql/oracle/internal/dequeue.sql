@@ -257,7 +257,7 @@ is
 begin
     select count(*) into v_count
     from user_objects o
-    where o.object_name = 'ROWQ_DOORBELL'
+    where o.object_name = 'ROWQ_WAKEUP'
       and o.object_type = 'PACKAGE BODY';
     return v_count > 0;
 end internal_has_wakeup_queue;

@@ -22,7 +22,7 @@ LISTENS = "select q.queue_name from rowq_queue q where q.waiting_until is not nu
 RINGS = "select count(*) from rowq_wakeup_table"
 SOMEBODY_LISTENS = "update rowq_queue set waiting_until = timestamp '2999-01-01 00:00:00'"
 NOBODY_LISTENS = "update rowq_queue set waiting_until = null"
-STOP = "begin dbms_aqadm.stop_queue(queue_name => 'ROWQ_DOORBELL_QUEUE'); end;"
+STOP = "begin dbms_aqadm.stop_queue(queue_name => 'ROWQ_WAKEUP_QUEUE'); end;"
 LISTENING = """
     select s.sid from v$session s
     where s.sid = :place and s.event = 'Streams AQ: waiting for messages in the queue'
@@ -183,7 +183,7 @@ def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
 def test_an_upgrade_keeps_the_wakeup_queue_and_a_rollback_removes_it(
     empty_database: str, session: Connection
 ) -> None:
-    there = "select count(*) from user_objects o where o.object_name = 'ROWQ_DOORBELL'"
+    there = "select count(*) from user_objects o where o.object_name = 'ROWQ_WAKEUP'"
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == ()
     assert rows(session, there) == [(2,)]
@@ -196,7 +196,7 @@ def test_an_upgrade_keeps_the_wakeup_queue_and_a_rollback_removes_it(
 def test_it_is_removed_without_a_trace(empty_database: str, session: Connection) -> None:
     for _ in range(2):
         run_sources(session, "wakeup_off.sql")
-    assert [name for name in objects(session) if "DOORBELL" in name] == []
+    assert [name for name in objects(session) if "WAKEUP" in name] == []
     works(empty_database)
 
 
@@ -205,5 +205,5 @@ def test_without_the_rights_it_is_not_made(server: OracleServer, empty_database:
     with closing(server.connect(empty_database)) as session:
         with pytest.raises(Exception, match=r"PLS-00201|PLS-00904|ORA-"):
             run_sources(session, "wakeup.sql")
-        assert [name for name in objects(session) if "DOORBELL" in name] == []
+        assert [name for name in objects(session) if "WAKEUP" in name] == []
     works(empty_database)

@@ -33,11 +33,12 @@ _SOURCES = r"""
     from user_source s
     where s.type in ('PACKAGE', 'PACKAGE BODY')
       and (s.name = 'ROWQ' or s.name like 'ROWQ\_%' escape '\')
-      and s.name <> 'ROWQ_DOORBELL'
+      and s.name <> 'ROWQ_WAKEUP'
     order by s.name, s.type, s.line
 """
 _HOLD_MESSAGES = (
-    "QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "GROUPED", "BLOCKED", "ARCHIVE", "FINISHED",
+    "QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "GROUP_WAITING", "BLOCKED", "ARCHIVE",
+    "FINISHED",
 )  # fmt: skip
 _LOST_TABLES = {f"ROWQ_{name}" for name in _HOLD_MESSAGES}
 _LOSSES = """
