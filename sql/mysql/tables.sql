@@ -91,19 +91,19 @@ comment = 'One row a queue, which is locked while messages are added or moved, a
 -- too), -8 history (ended_at, too), and -9 the claims once more, for those who count them: its
 -- floor never passes a claim that may yet be committed. A lock on one of these rows elects one
 -- session: on -1 for maintain, on -3 for its archive part, and on -20, which stands for no table,
--- for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed lane,
--- and where only one is open, it takes a short way. The tail of the default priority (11) is
--- always open; another lane is opened by the first message that is put there, and maintain closes
--- an empty front lane again, not
--- before its sweep_at. While an open transaction holds the row of a closed lane, so that others
--- cannot open it, is_open of a lane below 0 has dequeue look into closed lanes too: maintain sets
--- it of lane -1, others leave a mark, a row of a random lane that is below -1000, which maintain
--- deletes. maintain passes over an idle queue until the sweep_at of lane -1.
+-- for the waiter of dequeue_wait that looks for all. Dequeue does not look into a closed lane, and
+-- where only one is open, it takes the fast path. The tail of the default priority (11) is always
+-- open; another lane is opened by the first message that is put there, and maintain closes an empty
+-- front lane again, not before its sweep_at. While an open transaction holds the row of a closed
+-- lane, so that others cannot open it, is_open of a lane below 0 has dequeue look into closed lanes
+-- too: maintain sets it of lane -1, others leave an open-lane request, a row of a random lane that
+-- is below -1000, which maintain deletes. maintain passes over an idle queue until the sweep_at of
+-- lane -1.
 create table if not exists rowq.lane (
     queue_id    int not null comment 'The queue; never used again for another one.',
     lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
-    is_open     boolean not null default false comment 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.',
-    floor       bigint not null default 0 comment 'Where the live rows of the lane begin: a hint.',
+    is_open     boolean not null default false comment 'Whether dequeue looks into the lane; a flag of its own where the lane is below 0.',
+    floor       bigint not null default 0 comment 'Where the live rows of the lane begin; approximate until the next maintain.',
     check_after datetime(6) not null default '1970-01-01 00:00:00' comment 'No rescan looks at the lane before this moment.',
     sweep_at    datetime(6) not null default '1970-01-01 00:00:00' comment 'No sweep, a rescan from the very start, begins before this moment.',
     primary key (queue_id, lane)
@@ -171,7 +171,7 @@ comment = 'Messages that wait for a worker; the primary key is the order of deli
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
--- primary key is the order in which messages become due. A part ends in two sentinel rows
+-- primary key is the order in which messages become due. A queue ends in two sentinel rows
 -- (message_id 0), as a lane of ready does: due_at 9999-12-31 23:59:59.999998 and .999999. Readers
 -- pass over them by "message_id > 0" or by a bound on due_at, and select attempt, as those of ready
 -- do. group_key is of one that joins its group when it is due; one that is retried has its slot,
@@ -197,8 +197,8 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- end; a lock on one row by its whole key covers no gap. A heartbeat updates lease_until, which is
 -- in no index. claim_id is uuid_short without the bits above 2^53, which some languages round away:
 -- auto_increment would ask for a second key. It grows in the order of time on one server. is_keyed
--- is false where no message has a key. A part begins with two sentinel rows (claim_id -2 and
--- -1): a scan that passes the end of the queue before stops there, and not after all dead rows. So
+-- is false where no message has a key. A queue begins with two sentinel rows (claim_id -2 and -1):
+-- a scan that passes the end of the previous queue stops there, and not after all dead rows. So
 -- readers say "claim_id > 0". cancel_ids is a JSON array of ids, null but where messages were
 -- cancelled while the worker had them. progress is null until a heartbeat says it.
 create table if not exists rowq.claim (
@@ -251,7 +251,7 @@ comment = 'Dedup keys of unfinished messages.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a message that waits behind others of its group, kept apart so that dequeue does not
--- read it. Those who look into one group name it by "=", so that InnoDB stops at its end. A part
+-- read it. Those who look into one group name it by "=", so that InnoDB stops at its end. A queue
 -- ends in two sentinel rows (message_id 0; group_key FF and FFFF, which no text is), as a lane of
 -- ready does, for those who go from group to group. So these say "message_id > 0" or
 -- "group_key < x'FF'".
@@ -299,7 +299,7 @@ comment = 'Messages that wait for others to end.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says which message waits for which other one. Whoever ends a message whose has_successors
--- is true deletes its rows, in the same transaction. Readers name part and predecessor by "=", so
+-- is true deletes its rows, in the same transaction. Readers name queue and predecessor by "=", so
 -- that InnoDB stops at their end and walks over no dead rows of others.
 create table if not exists rowq.successor (
     queue_id       int not null comment 'The queue; never used again for another one.',
@@ -318,7 +318,7 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- which not all successors were freed; is_hint says that it is dead. With the same id as both it is
 -- a message that has ended, and whose row another transaction had locked; with none of the three it
 -- says that dedup has keys to delete. maintain looks at what is due, and so does a dequeue that
--- finds nothing. A part ends in two sentinel rows (deferred_id 0), as in delayed, and readers
+-- finds nothing. A queue ends in two sentinel rows (deferred_id 0), as in delayed, and readers
 -- select is_hint, as those of delayed do attempt.
 create table if not exists rowq.deferred (
     queue_id       int not null comment 'The queue; never used again for another one.',
@@ -327,14 +327,14 @@ create table if not exists rowq.deferred (
     message_id     bigint null comment 'A blocked message that may wait for nothing any more.',
     predecessor_id bigint null comment 'A message that has ended, of which not all successors were freed.',
     group_key      varbinary(800) null comment 'The group that the slot is of; null where it is no slot.',
-    is_hint        boolean not null default false comment 'Whether there is no slot yet, but may be one to take; of a predecessor: whether it is dead.',
+    is_hint        boolean not null default false comment 'Of a group: whether there may be no slot yet; of a predecessor: whether it is dead.',
     primary key (queue_id, due_at, deferred_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'What could not be passed on at once, because others were at work on it: slots of groups, messages that waited for others; maintain looks at it again.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says when a dequeue of a queue with a rate_limit has begun deliveries, and how many. It
--- stays until maintain finds it older than rate_seconds. A part begins with two sentinel rows
+-- stays until maintain finds it older than rate_seconds. A queue begins with two sentinel rows
 -- (claim_id -2 and -1), as in claim. So readers say "claim_id > 0", or name the moment from which
 -- on they read.
 create table if not exists rowq.started (
@@ -351,7 +351,7 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- then. Who adds a message adds one, and so does who makes it ready under a new number or gives it
 -- back: maintain can forget a row whose message it does not find. A row stays until its moment,
 -- also where the message has ended before. So that is no later than a day, and maintain puts it off
--- for another day until the message expires. A part ends in two sentinel rows (expiry_id 0), as in
+-- for another day until the message expires. A queue ends in two sentinel rows (expiry_id 0), as in
 -- delayed, and readers select message_id, which is outside of the key.
 create table if not exists rowq.expiry (
     queue_id   int not null comment 'The queue; never used again for another one.',
@@ -367,7 +367,7 @@ stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row says how a message has ended, in a queue with result_seconds. It stays until maintain finds
 -- it older than these, or the message, which is dead, is reset. Rows are locked by the primary key
--- only; maintain reads the other index without a lock. A part ends there in two sentinel rows
+-- only; maintain reads the other index without a lock. A queue ends there in two sentinel rows
 -- (message_id below 1), as in delayed, and readers of that index select state, which is outside of
 -- it.
 create table if not exists rowq.result (
@@ -387,8 +387,8 @@ stats_persistent = 1 stats_auto_recalc = 0;
 -- it older than these. The table has no partition a day, unlike the archive: every call that
 -- finishes messages of such a queue writes here, in the caller's transaction perhaps, and a
 -- statement that adds or drops a partition waits for all open ones, with whoever comes later
--- waiting behind it. A part ends in two sentinel rows (message_id 0), as in delayed, and readers by
--- the primary key select outcome, which is outside of it.
+-- waiting behind it. A queue ends in two sentinel rows (message_id 0), as in delayed, and readers
+-- by the primary key select outcome, which is outside of it.
 create table if not exists rowq.history (
     queue_id    int not null comment 'The queue; never used again for another one.',
     ended_at    datetime(6) not null comment 'When the attempt ended.',
@@ -406,7 +406,7 @@ comment = 'Attempts that have ended, kept for the queue''s history_days.'
 stats_persistent = 1 stats_auto_recalc = 0;
 
 -- A row is a batch of finished messages of a queue that keeps an archive, as a JSON array like that
--- of a claim. It stays until the archive routine has moved the messages. A part begins with two
+-- of a claim. It stays until the archive routine has moved the messages. A queue begins with two
 -- sentinel rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
 create table if not exists rowq.finished (
     queue_id    int not null comment 'The queue; never used again for another one.',
@@ -480,7 +480,7 @@ row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
 -- A row says that a queue gets what is published under the topics that a pattern matches. Where a
 -- pattern has no "*", a topic that begins with literal_prefix needs no other look. Bindings are few
 -- and seldom change, and a producer locks none of them. Whoever binds a queue, or unbinds it, holds
--- its part, shared.
+-- its row in queue_lock, shared.
 create table if not exists rowq.topic_binding (
     queue_id      int not null comment 'The queue; never used again for another one.',
     topic_pattern varbinary(200) not null comment 'What of the topics the queue gets.',

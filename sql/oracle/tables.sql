@@ -109,7 +109,7 @@ create or replace type rowq_checks force as table of rowq_check
 -- A row holds the settings of a queue. queue_id stands first in the key of every table below and is
 -- never reused. queue_key is what is compared: the bytes of the name, so that upper case, accents
 -- and trailing blanks matter whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until
--- waiting_until a session waits for a ring of wakeup.sql; it is null where that was never run.
+-- waiting_until a session waits to be woken, see wakeup.sql; it is null where that was never run.
 -- initrans and pctfree leave the blocks room for many lock entries, because sessions that wait at
 -- many queues note it at the same time.
 create table rowq_queue (
@@ -319,11 +319,11 @@ organization index initrans 32
 -- reason is in message.last_error. holds_slot is 1 where it has kept the slot of its group, and
 -- else null.
 create table rowq_dead (
-    queue_id    number(10) not null,
-    message_id  number(19) not null,
-    lane        number(2) not null,
-    attempt     number(5) not null,
-    died_at     timestamp(6) not null,
+    queue_id   number(10) not null,
+    message_id number(19) not null,
+    lane       number(2) not null,
+    attempt    number(5) not null,
+    died_at    timestamp(6) not null,
     holds_slot number(1),
     constraint rowq_dead_pk primary key (queue_id, message_id)
         using index (
@@ -396,10 +396,10 @@ create index rowq_archive_message_ix on rowq_archive (queue_id, message_id)
 -- also sets joined_at, so that a serializable transaction, which cannot see the message, cannot
 -- lock the row either (ORA-08177). The key is kept as bytes, as in rowq_dedup.
 create table rowq_group_slot (
-    queue_id  number(10) not null,
-    group_key raw(800) not null,
-    slot_no   number(3) not null,
-    joined_at timestamp(6),
+    queue_id   number(10) not null,
+    group_key  raw(800) not null,
+    slot_no    number(3) not null,
+    joined_at  timestamp(6),
     constraint rowq_group_slot_pk primary key (queue_id, group_key, slot_no)
 )
 organization index initrans 32
@@ -461,7 +461,7 @@ create table rowq_blocked (
 )
 segment creation immediate
 initrans 32 pctfree 20
-lob (remaining_ids) store as securefile rowq_blocked_rest (enable storage in row cache)
+lob (remaining_ids) store as securefile rowq_blocked_remaining (enable storage in row cache)
 /
 
 -- A row says which message waits for which other one. Whoever ends a message whose has_successors

@@ -4,18 +4,18 @@
 -- execute on dbms_aq, dbms_aqadm and dbms_lock, granted directly and not by a role.
 -- wakeup_off.sql removes the wake-up queue.
 --
--- A ring is a message of Advanced Queuing without content. It is sent in the transaction that makes
--- a message of rowq ready, so it is heard at the commit and on every node. A producer rings only
--- while somebody listens, once for all its messages, and waits for nobody. A lost ring loses no
--- message, because listeners look once a second anyway. dbms_alert would let all producers wait for
--- each other's commit, and dbms_pipe would ring before the commit and on one node only.
+-- A wake-up is a message of Advanced Queuing without content. It is sent in the transaction that
+-- makes a message of rowq ready, so it arrives at the commit and on every node. A producer sends
+-- one only while a session waits, once for all its messages, and waits for nobody. A lost wake-up
+-- loses no message, because waiters poll once a second anyway. dbms_alert would let all producers
+-- wait for each other's commit, and dbms_pipe would wake before the commit and on one node only.
 @@wakeup_off.sql
 begin
     dbms_aqadm.create_queue_table(
         queue_table        => 'ROWQ_WAKEUP_TABLE',
         queue_payload_type => 'RAW',
         multiple_consumers => false,
-        comment            => 'rings for who waits at a queue of rowq'
+        comment            => 'wakes the sessions that wait at a queue of rowq'
     );
     dbms_aqadm.create_queue(
         queue_name  => 'ROWQ_WAKEUP_QUEUE',
@@ -25,16 +25,16 @@ begin
 end;
 /
 -- internal_wake_waiters and internal_wait_for_wakeup call this package by its name. It is the only
--- one of rowq that keeps state; a session that loses the state (ORA-04068) loses a ring.
+-- one of rowq that keeps state; a session that loses the state (ORA-04068) loses a wake-up.
 create or replace package rowq_wakeup authid definer as
 
-    -- ring sends a ring that is heard at the commit. Once a transaction is enough. If a rollback to
-    -- a savepoint takes the ring back, the transaction does not ring again, and listeners find what
-    -- it adds later within a second.
-    procedure ring(p_queue_id in number);
+    -- wake sends a wake-up that arrives at the commit. Once a transaction is enough. If a rollback
+    -- to a savepoint takes it back, the transaction sends none again, and waiters find what it adds
+    -- later within a second.
+    procedure wake(p_queue_id in number);
 
-    -- listen waits for a ring, for a second at most, and takes all rings that there are.
-    procedure listen(p_queue_id in number);
+    -- await waits for a wake-up, for a second at most, and takes all that there are.
+    procedure await(p_queue_id in number);
 
 end rowq_wakeup;
 /
@@ -54,7 +54,7 @@ create or replace package body rowq_wakeup as
             || '.ROWQ_WAKEUP_QUEUE';
     end queue_name;
 
-    procedure ring(p_queue_id in number)
+    procedure wake(p_queue_id in number)
     is
         -- The id is compared as bytes, because texts are compared as the session's NLS_SORT says.
         v_now        constant raw(100) :=
@@ -81,11 +81,11 @@ create or replace package body rowq_wakeup as
             msgid              => v_id
         );
         v_rung(p_queue_id) := true;
-    end ring;
+    end wake;
 
-    procedure listen(p_queue_id in number)
+    procedure await(p_queue_id in number)
     is
-        -- ORA-25228: no ring came in time.
+        -- ORA-25228: no wake-up came in time.
         e_silence exception;
         pragma exception_init(e_silence, -25228);
         v_options    dbms_aq.dequeue_options_t;
@@ -94,8 +94,8 @@ create or replace package body rowq_wakeup as
         v_id         raw(16);
     begin
         v_options.dequeue_mode := dbms_aq.remove;
-        -- Each dequeue looks from the start, because a ring that is committed while this waits may
-        -- stand before the others.
+        -- Each dequeue looks from the start, because a wake-up that is committed while this waits
+        -- may stand before the others.
         v_options.navigation := dbms_aq.first_message;
         v_options.visibility := dbms_aq.immediate;
         v_options.correlation := to_char(p_queue_id, 'fm9999999999');
@@ -113,7 +113,7 @@ create or replace package body rowq_wakeup as
     exception
         when e_silence then
             null;
-    end listen;
+    end await;
 
 end rowq_wakeup;
 /

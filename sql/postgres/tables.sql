@@ -275,12 +275,12 @@ create table if not exists rowq.claim (
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged.
 -- holds_slot is true where it has kept the slot of its group, and else null.
 create table if not exists rowq.dead (
-    queue_id    integer not null,
-    lane        smallint not null,
-    attempt     smallint not null,
-    message_id  bigint not null,
-    died_at     timestamp with time zone not null,
-    last_error  text,
+    queue_id   integer not null,
+    lane       smallint not null,
+    attempt    smallint not null,
+    message_id bigint not null,
+    died_at    timestamp with time zone not null,
+    last_error text,
     holds_slot boolean,
     constraint dead_pk primary key (queue_id, message_id)
 );
@@ -421,7 +421,7 @@ create table if not exists rowq.schedule (
 -- A row is the right to take messages of a queue that has limits: a dequeue locks it before it
 -- counts what is leased. It is never updated, so that there are no dead rows, however long an old
 -- snapshot is kept. To enqueue it says that the queue is still there, so that the statement which
--- adds a message reads the tables of one part only, and not queue.
+-- adds a message reads the tables of one queue only, and not queue.
 create table if not exists rowq.limit_lock (
     queue_id integer not null,
     constraint limit_lock_pk primary key (queue_id)
@@ -490,13 +490,13 @@ create index if not exists history_message_ix on rowq.history (queue_id, message
 -- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
 -- seldom change, and a producer locks none of them.
 create table if not exists rowq.topic_binding (
-    queue_id      integer not null,
-    word_count    smallint not null,
-    matches_rest  boolean not null,
-    topic_pattern text not null,
+    queue_id       integer not null,
+    word_count     smallint not null,
+    matches_rest   boolean not null,
+    topic_pattern  text not null,
     literal_prefix text not null,
-    like_pattern  text,
-    shape         text not null,
+    like_pattern   text,
+    shape          text not null,
     constraint topic_binding_pk primary key (queue_id, topic_pattern)
 );
 

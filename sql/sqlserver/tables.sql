@@ -38,7 +38,7 @@ go
 -- Internal procedures hand these lists to each other: no table stores them, and callers never see
 -- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
 -- is of a message that joins a group or leaves it; is_without_slot is 1 for one that has no slot of
--- its group, and is_cancelled for one of a claim that was cancelled there. A row of tie_list is
+-- its group, and is_cancelled for one of a claim that was cancelled there. A row of link_list is
 -- what the end of a message has to free: its dedup key, its slot of a group, and what waits for it
 -- (is_awaited is 1, or null). new_list has the messages of a batch, also those that are not added:
 -- owner is the unfinished message that has the dedup key, this one or one with the same key;
@@ -58,8 +58,8 @@ create type rowq.message_list as table (
     is_cancelled bit null
 );
 go
-if type_id(N'rowq.tie_list') is null
-create type rowq.tie_list as table (
+if type_id(N'rowq.link_list') is null
+create type rowq.link_list as table (
     message_id bigint not null primary key clustered,
     dedup_key  nvarchar(400) collate Latin1_General_100_BIN2 null,
     group_key  nvarchar(400) collate Latin1_General_100_BIN2 null,
@@ -71,9 +71,9 @@ create type rowq.new_list as table (
     position   int not null primary key clustered,
     message_id bigint not null,
     key_bytes  varbinary(802) null,
-    key_place  int not null,
-    lane       smallint not null,
-    due_at     datetime2(6) null,
+    key_place int not null,
+    lane      smallint not null,
+    due_at    datetime2(6) null,
     owner     bigint null,
     group_key  varbinary(802) null,
     on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null
@@ -138,7 +138,7 @@ create table rowq.queue (
     group_after_dead     nvarchar(20) collate Latin1_General_100_BIN2 not null
         constraint queue_group_after_dead_df default N'continue',
     group_pause_seconds  float not null constraint queue_group_pause_seconds_df default 0,
-    has_deferred         bit not null constraint queue_has_recheck_df default 0,
+    has_deferred         bit not null constraint queue_has_deferred_df default 0,
     max_leased           int not null constraint queue_max_leased_df default 0,
     rate_limit           int not null constraint queue_rate_limit_df default 0,
     rate_seconds         float not null constraint queue_rate_seconds_df default 1,
@@ -194,19 +194,18 @@ go
 -- floor, so a wrong one delays a message and never loses one. Lanes below 0 stand for the other
 -- tables that are read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished
 -- (finished_at), the last two in microseconds since 1970. A lane that was never used is closed, and
--- dequeue does not look into it; lane -3 is closed while the part has nothing in the archive.
--- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
+-- dequeue does not look into it; lane -3 is closed while the queue has nothing in the archive.
+-- Everything here is approximate, so it is read with "readuncommitted", which waits for nobody, and
 -- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
--- -22 is for calls in the caller's transaction, that is for calls in the caller's transaction: a
--- call in the caller's transaction that takes messages holds this row shared to the end of the
--- transaction, and a floor moves up only while nobody holds it, so that it never passes rows that a
--- rollback would put back. The session that locks lane -21 is the one that is elected to run
--- maintain for the queue; it looks at the days of the archive when check_after of that row is over.
--- Lane -4 is for deferred (due_at): it is closed, and its floor is not looked for, until maintain
--- has seen a row there. So are lane -5, for started (started_at), lane -7, for result
--- (finished_at), lane -8, for history (ended_at), which is closed until the first purge, and lane
--- -6, for expiry (expires_at): maintain opens that one before it forgets the first row, so a part
--- with neither has no message that expires.
+-- -22 is for calls in the caller's transaction: one that takes messages holds this row shared to
+-- the end of the transaction, and a floor moves up only while nobody holds it, so that it never
+-- passes rows that a rollback would put back. The session that locks lane -21 is the one that is
+-- elected to run maintain for the queue; it looks at the days of the archive when check_after of
+-- that row is over. Lane -4 is for deferred (due_at): it is closed, and its floor is not looked
+-- for, until maintain has seen a row there. So are lane -5, for started (started_at), lane -7, for
+-- result (finished_at), lane -8, for history (ended_at), which is closed until the first purge, and
+-- lane -6, for expiry (expires_at): maintain opens that one before it forgets the first row, so a
+-- queue with neither has no message that expires.
 if object_id(N'rowq.lane') is null
 create table rowq.lane (
     queue_id    int not null,
@@ -273,7 +272,7 @@ go
 
 -- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
 -- clustered key is the order in which messages become due. message.due_at finds a message here, so
--- there is no second index. group_key, the bytes of the key and a dot (see queue.sql), is of one
+-- there is no second index. group_key, the bytes of the key and a dot (see table queue), is of one
 -- that joins its group when it is due; one that is retried has its slot, and none here.
 if object_id(N'rowq.delayed') is null
 create table rowq.delayed (
@@ -336,11 +335,11 @@ go
 -- else null.
 if object_id(N'rowq.dead') is null
 create table rowq.dead (
-    queue_id    int not null,
-    message_id  bigint not null,
-    lane        smallint not null,
-    attempt     smallint not null,
-    died_at     datetime2(6) not null,
+    queue_id   int not null,
+    message_id bigint not null,
+    lane       smallint not null,
+    attempt    smallint not null,
+    died_at    datetime2(6) not null,
     holds_slot bit null,
     constraint dead_pk primary key clustered (queue_id, message_id)
         with (statistics_norecompute = on)
@@ -349,7 +348,7 @@ go
 alter table rowq.dead set (lock_escalation = disable);
 go
 
--- A row is the dedup key of an unfinished message, kept as its bytes and a dot (see queue.sql).
+-- A row is the dedup key of an unfinished message, kept as its bytes and a dot (see table queue).
 -- With ignore_dup_key, an insert of a key that exists inserts no row and raises no error that would
 -- doom a transaction; where the other insert is not committed, this one waits for it first. The
 -- option stands on the clustered key only: for a second index the engine would lock ranges of keys.
@@ -368,8 +367,8 @@ go
 -- A row is a slot: the right of one message of a group to be ready, leased or delayed for a retry.
 -- It does not say whose it is: whoever finishes a message of the group passes one on or gives it
 -- back, in the transaction that ends the message. Rows are inserted, locked and deleted, never
--- updated. group_key is the bytes of the key and a dot (see queue.sql). A producer whose message is
--- to wait in the group holds all slots shared (S) to the end of its transaction. Whoever takes a
+-- updated. group_key is the bytes of the key and a dot (see table queue). A producer whose message
+-- is to wait in the group holds all slots shared (S) to the end of its transaction. Whoever takes a
 -- message out of the table group_waiting, to make it ready or to withdraw it, holds one slot by an
 -- update lock (U), which goes together with S and not with another U. Whoever gives a slot back
 -- holds all of them exclusively (X), so that nobody is coming and nobody has taken a message out
@@ -392,7 +391,7 @@ go
 
 -- A row is a message that waits behind others of its group, kept apart so that dequeue does not
 -- read it. The clustered key is the order in which a group goes on. group_key is the bytes of the
--- key and a dot (see queue.sql). group_slot.sql says which lock goes before a change here.
+-- key and a dot (see table queue). Table group_slot says which lock goes before a change here.
 if object_id(N'rowq.group_waiting') is null
 create table rowq.group_waiting (
     queue_id   int not null,
@@ -437,7 +436,7 @@ go
 -- does not read it. It waits for one of them at a time, the newest that has not ended
 -- (predecessor_id, with a row in successor). remaining_ids, a JSON array, are the others that it
 -- may still have to wait for, newest first. group_key, the bytes of the key and a dot (see
--- queue.sql), is of a message that joins its group when it waits for none of them any more.
+-- table queue), is of a message that joins its group when it waits for none of them any more.
 if object_id(N'rowq.blocked') is null
 create table rowq.blocked (
     queue_id       int not null,
@@ -875,19 +874,19 @@ go
 -- pattern has no "*", a topic that begins with literal_prefix needs no other look. shape has a
 -- digit for each word of the pattern: 1 for "*", 2 for "#", 0 for any other. Bindings are few and
 -- seldom change, and a producer keeps no lock on them. A session that binds a queue, or unbinds it,
--- holds its part, shared. A second session that binds a queue to the same pattern waits for the
--- first and then adds no row (ignore_dup_key). Each look finds all that it asks for in one index,
--- so that no session goes from one index to another in the opposite order of a session that changes
--- them.
+-- holds its row in queue_lock, shared. A second session that binds a queue to the same pattern
+-- waits for the first and then adds no row (ignore_dup_key). Each look finds all that it asks for
+-- in one index, so that no session goes from one index to another in the opposite order of a
+-- session that changes them.
 if object_id(N'rowq.topic_binding') is null
 create table rowq.topic_binding (
-    queue_id      int not null,
-    topic_pattern nvarchar(200) collate Latin1_General_100_BIN2 not null,
-    word_count    smallint not null,
-    matches_rest  bit not null,
+    queue_id       int not null,
+    topic_pattern  nvarchar(200) collate Latin1_General_100_BIN2 not null,
+    word_count     smallint not null,
+    matches_rest   bit not null,
     literal_prefix nvarchar(200) collate Latin1_General_100_BIN2 not null,
-    like_pattern  nvarchar(400) collate Latin1_General_100_BIN2 null,
-    shape         varchar(100) collate Latin1_General_100_BIN2 not null,
+    like_pattern   nvarchar(400) collate Latin1_General_100_BIN2 null,
+    shape          varchar(100) collate Latin1_General_100_BIN2 not null,
     constraint topic_binding_pk primary key clustered (queue_id, topic_pattern)
         with (ignore_dup_key = on, allow_page_locks = off)
 );

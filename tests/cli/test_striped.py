@@ -75,7 +75,7 @@ def test_a_server_that_does_not_answer_is_shown_and_loses_no_message(
     ("arguments", "said"),
     [
         (["enqueue", "q", "1"], "give --stripes"),
-        (["enqueue", "q", "1", "--stripes", "2", "--after", "1"], "name the part"),
+        (["enqueue", "q", "1", "--stripes", "2", "--after", "1"], "name the stripe"),
         (["stats", "--stripes", "2"], "name it"),
         (["maintain", "--stripes", "2"], "name it"),
         (["enqueue", "q", "1", "--stripes", "0"], "stripes must be"),

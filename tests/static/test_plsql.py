@@ -43,7 +43,7 @@ SYNTAX = (
     ("internal/reap", "exit when expired%notfound;", "exit when expired%notfound"),
     ("tables/ready", "initrans 64 pctfree 20", "initrans 64 pctfree"),
     ("tables/leased", "organization index", "organisation index"),
-    ("wakeup.sql", "end ring;", "end ring"),
+    ("wakeup.sql", "end wake;", "end wake"),
     ("maintain_job.sql", "c_seconds constant", "c_seconds := constant"),
 )
 """Errors of grammar: file, what is right, what is wrong."""
@@ -175,7 +175,7 @@ NUMBERS = (
     ),
     ("internal/record_value", "values (n.name, p_value, sys", "values (n.name, sys"),
     ("internal/refuse_not_empty", "select a.message_id", "select a.queue_id, a.message_id"),
-    ("internal/add_queue_rows", "values (p_queue_id, v_doors(i))", "values (p_queue_id, 1)"),
+    ("internal/add_queue_rows", "values (p_queue_id, v_buckets(i))", "values (p_queue_id, 1)"),
     (
         "routines/version.sql",
         "max(e.engine) as engine",

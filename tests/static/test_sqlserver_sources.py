@@ -35,7 +35,7 @@ WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
     r"|ReleaseLinks|Reserve|Record|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred"
-    r"|DeferGroupChecks|Block|Unblock|ResumeBlocked|ResumeSuccessors|Expire|Propagate|Try"
+    r"|DeferGroupChecks|Block|Unblock|ResumeBlocked|ResumeSuccessors|Expire|Propagate|RetryPropagation|Try"
     r"|EnqueueTick|RunDue|SkipTick|FailOrRelease|Store|CancelUnleased|EndCancelled)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"

@@ -64,7 +64,7 @@ sealed class Worker
         }
     }
 
-    // step 4: keep house once a second, on a connection that no message can hold up.
+    // step 4: call maintain once a second, on a connection that no message can hold up.
     async Task KeepHouse(NpgsqlConnection connection)
     {
         while (!stop.IsCancellationRequested)

@@ -82,7 +82,7 @@ func (w *worker) connected(stop context.Context, loop func(context.Context, *sql
 	}
 }
 
-// step 4: keep house once a second, on a connection that no message can hold up.
+// step 4: call maintain once a second, on a connection that no message can hold up.
 func (w *worker) keepHouse(stop context.Context, conn *sql.Conn) (err error) {
 	for err == nil && stop.Err() == nil {
 		_, err = conn.ExecContext(background, "select from rowq.maintain($1)", w.queue)

@@ -69,7 +69,7 @@ public class Worker {
         }
     }
 
-    // step 4: keep house once a second, on a connection that no message can hold up.
+    // step 4: call maintain once a second, on a connection that no message can hold up.
     void keepHouse(Database database) throws Exception {
         do {
             database.call("maintain", queue, 1000).close();

@@ -46,7 +46,7 @@ async function connected(loop) {
     }
 }
 
-// step 4: keep house once a second, on a connection that no message can hold up.
+// step 4: call maintain once a second, on a connection that no message can hold up.
 async function keepHouse(database) {
     while (!stop.signal.aborted) {
         await database.call("maintain", { queue_name });

@@ -43,7 +43,7 @@ $isOver = function () use (&$isStopping): bool {
 // step 3: when a connection is lost, open another one, after a pause that grows.
 $keepConnected = fn (Closure $loop) => connected($source, $isOver, $loop);
 
-// step 4: keep house once a second, on a connection that no message can hold up.
+// step 4: call maintain once a second, on a connection that no message can hold up.
 $maintainer = new Maintainer($source, $queue, $leaseSeconds);
 
 $work = function (PDO $database) use ($isOver, $maintainer, $queue, $batchSize, $workerName, $leaseSeconds) {

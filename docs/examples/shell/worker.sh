@@ -38,7 +38,7 @@ wait_for_database() {
     retry_ms=$((retry_ms < 2500 ? 2 * retry_ms : 5000))
 }
 
-# step 4: keep house once a second, in a process that no message can hold up.
+# step 4: call maintain once a second, in a process that no message can hold up.
 keep_house() {
     while sleep 1 && kill -0 $$; do
         call <<<"select rowq.maintain(:'queue')"

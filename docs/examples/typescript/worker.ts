@@ -54,7 +54,7 @@ async function repeat(turn: () => Promise<void>): Promise<void> {
     }
 }
 
-// step 4: keep house once a second, on a connection that no message can hold up.
+// step 4: call maintain once a second, on a connection that no message can hold up.
 async function keepHouse(): Promise<void> {
     await call(pool, "maintain", { queue_name });
     await pause(1000);

@@ -49,7 +49,7 @@ begin
     declare v_cut_at bigint unsigned default @@group_concat_max_len;
     declare v_free longtext;
     declare v_more longtext;
-    declare v_count, v_tied int default 0;
+    declare v_count, v_linked int default 0;
     declare v_is_second boolean default false;
     declare exit handler for sqlexception
     begin
@@ -74,7 +74,7 @@ begin
                        hex(h.dedup_key), h.has_successors
                    ), null)),
                    sum(h.is_tied), count(*)
-            into p_links, v_tied, v_count
+            into p_links, v_linked, v_count
             from (
                 select l.message_id, l.group_key, l.dedup_key, l.has_successors,
                        t.message_id is null as has_slot,
@@ -100,7 +100,7 @@ begin
             call rowq.internal_try_lock_messages(p_messages, v_free, p_held);
             set v_is_second = true;
         end while;
-        if coalesce(v_tied, 0) = 0 or v_free is null then
+        if coalesce(v_linked, 0) = 0 or v_free is null then
             set p_links = null;
         end if;
     end if;
@@ -276,11 +276,11 @@ create procedure rowq.internal_next_slice(inout p_messages longtext, out p_slice
 sql security definer
 reads sql data
 begin
--- purpose   Take as many messages from the head of an array as internal_read_links can return the ties of, however long their keys are; p_messages are the others, or null.
+-- purpose   Take as many messages from the head of an array as internal_read_links can return the links of, however long their keys are; p_messages are the others, or null.
 -- differs   elsewhere no aggregate is cut off at the length of a packet
     -- Two keys of 800 bytes in hex, an id, and what stands between them.
-    declare c_longest_tie int default 3300;
-    declare v_most int default greatest(1, @@max_allowed_packet div c_longest_tie);
+    declare c_longest_link int default 3300;
+    declare v_most int default greatest(1, @@max_allowed_packet div c_longest_link);
 
     if json_length(p_messages) > v_most then
         call rowq.internal_cut_slice(p_messages, v_most, p_slice);
@@ -305,9 +305,9 @@ create procedure rowq.internal_end_linked(
 sql security definer
 modifies sql data
 begin
--- purpose   Cut the ties of finished messages, and delete those that are not archived; p_is_keyed, p_without_slot and p_keyless are those of internal_finish.
+-- purpose   Release the links of finished messages, and delete those that are not archived; p_is_keyed, p_without_slot and p_keyless are those of internal_finish.
 -- locks     as internal_read_links, internal_release_dedup_keys and internal_release_links
--- differs   PostgreSQL learns of ties by the delete itself
+-- differs   PostgreSQL reads links by the delete itself
     declare v_links, v_freed, v_held, v_more longtext;
     declare v_keyed longtext default p_messages;
 

@@ -234,7 +234,7 @@ modifies sql data
 begin
 -- purpose   Let dequeue look into a lane, for a minute at least.
 -- locks     the row of the lane, passed over when locked; else a new row of lane
-    declare v_lane, v_mark smallint;
+    declare v_lane, v_request smallint;
     -- Skip a locked row, so that no producer waits: its session is usually opening the lane too.
     select l.lane into v_lane
     from rowq.lane l force index (primary)
@@ -249,17 +249,19 @@ begin
           and l.lane = p_lane
           and not l.is_open;
     else
-        -- That session may roll back, or take long. So leave a mark, an open lane below -1000 that
-        -- has no messages: while there is one, dequeue looks into closed lanes too. The next
-        -- maintain finds the messages, opens the lane and deletes the mark.
-        select l.lane into v_mark
+        -- That session may roll back, or take long. So leave an open-lane request, an open lane
+        -- below -1000 that has no messages: while there is one, dequeue looks into closed lanes
+        -- too. The next maintain finds the messages, opens the lane and deletes the open-lane
+        -- request.
+        select l.lane into v_request
         from rowq.lane l force index (primary)
         where l.queue_id = p_queue_id
           and l.lane < 0
           and l.is_open
         limit 1;
-        if v_mark is null then
-            -- Another session may have drawn the same number, and then there is a mark.
+        if v_request is null then
+            -- Another session may have drawn the same number, and then there is an open-lane
+            -- request.
             insert ignore into rowq.lane (queue_id, lane, is_open)
             values (p_queue_id, -1001 - floor(31000 * rand()), true);
         end if;
@@ -281,7 +283,7 @@ modifies sql data
 begin
 -- purpose   Look for the first live row of every lane from its very start, those of started, result and history only if there may be one; put floors right, and open lanes.
 -- locks     rows of lanes, passing over locked ones
--- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+-- differs   PostgreSQL looks from the safe start, and from the start once a minute
     declare c_duty int default 50;
     -- Times are in microseconds. A look that takes longer than c_fast_scan has walked over dead
     -- rows. After one longer than c_slow_scan the lane rests c_duty times as long, but never longer
@@ -295,11 +297,11 @@ begin
     declare v_is_hidden boolean default false;
     declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
     declare v_started, v_sweep_at datetime(6);
-    declare v_marks longtext;
+    declare v_requests longtext;
 
-    -- Marks of sessions that could not open a lane: those that are there before the looks into the
-    -- lanes are not needed after them.
-    select json_arrayagg(l.lane) into v_marks
+    -- Open-lane requests of sessions that could not open a lane: those that are there before the
+    -- looks into the lanes are not needed after them.
+    select json_arrayagg(l.lane) into v_requests
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
       and l.lane < -1000;
@@ -363,7 +365,7 @@ begin
             call rowq.internal_move_floor(p_queue_id, v_lane, v_floor, v_first);
         end if;
 
-        -- After a long walk over dead rows, rest for fifty times as long as it took.
+        -- After a slow scan over dead rows, back off for fifty times as long as it took.
         if v_took > c_slow_scan then
             set v_pause = least(v_took * c_duty, c_longest_pause);
             -- Skip a row that an open purge_archive holds.
@@ -382,9 +384,9 @@ begin
         end if;
     end loop;
 
-    -- A closed lane that rests was not looked into, and may be the one that a mark is for.
+    -- A closed lane that rests was not looked into, and may be the one that a request is for.
     set v_next = null;
-    if v_marks is not null then
+    if v_requests is not null then
         select l.lane into v_next
         from rowq.lane l force index (primary)
         where l.queue_id = p_queue_id
@@ -393,9 +395,9 @@ begin
           and l.check_after > utc_timestamp(6)
         limit 1;
     end if;
-    if v_marks is not null and v_next is null then
+    if v_requests is not null and v_next is null then
         delete l
-        from json_table(v_marks, '$[*]' columns (lane smallint path '$')) j
+        from json_table(v_requests, '$[*]' columns (lane smallint path '$')) j
         straight_join rowq.lane l force index (primary)
             on l.queue_id = p_queue_id
            and l.lane = j.lane;

@@ -1,9 +1,9 @@
 -- Health: what health and queue_stats measure.
 --
 -- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
--- costs the same whatever the backlog is. Checks of the whole server name the session, or the
--- transaction, that an operator has to end.
+-- warning or critical. health starts at the floor of each table. queue_stats counts from the first
+-- row, so that late rows count, and stops at max_count. Checks of the whole server name the
+-- session, or the transaction, that an operator has to end.
 --
 --   queue_stats -> count_messages, oldest_ready
 --   health -> health_numbers -> next_numbers
@@ -210,10 +210,10 @@ reads sql data
 begin
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at, v_run_at datetime(6);
+    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_deferred_at, v_run_at datetime(6);
     declare v_finished_at, v_expires_at, v_ended_at datetime(6);
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
-    declare v_delayed_from, v_recheck_from, v_expiry_from, v_result_from datetime(6);
+    declare v_delayed_from, v_deferred_from, v_expiry_from, v_result_from datetime(6);
     declare v_history_from datetime(6);
     declare v_claim_from bigint;
     declare v_result_seconds double;
@@ -234,7 +234,7 @@ begin
            v_epoch + interval max(if(l.lane = -6 /* expiry */, l.floor, 0)) microsecond,
            v_epoch + interval max(if(l.lane = -7 /* result */, l.floor, 0)) microsecond,
            v_epoch + interval max(if(l.lane = -8 /* history */, l.floor, 0)) microsecond
-    into v_claim_from, v_delayed_from, v_recheck_from, v_expiry_from, v_result_from,
+    into v_claim_from, v_delayed_from, v_deferred_from, v_expiry_from, v_result_from,
          v_history_from
     from rowq.lane l force index (primary)
     where l.queue_id = p_queue_id
@@ -311,16 +311,16 @@ begin
         'cancel these'
     ));
 
-    select r.due_at, r.is_hint into v_recheck_at, v_is_hint
+    select r.due_at, r.is_hint into v_deferred_at, v_is_hint
     from rowq.deferred r force index (primary)
     where r.queue_id = p_queue_id
-      and r.due_at >= v_recheck_from
+      and r.due_at >= v_deferred_from
       and r.due_at <= v_now
     order by r.queue_id, r.due_at, r.deferred_id
     limit 1;
     set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_groups', p_queue_id,
-        coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
+        coalesce(timestampdiff(microsecond, v_deferred_at, v_now) / 1e6, 0), 30, 300,
         'seconds that a group has waited for a transaction of a producer to end, or for maintain'
     ));
 

@@ -195,7 +195,7 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
             set v_last = null;
 
-            -- In the caller's transaction the limit lock would be locked to its end. While this
+            -- In the caller's transaction the limit lock would be held to its end. While this
             -- session has it, no dequeue that counts can add a claim.
             if v_owns_transaction then
                 select g.last_claim_id into v_last
@@ -292,7 +292,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Note a claim that was made under the queue's limits, and where there is a rate_limit the deliveries that it has begun.
--- locks     the limit lock, locked by the caller; the new started row
+-- locks     the limit lock, which the caller holds; the new started row
     update rowq.limit_lock g
     set g.last_claim_id = p_claim_id
     where g.queue_id = p_queue_id;

@@ -24,7 +24,7 @@ create procedure rowq.internal_idle_queues(
 sql security definer
 modifies sql data
 begin
--- purpose   Divide parts into those in which maintain would find nothing to do, with whether this session is elected for each, and the others.
+-- purpose   Divide queues into those in which maintain would find nothing to do, with whether this session is elected for each, and the others.
 -- locks     rows of lane, passed over when locked, for this call only
 -- commits   its own transaction where the caller has none; never the caller's
     declare v_owns_transaction boolean;
@@ -86,8 +86,8 @@ create procedure rowq.internal_find_idle(p_parts longtext, out p_idle longtext)
 sql security definer
 reads sql data
 begin
--- purpose   Return those of the parts in which maintain would find nothing to do.
-    -- Times are in microseconds. A look into a part that takes longer has walked over dead rows, so
+-- purpose   Return those of the queues in which maintain would find nothing to do.
+    -- Times are in microseconds. A look into one that takes longer has walked over dead rows, so
     -- that a floor must move.
     declare c_fast_scan bigint default 300;
     declare c_short_look bigint default 2000 + 100 * json_length(p_parts);

@@ -5,7 +5,7 @@
 -- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
 -- nothing waits behind it for long.
 --
--- The lock is the queue's row in part, shared by producers and exclusive for drop_queue.
+-- The lock is the queue's row in queue_lock, shared by producers and exclusive for drop_queue.
 --
 --   create_queue -> add_queue_rows
 --   alter_queue, pause_queue, resume_queue, ... -> refuse_queue
@@ -120,7 +120,7 @@ create procedure rowq.internal_require_queue(p_queue_name longtext, out p_queue_
 sql security definer
 reads sql data
 begin
--- purpose   Return the part of a queue; raise an error if it does not exist.
+-- purpose   Return the id of a queue; raise an error if it does not exist.
 -- errors    RQ701 RQ711
     set p_queue_id = null;
     select q.queue_id into p_queue_id
@@ -269,7 +269,7 @@ begin
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- locks     all rows of the queue
 -- differs   no such helper elsewhere: part of drop_queue
-    -- A dequeue and a complete hold no lock on the part. They move messages from blocked to all
+    -- A dequeue and a complete hold no lock on the queue. They move messages from blocked to all
     -- other places, from delayed to grouped or ready, from grouped to ready, and from ready to
     -- claim or dead, so look in this order: a look waits for a call that has taken a row there, and
     -- the looks after it see where the message went.
@@ -344,7 +344,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the row of the queue, shared; waits for a drop that is under way
+-- locks     the queue's row in queue_lock, shared; waits for a drop that is under way
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     declare v_queue_id int;

@@ -1,10 +1,10 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
 -- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction. A pattern is found by the words before its first
--- wildcard, which are the key of an index; only those found are compared. A batch reads once which
--- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
--- each. Arguments are checked whether a queue is bound or not.
+-- queue names, in the caller's transaction, or in one of the call's own. A pattern is found by the
+-- words before its first wildcard, which are the key of an index; only those found are compared. A
+-- batch reads once which shapes of patterns exist and looks up one pattern of each shape, instead
+-- of comparing each with each. Arguments are checked whether a queue is bound or not.
 --
 --   bind_topic, unbind_topic, publish, ... -> topic_error
 --   publish, publish_batch -> bound_queues
@@ -58,7 +58,7 @@ sql security definer
 modifies sql data
 begin
 -- purpose   Return the queues that are bound to the topics of messages, in the order of their names, and keep them from being dropped: [queue_id, name in hex, max_body_length, places of the messages].
--- locks     the rows of their parts, shared; waits for a drop that is under way
+-- locks     their rows in queue_lock, shared; waits for a drop that is under way
     declare v_queue_id, v_last_queue_id, v_there, v_max_body_length, v_place int;
     declare v_queue_name varbinary(400);
     declare v_chunk longtext default '';

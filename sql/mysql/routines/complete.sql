@@ -32,7 +32,7 @@ begin
     declare v_messages, v_cancel_ids longtext;
     /*!80000 declare v_count int; */
 
-    -- Most calls go this short way: a transaction of their own, the whole claim, no key, archive,
+    -- Most calls take this fast path: a transaction of their own, the whole claim, no key, archive,
     -- results or history. For everything else, every error included, it changes nothing, and the
     -- loop below does it all.
     fast_path: begin

@@ -28,7 +28,7 @@ begin
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new queue row and the rows of its queue
+-- locks     the new rows of queue, queue_lock, limit_lock and lane
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing

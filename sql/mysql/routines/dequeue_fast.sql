@@ -31,7 +31,7 @@ begin
     declare v_is_shown boolean default true;
     set p_batch_size = coalesce(p_batch_size, 1);
 
-    -- Most calls go this short way: a transaction of their own, good arguments, one open lane, no
+    -- Most calls take this fast path: a transaction of their own, good arguments, one open lane, no
     -- limits. The time of a call is the number of its kinds of statement, so it has few, all of
     -- them here. For everything else, every error included, it changes nothing, and
     -- internal_dequeue does it all.

@@ -10,7 +10,7 @@ begin
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days and attempts older than its history_days, and drop partitions that no queue needs.
 -- promise   P19 P37
--- locks     archive rows; the queue's part against a drop, a row of lane, history rows; for a drop
+-- locks     archive rows; the queue, shared; a row of lane, history rows; for a drop
 --           the archive, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711

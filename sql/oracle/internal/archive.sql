@@ -1,10 +1,10 @@
 -- Archive: finished messages, by day.
 --
 -- A finished message of a queue with archive_days waits in finished until maintain moves it here,
--- with its body. It skips messages whose rows another transaction holds. A day is a partition where
--- the server has them; maintain adds days before they are needed and drops those that every queue
--- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is a warning, and the next call tries again.
+-- with its body. It skips messages whose rows another transaction holds. A day is a partition if
+-- partition_archive.sql was run: the server adds days, and maintain drops those that every queue is
+-- done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
+-- fails maintain: an error is recorded for health, and the next call tries again.
 --
 -- DDL commits, so partitions are dropped in an autonomous transaction, and only where
 -- partition_archive.sql was run.
@@ -167,7 +167,7 @@ is
         finished_at rowq_finished.finished_at%type
     );
     type t_finished_list is table of t_finished index by pls_integer;
-    v_floor rowq_lane.floor_seq%type := internal_read_floor(p_queue_id, -3 /* finished */);
+    v_floor   rowq_lane.floor_seq%type := internal_read_floor(p_queue_id, -3 /* finished */);
     v_found   t_finished_list;
     v_some    t_finished_list;
     v_ids     rowq_ids := rowq_ids();
@@ -236,8 +236,8 @@ end internal_archive;
 
 function internal_purge_archive(
     p_queue_id in number,
-    p_before  in timestamp,
-    p_limit   in number
+    p_before   in timestamp,
+    p_limit    in number
 )
 return number
 is

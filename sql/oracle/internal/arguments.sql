@@ -319,7 +319,7 @@ is
 -- errors    RQ711
     c_error constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
-    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_now     constant timestamp(6) := sys_extract_utc(systimestamp);
     v_rest    clob := p_messages;
     v_headers t_clobs;
     v_list    json_element_t;

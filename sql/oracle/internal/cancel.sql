@@ -21,9 +21,9 @@
 
 procedure internal_record_cancels(
     p_queue_id in number,
-    p_ids     in rowq_ids,
-    p_noted   out nocopy rowq_ids,
-    p_rest    out nocopy rowq_ids
+    p_ids      in rowq_ids,
+    p_noted    out nocopy rowq_ids,
+    p_rest     out nocopy rowq_ids
 )
 is
 -- purpose   Note for those of these messages that claims hold that they were cancelled (p_noted); p_rest are the others.
@@ -124,7 +124,7 @@ return t_messages
 is
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- locks     blocked, delayed, ready, group_waiting and dead rows, passing over locked ones
-    c_most constant pls_integer := 10000;
+    c_most     constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
     v_rest     t_messages;
@@ -327,14 +327,14 @@ procedure internal_record_expiry(
 is
 -- purpose   Let maintain look again for those of the messages that expire. p_seqs are their places in ready, and empty where they wait elsewhere.
 -- locks     new expiry rows
-    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_wanted  rowq_ids := internal_ids_of(p_messages);
-    v_ids     t_numbers;
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_wanted     rowq_ids := internal_ids_of(p_messages);
+    v_ids        t_numbers;
     v_timestamps t_timestamps;
-    v_places  t_positions;
-    v_place   pls_integer;
-    v_lanes   t_numbers;
-    v_seqs    t_numbers;
+    v_places     t_positions;
+    v_place      pls_integer;
+    v_lanes      t_numbers;
+    v_seqs       t_numbers;
 begin
     if p_messages.count = 0 then
         return;

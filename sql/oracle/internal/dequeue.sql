@@ -23,9 +23,9 @@
 
 procedure internal_wake_waiters(p_queue_id in number, p_waiting_until in timestamp)
 is
--- purpose   Ring for the sessions that wait at a queue, if wakeup.sql was run and somebody listens.
+-- purpose   Wake the sessions that wait at a queue, if wakeup.sql was run and one waits.
 -- locks     none that another could wait for
--- commits   never; the ring is heard when the caller's transaction commits
+-- commits   never; waiters wake when the caller's transaction commits
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
@@ -35,12 +35,12 @@ begin
         return;
     end if;
     -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
-    execute immediate 'begin rowq_wakeup.ring(:1); end;' using p_queue_id;
+    execute immediate 'begin rowq_wakeup.wake(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
     when others then
-        -- Never fail a call because its ring failed: listeners look once a second anyway. The
+        -- Never fail a call because the wake-up failed: waiters poll once a second anyway. The
         -- statement that failed has left nothing to roll back.
         return;
 end internal_wake_waiters;
@@ -60,14 +60,14 @@ is
 --           lock
 -- errors    RQ701 RQ711 RQ713
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
-    v_queue       t_queue;
-    v_lanes       t_lanes;
+    v_queue        t_queue;
+    v_lanes        t_lanes;
     v_has_deferred boolean;
-    v_messages    t_messages;
-    v_found       pls_integer;
-    v_batch_size  number := p_batch_size;
-    v_is_limited  boolean;
-    v_now         timestamp(6);
+    v_messages     t_messages;
+    v_found        pls_integer;
+    v_batch_size   number := p_batch_size;
+    v_is_limited   boolean;
+    v_now          timestamp(6);
 begin
     p_claim_id := null;
     p_lease_until := null;
@@ -125,9 +125,9 @@ begin
 end internal_dequeue;
 
 procedure internal_require_lanes(
-    p_queue_name  in varchar2,
-    p_queue       out nocopy t_queue,
-    p_lanes       out nocopy t_lanes,
+    p_queue_name   in varchar2,
+    p_queue        out nocopy t_queue,
+    p_lanes        out nocopy t_lanes,
     p_has_deferred out boolean
 )
 is
@@ -263,18 +263,18 @@ begin
 end internal_has_wakeup_queue;
 
 procedure poll_once(
-    p_queue_name     in varchar2,
-    p_batch_size     in number,
-    p_worker_name    in varchar2,
-    p_lease_seconds  in number,
+    p_queue_name    in varchar2,
+    p_batch_size    in number,
+    p_worker_name   in varchar2,
+    p_lease_seconds in number,
     p_waiting_until in timestamp,
-    p_queue_id       out number,
-    p_claim_id       out number,
-    p_lease_until    out timestamp
+    p_queue_id      out number,
+    p_claim_id      out number,
+    p_lease_until   out timestamp
 )
 is
 -- purpose   One look of dequeue_wait: what dequeue_fast takes, as far as it fits one answer; a null claim when there is none.
--- locks     as dequeue_fast; of a session that listens the queue row, passed over when locked
+-- locks     as dequeue_fast; of a session that waits the queue row, passed over when locked
 -- commits   never; the caller commits at once
 -- errors    RQ701 RQ711 RQ713
 -- differs   this engine's own: public, so that package rowq_wait can call it
@@ -295,7 +295,7 @@ procedure internal_trim_claim(p_queue_id in number, p_claim_id in number)
 is
 -- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
 -- locks     rows of leased, which nobody else sees yet; new ready rows
-    c_most constant number := 67108864;
+    c_most  constant number := 67108864;
     v_held  t_messages := internal_claimed_messages(p_queue_id, p_claim_id);
     v_rest  t_messages;
     v_place number := 0;
@@ -332,7 +332,7 @@ end internal_trim_claim;
 
 procedure internal_record_waiter(p_queue_id in number, p_waiting_until in timestamp)
 is
--- purpose   Note until when somebody listens at a queue; null when nobody does any more.
+-- purpose   Record until when a session waits at a queue; null when none does.
 -- locks     the queue row, passed over when locked
 -- differs   this engine's own
     v_row_id rowid;
@@ -421,7 +421,7 @@ end messages_json;
 
 procedure internal_stop_polling(p_lock in number)
 is
--- purpose   Let another waiter of the queue lead.
+-- purpose   Let another waiter of the queue poll.
 -- locks     gives back the session's lock p_lock
 -- differs   this engine's own
     v_result number;
@@ -434,7 +434,7 @@ end internal_stop_polling;
 function internal_try_become_poller(p_lock in number)
 return boolean
 is
--- purpose   Wait for a second at most to be the one waiter of a queue that looks for all.
+-- purpose   Wait for a second at most to be the one waiter of a queue that polls for all.
 -- locks     the lock p_lock, kept until internal_stop_polling or the session's end
 -- differs   this engine's own
     v_result number;
@@ -446,7 +446,7 @@ begin
         using out v_result, in p_lock;
     -- 0 means granted, 1 means timed out, and 4 means that a call that was broken off has left the
     -- lock with this session. The other results come at once, so sleep here: waiting goes on
-    -- without a leader.
+    -- without a poller.
     if v_result not in (0, 1, 4) then
         dbms_session.sleep(1);
     end if;
@@ -459,9 +459,9 @@ procedure internal_wait_for_wakeup(
     p_has_wakeup_queue   in out boolean
 )
 is
--- purpose   Note that somebody listens at a queue; if that is noted already, wait for a ring, for a second at most.
+-- purpose   Record that a session waits at a queue; if that is recorded, wait to be woken, for a second at most.
 -- locks     the queue row, passed over when locked; none while waiting
--- commits   never; the caller commits at once, and looks before it listens again
+-- commits   never; the caller commits at once, and polls before it waits again
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
@@ -469,13 +469,13 @@ is
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     if p_waiting_until is null or p_waiting_until < v_now + numtodsinterval(2, 'second') then
-        -- Say so for six seconds only, so that nobody rings for long for a session that was killed.
+        -- Say so for six seconds only, so that a session that was killed is not woken for long.
         p_waiting_until := v_now + numtodsinterval(6, 'second');
         internal_record_waiter(p_queue_id, p_waiting_until);
         return;
     end if;
     -- This is dynamic SQL, because the package exists only where the owner has run wakeup.sql.
-    execute immediate 'begin rowq_wakeup.listen(:1); end;' using p_queue_id;
+    execute immediate 'begin rowq_wakeup.await(:1); end;' using p_queue_id;
 exception
     when e_cancelled then
         raise;
@@ -487,7 +487,7 @@ end internal_wait_for_wakeup;
 function internal_poller_lock_number(p_queue_id in number)
 return number
 is
--- purpose   Return the number of the lock that elects a queue's leading waiter; 0 if the owner may not use dbms_lock.
+-- purpose   Return the number of the lock that elects a queue's poller; 0 if the owner may not use dbms_lock.
 -- differs   this engine's own: the server has numbers and no names for locks that need no row
     v_count pls_integer;
 begin

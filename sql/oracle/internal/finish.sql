@@ -81,7 +81,7 @@ end internal_finish;
 
 procedure internal_delete_messages(p_queue_id in number, p_messages in t_messages)
 is
--- purpose   Delete messages for good, with their ties; leave to maintain the rows that another transaction has locked.
+-- purpose   Delete messages for good, with their links; leave to maintain the rows that another transaction has locked.
 -- locks     message rows, tried only; as internal_release_links; new deferred rows
     v_wanted     rowq_ids := internal_ids_of(p_messages);
     v_locked     rowq_ids;
@@ -117,9 +117,9 @@ end internal_delete_messages;
 
 procedure internal_lock_messages(
     p_queue_id in number,
-    p_ids     in rowq_ids,
-    p_locked  out nocopy rowq_ids,
-    p_held    out nocopy rowq_ids
+    p_ids      in rowq_ids,
+    p_locked   out nocopy rowq_ids,
+    p_held     out nocopy rowq_ids
 )
 is
 -- purpose   Lock those of these message rows that nobody holds (p_locked); p_held are those that are there and that others hold.
@@ -128,7 +128,7 @@ is
     -- ORA-08177: this transaction is serializable, and another has written to a row since it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
-    c_most constant pls_integer := 10000;
+    c_most   constant pls_integer := 10000;
     v_places t_positions;
     v_shown  t_numbers;
     cursor message_rows is
@@ -184,11 +184,11 @@ is
 -- purpose   Free what messages had that have ended: their dedup keys, their slots but for those that are without_slot, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
 -- locks     dedup rows; as internal_release_group_slots and internal_resume_successors; new
 --           deferred rows
-    v_began      constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_ids        t_numbers;
-    v_keys       t_keys;
+    v_began        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_ids          t_numbers;
+    v_keys         t_keys;
     v_without_slot t_positions;
-    v_group_keys t_keys;
+    v_group_keys   t_keys;
 begin
     for i in 1 .. p_ids.count loop
         if p_dedup_keys(i) is not null then
@@ -237,7 +237,7 @@ procedure internal_read_links(
     p_awaited    out nocopy t_numbers
 )
 is
--- purpose   Read the ties of those messages that have any, as internal_release_links takes them.
+-- purpose   Read the links of those messages that have any, as internal_release_links takes them.
     v_wanted rowq_ids := internal_ids_of(p_messages);
 begin
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
@@ -515,7 +515,7 @@ is
 -- differs   the last error stands beside the body, and not where the message waits
     -- A CLOB counts an emoji as two, and a varchar2 counts it as one. What is stored is a CLOB,
     -- because SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
-    v_error constant clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
+    v_error  constant clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    rowq_ids;
     v_held   rowq_ids;
@@ -780,7 +780,7 @@ is
     v_keys   t_texts;
     v_groups t_texts;
     v_flags  t_numbers;
-    v_tied   t_positions;
+    v_linked t_positions;
     v_order  t_positions;
     v_taken  t_positions;
     v_at     varchar2(4000 char);
@@ -794,7 +794,7 @@ begin
     v_wanted := internal_ids_of(v_found);
     internal_read_links(p_queue_id, v_found, v_ids, v_keys, v_groups, v_flags);
     for i in 1 .. v_ids.count loop
-        v_tied(internal_number_text(v_ids(i))) := i;
+        v_linked(internal_number_text(v_ids(i))) := i;
         if v_keys(i) is not null then
             v_order(internal_dedup_order(v_keys(i), v_ids(i))) := i;
         end if;
@@ -833,8 +833,8 @@ begin
         p_messages(i).lane := trunc(p_messages(i).lane / 2) * 2 + 1;
         p_messages(i).attempt := 0;
         v_text := internal_number_text(p_messages(i).message_id);
-        if p_messages(i).is_without_slot = 1 and v_tied.exists(v_text) then
-            p_messages(i).group_key := v_groups(v_tied(v_text));
+        if p_messages(i).is_without_slot = 1 and v_linked.exists(v_text) then
+            p_messages(i).group_key := v_groups(v_linked(v_text));
         end if;
     end loop;
 end internal_pop_dead;

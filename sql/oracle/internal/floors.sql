@@ -1,10 +1,11 @@
 -- Floors: where the live rows of a lane begin.
 --
--- Deleted rows stay in an index while a snapshot may want them. A reader therefore starts at the
--- floor of its lane and skips them. maintain rescans from below, finds rows that were committed
--- late and lowers the floor again: a late message waits for the next maintain and is never lost. A
--- lane below 0 is another table that is read from its low end, such as claim, delayed or expiry.
--- After a slow scan a lane backs off for fifty times as long as the scan took.
+-- Deleted rows cost a reader nothing here, but the emptied blocks at the left end of an index are
+-- walked until they are used again. A reader therefore starts at the floor of its lane. maintain
+-- rescans from the very start, finds rows that were committed late and lowers the floor again: a
+-- late message waits for the next maintain and is never lost. A lane below 0 is another table that
+-- is read from its low end, such as claim, delayed or expiry. After a slow scan a lane backs off
+-- for fifty times as long as the scan took.
 --
 -- A lane is a row of rowq_lane, and only maintain moves its floor, never nearer than half a second
 -- to now.
@@ -60,7 +61,7 @@ is
         where f.queue_id = p_queue_id
           and f.finish_id >= p_from
         order by f.queue_id, f.finish_id, f.message_id;
-    cursor recheck_rows is
+    cursor deferred_rows is
         select /*+ index_rs_asc(r rowq_deferred_pk) */ r.due_at
         from rowq_deferred r
         where r.queue_id = p_queue_id
@@ -113,9 +114,9 @@ begin
             fetch finished_rows into v_first;
             close finished_rows;
         when -4 /* deferred */ then
-            open recheck_rows;
-            fetch recheck_rows into v_moment;
-            close recheck_rows;
+            open deferred_rows;
+            fetch deferred_rows into v_moment;
+            close deferred_rows;
             v_first := internal_microseconds(v_moment);
         when -5 /* started */ then
             open started_rows;
@@ -197,12 +198,12 @@ begin
 end internal_open_lanes_for;
 
 procedure internal_rescan_floors(
-    p_queue_id    in number,
+    p_queue_id     in number,
     p_has_deferred out boolean,
-    p_has_started out boolean,
-    p_has_expiry  out boolean,
-    p_has_results out boolean,
-    p_has_history out boolean
+    p_has_started  out boolean,
+    p_has_expiry   out boolean,
+    p_has_results  out boolean,
+    p_has_history  out boolean
 )
 is
 -- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_deferred and the others say whether these tables may have rows.
@@ -244,7 +245,7 @@ begin
           or l.lane between -8 /* history */ and -4 /* deferred */
               and l.lane <> -5 /* started */
       )
-      -- Only a queue that has left a slot, or a hint, has rows there.
+      -- Only a queue that has left a slot, or work without one, has rows there.
       and (
           l.lane <> -4 /* deferred */
           or l.is_open = 1
@@ -373,10 +374,10 @@ end internal_rescan_floors;
 
 procedure internal_first_lane(
     p_queue_id in number,
-    p_from    in number,
-    p_to      in number,
-    p_lane    out number,
-    p_seq     out number
+    p_from     in number,
+    p_to       in number,
+    p_lane     out number,
+    p_seq      out number
 )
 is
 -- purpose   Find the first lane from p_from to p_to that has messages, and its first place; p_to + 1 where none has.
@@ -397,9 +398,9 @@ end internal_first_lane;
 
 procedure internal_move_floor(
     p_queue_id in number,
-    p_lane    in number,
-    p_from    in number,
-    p_to      in number
+    p_lane     in number,
+    p_from     in number,
+    p_to       in number
 )
 is
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.

@@ -15,8 +15,7 @@
 --   alter_queue -> defer_group_checks -> push_deferred
 --   reset, store_group_waiting -> join_groups -> take_group_slot
 --   promote_group_waiting, try_unblock -> take_group_slot -> read_group, lock_slots, lock_bucket,
---       add_slot,
---       push_deferred
+--       add_slot, push_deferred
 --   reserve_dedup_keys, can_send -> lock_bucket
 --   release_links -> release_group_slots -> pass_group_slot, push_deferred
 --   try_deferred -> pass_group_slot -> read_group, lock_slot, pop_next_waiting
@@ -134,15 +133,15 @@ is
 -- purpose   Take a slot of a group: true with one, false where the message has to wait behind others, null where it must not wait and another session may be opening the group.
 -- locks     the group's bucket and its group_slot rows, passing over locked ones; a new
 --           group_slot row, which waits for who opens the group; a new deferred row
--- differs   no row can be locked shared here: who can lock no slot leaves a hint for maintain
+-- differs   no row can be locked shared here: who can lock no slot leaves work for maintain
     -- The tries are limited for a serializable transaction, which never sees the slot that it
     -- collides with.
     c_most_tries constant pls_integer := 3;
-    v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_group    t_group;
-    v_locked   t_numbers;
-    v_has_door boolean;
-    v_is_taken boolean;
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_group      t_group;
+    v_locked     t_numbers;
+    v_has_bucket boolean;
+    v_is_taken   boolean;
 begin
     for turn in 1 .. c_most_tries loop
         internal_read_group(p_queue_id, p_group_key, v_group);
@@ -162,11 +161,11 @@ begin
             exit;
         end if;
 
-        -- A message that waits although there is room comes before this one, and has a hint: it
-        -- will have its turn. With a limit above 1 their order is not kept.
+        -- A message that waits although there is capacity comes before this one, and has a row of
+        -- deferred: it will have its turn. With a limit above 1 their order is not kept.
         exit when v_group.first_id is not null and v_group.group_limit = 1;
-        v_has_door := internal_lock_bucket(p_queue_id, p_group_key);
-        if not (v_has_door or p_may_wait) then
+        v_has_bucket := internal_lock_bucket(p_queue_id, p_group_key);
+        if not (v_has_bucket or p_may_wait) then
             return null;
         end if;
         v_is_taken := internal_add_slot(p_queue_id, p_group_key, v_group);
@@ -253,25 +252,25 @@ function internal_lock_bucket(p_queue_id in number, p_key in raw)
 return boolean
 is
 -- purpose   Lock the bucket of a group, or of the dedup key of a schedule; return false where another session holds it.
--- locks     a row of bucket, passed over when locked
+-- locks     a row of lock_bucket, passed over when locked
 -- differs   this engine's own: elsewhere the wait of an insert has a limit
     -- ORA-08177: this transaction is serializable, and somebody held the row after it began.
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
-    c_doors   constant pls_integer := 64;
+    c_buckets   constant pls_integer := 64;
     v_bucket_no constant rowq_lock_bucket.bucket_no%type :=
-        dbms_utility.get_hash_value(rawtohex(p_key), 0, c_doors);
+        dbms_utility.get_hash_value(rawtohex(p_key), 0, c_buckets);
     v_held    rowq_lock_bucket.bucket_no%type;
-    cursor door_row is
+    cursor bucket_row is
         select d.bucket_no
         from rowq_lock_bucket d
         where d.queue_id = p_queue_id
           and d.bucket_no = v_bucket_no
         for update skip locked;
 begin
-    open door_row;
-    fetch door_row into v_held;
-    close door_row;
+    open bucket_row;
+    fetch bucket_row into v_held;
+    close bucket_row;
     return v_held is not null;
 exception
     when e_not_serial then
@@ -289,7 +288,7 @@ is
 -- locks     the new group_slot row; waits for a session that adds the same one
 -- differs   no such helper elsewhere: part of internal_take_group_slot
     v_slot_no pls_integer := 1;
-    v_newest   rowq_queue.group_limit%type;
+    v_newest  rowq_queue.group_limit%type;
 begin
     while p_group.slots.exists(v_slot_no) loop
         v_slot_no := v_slot_no + 1;
@@ -343,10 +342,10 @@ procedure internal_pass_group_slot(
 is
 -- purpose   Pass one slot of a group on to its next message, or give it back. p_is_left says that this cannot be done now, p_pause_seconds how long the group rests then; p_is_over is true where it has rested.
 -- locks     group_waiting and group_slot rows, passing over locked ones; new ready rows
-    v_group    t_group;
+    v_group   t_group;
     v_slot_no number;
-    v_kept_no  number;
-    v_next     t_messages;
+    v_kept_no number;
+    v_next    t_messages;
 begin
     p_is_left := false;
     internal_read_group(p_queue_id, p_group_key, v_group);
@@ -415,7 +414,7 @@ is
     e_not_serial exception;
     pragma exception_init(e_not_serial, -8177);
     v_slot_no number := p_group.slots.last;
-    v_held     rowq_group_slot.slot_no%type;
+    v_held    rowq_group_slot.slot_no%type;
     cursor token_row is
         select t.slot_no
         from rowq_group_slot t
@@ -552,10 +551,10 @@ is
 -- differs   elsewhere a dequeue looks at all of deferred. Here the row of a predecessor would stay
 --           locked to the end of the transaction, and fail_now would wait for that
     type t_note is record (
-        due_at     rowq_deferred.due_at%type,
+        due_at      rowq_deferred.due_at%type,
         deferred_id rowq_deferred.deferred_id%type,
-        group_key  rowq_deferred.group_key%type,
-        is_hint    rowq_deferred.is_hint%type
+        group_key   rowq_deferred.group_key%type,
+        is_hint     rowq_deferred.is_hint%type
     );
     type t_notes is table of t_note index by pls_integer;
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
@@ -639,11 +638,11 @@ is
 -- purpose   Give a group in which messages wait the slots that it may have; return false where another look is needed.
 -- locks     the group's bucket and its group_slot rows, passing over locked ones; new
 --           group_slot rows; as internal_release_group_slots
-    v_group    t_group;
-    v_keys     t_keys;
-    v_locked   t_numbers;
-    v_has_door boolean;
-    v_is_taken boolean;
+    v_group      t_group;
+    v_keys       t_keys;
+    v_locked     t_numbers;
+    v_has_bucket boolean;
+    v_is_taken   boolean;
 begin
     v_keys(1) := p_group_key;
     loop
@@ -654,8 +653,8 @@ begin
         exit when v_group.slots.count >= v_group.group_limit;
         -- Without the bucket a producer may be opening the group, and a worker does not wait for
         -- it.
-        v_has_door := internal_lock_bucket(p_queue_id, p_group_key);
-        if not v_has_door then
+        v_has_bucket := internal_lock_bucket(p_queue_id, p_group_key);
+        if not v_has_bucket then
             return false;
         end if;
         v_is_taken := internal_add_slot(p_queue_id, p_group_key, v_group);

@@ -38,7 +38,7 @@ function internal_available_capacity(p_queue_id in number, p_wanted in number)
 return number
 is
 -- purpose   Return how many of the wanted messages a queue's limits leave room for at this moment; none while it is paused.
-    v_now  constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
     v_capacity number := 0;
     -- Count from the first row and not from a floor, because a claim that was committed late
     -- counts, too.

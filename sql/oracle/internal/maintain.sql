@@ -1,10 +1,10 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a
--- lock that is tried and never waited for, so many callers cost as much as one. Idle queues are
--- skipped by one statement for all of them. What deliveries wait for comes first; purges get what
--- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
--- on, and a call for that queue alone raises it.
+-- Any session may call maintain at any time. One of the callers is elected for each queue, by a row
+-- lock that is tried and never waited for, so many callers cost as much as one. An idle queue costs
+-- some 16 small statements. What deliveries wait for comes first; purges get what is left of a
+-- tenth of a second. If one queue fails, the error is kept in meta for health, the others go on,
+-- and a call for that queue alone raises it.
 --
 --   maintain -> maintain_queue -> maintain_retention
 --   maintain_retention -> record_maintain_error
@@ -23,14 +23,14 @@ is
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
-    v_lane        rowq_lane.lane%type;
+    v_lane         rowq_lane.lane%type;
     v_has_deferred boolean;
-    v_has_started boolean;
-    v_has_expiry  boolean;
-    v_has_results boolean;
-    v_has_history boolean;
-    v_sent        pls_integer;
-    v_solved      pls_integer := 0;
+    v_has_started  boolean;
+    v_has_expiry   boolean;
+    v_has_results  boolean;
+    v_has_history  boolean;
+    v_sent         pls_integer;
+    v_solved       pls_integer := 0;
     -- Results leave history half of the time.
     c_results_until constant timestamp(6) := p_until - numtodsinterval(0.05, 'second');
     cursor seat is

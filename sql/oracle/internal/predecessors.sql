@@ -47,9 +47,9 @@ end internal_find_awaited;
 
 procedure internal_block_batch(
     p_queue_id in number,
-    p_new     in t_new_messages,
-    p_ready   in out nocopy t_numbers,
-    p_later   in out nocopy t_numbers
+    p_new      in t_new_messages,
+    p_ready    in out nocopy t_numbers,
+    p_later    in out nocopy t_numbers
 )
 is
 -- purpose   Let new messages wait for their predecessors; p_ready and p_later have the places of those that are due and of those that are not, and keep those that wait for nothing.
@@ -419,7 +419,7 @@ is
 -- purpose   Let what waits for dead messages do as it asked, and so on down the tree.
 -- locks     message rows, tried only; as internal_propagate_death; new deferred rows
     -- A long tree dies in steps, and a wide one too, so that no transaction grows without end.
-    c_most constant pls_integer := 1000;
+    c_most    constant pls_integer := 1000;
     v_count   pls_integer := 0;
     v_dead    rowq_ids := p_dead_ids;
     v_locked  rowq_ids;
@@ -450,14 +450,14 @@ end internal_propagate_deaths;
 
 procedure internal_propagate_death(
     p_queue_id in number,
-    p_dead_id in number,
-    p_failed  in out nocopy rowq_ids
+    p_dead_id  in number,
+    p_failed   in out nocopy rowq_ids
 )
 is
 -- purpose   Let the messages go on that wait for a dead one and do not mind; those that fail with it are dead now, and are added to p_failed.
 -- locks     successor rows, passing over locked ones; as internal_unblock; new deferred rows
 -- differs   part of internal_propagate_deaths on PostgreSQL
-    c_most constant pls_integer := 1000;
+    c_most  constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
     v_some  rowq_ids;
@@ -511,12 +511,12 @@ procedure internal_unblock(
 is
 -- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. p_again are those that need another look, p_failed those that are dead with a predecessor now.
 -- locks     as internal_try_unblock; new ready rows
-    v_state          varchar2(20 char);
-    v_lane           rowq_blocked.lane%type;
-    v_ready          t_messages;
-    v_next           pls_integer := 0;
+    v_state         varchar2(20 char);
+    v_lane          rowq_blocked.lane%type;
+    v_ready         t_messages;
+    v_next          pls_integer := 0;
     v_waiting_until rowq_queue.waiting_until%type;
-    v_began          constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_began         constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     p_again := rowq_ids();
     p_failed := rowq_ids();
@@ -575,7 +575,7 @@ is
     v_locked         rowq_ids;
     v_held           rowq_ids;
     v_awaited_id     rowq_message.message_id%type;
-    v_has_slot      boolean;
+    v_has_slot       boolean;
 begin
     internal_lock_blocked(p_queue_id, p_message_id, p_state);
     if p_state <> 'locked' then
@@ -695,7 +695,7 @@ procedure internal_resume_successors(p_queue_id in number, p_predecessor_id in n
 is
 -- purpose   Let the messages go on that have waited for this one, which has ended; leave to maintain those that cannot go on now.
 -- locks     successor rows, passing over locked ones; as internal_resume_blocked; new deferred rows
-    c_most constant pls_integer := 1000;
+    c_most  constant pls_integer := 1000;
     v_ids   rowq_ids;
     v_again rowq_ids;
     cursor waiting_rows is

@@ -24,12 +24,12 @@ procedure internal_add_queue_rows(p_queue_id in number)
 is
 -- purpose   Insert the lanes, the buckets and the limit lock of a new queue.
 -- locks     new rows only
--- differs   no such helper on PostgreSQL; no part, as the queue row itself is what a drop locks
-    c_lanes constant pls_integer := 28;
-    c_doors constant pls_integer := 64;
-    v_lanes t_numbers;
-    v_open  t_numbers;
-    v_doors t_numbers;
+-- differs   no such helper on PostgreSQL; no queue_lock, as the tables are what a drop locks
+    c_lanes   constant pls_integer := 28;
+    c_buckets constant pls_integer := 64;
+    v_lanes   t_numbers;
+    v_open    t_numbers;
+    v_buckets t_numbers;
 begin
     for i in 1 .. c_lanes loop
         v_lanes(i) := i - 9;
@@ -41,12 +41,12 @@ begin
         insert into rowq_lane (queue_id, lane, is_open)
         values (p_queue_id, v_lanes(i), v_open(i));
 
-    for i in 1 .. c_doors loop
-        v_doors(i) := i - 1;
+    for i in 1 .. c_buckets loop
+        v_buckets(i) := i - 1;
     end loop;
-    forall i in 1 .. c_doors
+    forall i in 1 .. c_buckets
         insert into rowq_lock_bucket (queue_id, bucket_no)
-        values (p_queue_id, v_doors(i));
+        values (p_queue_id, v_buckets(i));
     insert into rowq_limit_lock (queue_id)
     values (p_queue_id);
 end internal_add_queue_rows;
@@ -204,7 +204,7 @@ is
 -- purpose   Return the settings of a queue, and keep it from being dropped.
 -- locks     the table of bindings against drop_queue; waits for one that is under way
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere a row of the queue or of its queue is locked
+-- differs   this engine's own: elsewhere the queue's row in queue or queue_lock is locked
 begin
     -- The look after this one sees what a drop has left that this session has waited for.
     lock table rowq_topic_binding in row exclusive mode;
@@ -217,7 +217,7 @@ is
 -- purpose   Delete up to p_limit messages that wait for others to end; null means all.
 -- locks     blocked rows, passing over locked ones; then as internal_finish
 -- differs   no such helper on PostgreSQL: part of purge_queue
-    c_step constant pls_integer := 5000;
+    c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
     v_ids      t_numbers;
@@ -256,7 +256,7 @@ is
         message_id rowq_group_waiting.message_id%type
     );
     type t_grouped_rows is table of t_grouped_row index by pls_integer;
-    c_step constant pls_integer := 5000;
+    c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
     v_locked   t_grouped_rows;
@@ -299,7 +299,7 @@ return number
 is
 -- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
 -- locks     ready rows, passing over locked ones; then as internal_finish
-    c_step constant pls_integer := 5000;
+    c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
     v_locked   t_locked_rows;
@@ -331,7 +331,7 @@ return number
 is
 -- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
 -- locks     delayed or dead rows, passing over locked ones; then as internal_finish
-    c_step constant pls_integer := 5000;
+    c_step     constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;
     v_locked   t_locked_rows;

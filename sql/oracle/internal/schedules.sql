@@ -89,7 +89,7 @@ return clob
 is
 -- purpose   Return the headers of a message of a schedule: its own, the schedule's name and the tick.
 -- differs   the two are added to the text, so that its own numbers stay as they are
-    c_blanks constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
+    c_blanks  constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_headers clob := '{';
     v_last    varchar2(4 char);
     v_name    varchar2(400 char);
@@ -154,7 +154,7 @@ is
 -- purpose   Return the first tick of a schedule after a moment; null where there is none.
 -- errors    RQ711
     -- The last microsecond of the year 9999, which is the last year that the server has.
-    c_most constant number := 253402300799999999;
+    c_most   constant number := 253402300799999999;
     v_after  timestamp(6) := p_after;
     v_start  number;
     v_step   number;
@@ -368,7 +368,7 @@ return varchar2
 is
 -- purpose   Turn a cron expression into a text of 0 and 1: 60 for minutes, 24 hours, 31 days, 12 months, 7 weekdays from Sunday on, one for a minute and an hour that are given, one for a day and a weekday that are both given.
 -- errors    RQ711
-    c_star constant pls_integer := ascii('*');
+    c_star     constant pls_integer := ascii('*');
     v_word     raw(800);
     v_rest     varchar2(200 char);
     v_blank    pls_integer;
@@ -694,17 +694,17 @@ is
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     c_most_ticks constant pls_integer := 100;
-    v_now  constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_late constant timestamp(6) := v_now - numtodsinterval(60, 'second');
-    v_tick     timestamp(6) := p_schedule.next_run_at;
-    v_can_send boolean;
-    v_id       number;
-    v_last_id  number;
-    v_outcome  varchar2(20 char);
-    v_error    varchar2(1000 char);
-    v_code     pls_integer;
-    v_count    pls_integer := 0;
-    v_sent     pls_integer := 0;
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_late       constant timestamp(6) := v_now - numtodsinterval(60, 'second');
+    v_tick       timestamp(6) := p_schedule.next_run_at;
+    v_can_send   boolean;
+    v_id         number;
+    v_last_id    number;
+    v_outcome    varchar2(20 char);
+    v_error      varchar2(1000 char);
+    v_code       pls_integer;
+    v_count      pls_integer := 0;
+    v_sent       pls_integer := 0;
 begin
     savepoint rowq_schedule_part;
     while v_tick <= v_now and v_count < c_most_ticks loop
@@ -825,7 +825,7 @@ is
     -- ORA-01882: the server does not know the time zone any more.
     e_no_zone exception;
     pragma exception_init(e_no_zone, -1882);
-    c_line constant varchar2(1 char) := chr(10);
+    c_line  constant varchar2(1 char) := chr(10);
     v_error varchar2(1000 char) := substr(p_error, 1, instr(p_error || c_line, c_line) - 1);
     v_tick  timestamp(6);
 begin

@@ -1,10 +1,10 @@
 -- Store: new messages, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
--- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
--- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
--- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
--- due from delayed to ready, or into its group.
+-- or blocked. A batch takes a few statements, not a few for each message. A dedup key is a row of
+-- dedup while its message is unfinished. A producer of the same key waits for that row and gets the
+-- first message's id back as a duplicate. promote moves what is due from delayed to ready, or into
+-- its group.
 --
 --   enqueue, enqueue_batch, store_bound, ... -> store -> reserve_dedup_keys, store_group_waiting
 --   reserve_dedup_keys -> dedup_order
@@ -93,14 +93,14 @@ is
 -- locks     new dedup rows; waits for open enqueues of the same keys, in key order; the bucket of a
 --           schedule's key, passed over when locked
     c_most_tries constant pls_integer := 100;
-    v_count constant pls_integer := p_new.count;
-    v_ids      t_numbers;
-    v_order    t_positions;
-    v_at       varchar2(4000 char);
-    v_key      raw(800);
-    v_has_door boolean;
-    v_tries    pls_integer;
-    v_other    rowq_dedup.message_id%type;
+    v_count      constant pls_integer := p_new.count;
+    v_ids        t_numbers;
+    v_order      t_positions;
+    v_at         varchar2(4000 char);
+    v_key        raw(800);
+    v_has_bucket boolean;
+    v_tries      pls_integer;
+    v_other      rowq_dedup.message_id%type;
 begin
     -- One statement takes all numbers, because each statement is a change from PL/SQL to SQL.
     select rowq_message_seq.nextval
@@ -122,7 +122,7 @@ begin
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);
         if instr(p_new(v_order(v_at)).dedup_key, 'schedule:') = 1 then
             -- This session goes on without the bucket: it may wait for the key.
-            v_has_door := internal_lock_bucket(p_queue_id, v_key);
+            v_has_bucket := internal_lock_bucket(p_queue_id, v_key);
         end if;
         v_tries := 0;
         loop
@@ -172,8 +172,8 @@ end internal_dedup_order;
 
 procedure internal_store_group_waiting(
     p_queue_id in number,
-    p_new     in t_new_messages,
-    p_ready   in out nocopy t_numbers
+    p_new      in t_new_messages,
+    p_ready    in out nocopy t_numbers
 )
 is
 -- purpose   Let new messages of groups be ready, or wait behind others; p_ready has the places of those that are due, and keeps those that are ready.
@@ -209,12 +209,12 @@ procedure internal_push_delayed(
 is
 -- purpose   Let messages wait for their time; those that are due are ready at once.
 -- locks     message rows, waited for; new delayed, ready and expiry rows
-    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_later   t_messages;
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_later      t_messages;
     v_timestamps t_timestamps;
-    v_due     t_messages;
-    v_message t_message;
-    v_seqs    t_numbers;
+    v_due        t_messages;
+    v_message    t_message;
+    v_seqs       t_numbers;
 begin
     internal_record_error(p_queue_id, p_messages, p_error, true);
     for i in 1 .. p_messages.count loop
@@ -246,7 +246,7 @@ procedure internal_push_ready(p_queue_id in number, p_messages in t_messages)
 is
 -- purpose   Append messages to lanes, in their order, under new places.
 -- locks     new ready and expiry rows
-    v_seq   constant number := internal_microseconds(sys_extract_utc(systimestamp));
+    v_seq    constant number := internal_microseconds(sys_extract_utc(systimestamp));
     v_places t_numbers;
 begin
     for i in 1 .. p_messages.count loop
@@ -317,10 +317,10 @@ is
 -- purpose   Let due messages join their groups: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now. What must not wait for a producer is due again in half a second.
 -- locks     as internal_take_group_slot and internal_postpone; new group_waiting rows
 -- differs   no such helper on PostgreSQL: part of internal_promote
-    v_key       raw(800);
+    v_key      raw(800);
     v_has_slot boolean;
-    v_ready     t_messages;
-    v_late      t_messages;
+    v_ready    t_messages;
+    v_late     t_messages;
 begin
     p_joined := 0;
     for i in 1 .. p_messages.count loop
@@ -350,14 +350,14 @@ is
 -- differs   no such helper elsewhere: part of internal_promote_group_waiting
     v_later   constant timestamp(6) :=
         sys_extract_utc(systimestamp) + numtodsinterval(0.5, 'second');
-    v_wanted  rowq_ids := internal_ids_of(p_messages);
-    v_locked  rowq_ids;
-    v_held    rowq_ids;
-    v_ids     t_numbers;
-    v_due_ats t_timestamps;
-    v_own     t_positions;
+    v_wanted     rowq_ids := internal_ids_of(p_messages);
+    v_locked     rowq_ids;
+    v_held       rowq_ids;
+    v_ids        t_numbers;
+    v_due_ats    t_timestamps;
+    v_own        t_positions;
     v_timestamps t_timestamps;
-    v_text    varchar2(50 char);
+    v_text       varchar2(50 char);
 begin
     if p_messages.count = 0 then
         return;

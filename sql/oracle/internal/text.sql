@@ -78,7 +78,7 @@ begin
 exception
     when e_split then
         -- The part would end inside an emoji, which is two units, so it ends one unit earlier. The
-        -- caller goes on after length2 of the queue.
+        -- caller goes on after length2 of the part.
         return dbms_lob.substr(p_text, p_length - 1, p_place);
     when e_never_stored then
         -- An empty_clob() of the caller's is a locator of no LOB: it has no text.
@@ -179,8 +179,8 @@ procedure internal_cut_headers(
 is
 -- purpose   Cut the headers out of a batch as text; {} takes their place in p_rest.
 -- differs   no such helper elsewhere: an object of JSON has values here, and rounds numbers
-    c_quote  constant pls_integer := ascii('"');
-    c_blanks constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
+    c_quote     constant pls_integer := ascii('"');
+    c_blanks    constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_part      varchar2(32767);
     v_char      varchar2(4 char);
     v_code      pls_integer;
@@ -351,8 +351,8 @@ procedure internal_json_limit(
 is
 -- purpose   Return what in valid JSON not every JSON reader would accept, or null; the rest is internal_json_error's.
 -- differs   no such helper elsewhere: part of json_error
-    c_quote   constant pls_integer := ascii('"');
-    c_opening constant pls_integer := case p_kind when 'array' then ascii('[') else ascii('{') end;
+    c_quote    constant pls_integer := ascii('"');
+    c_opening  constant pls_integer := case p_kind when 'array' then ascii('[') else ascii('{') end;
     v_part     varchar2(32767);
     v_char     varchar2(4 char);
     v_code     pls_integer;
@@ -368,7 +368,7 @@ is
 begin
     -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
-        -- Read short parts, because substr counts from the start of a queue each time.
+        -- Read short parts, because substr counts from the start of a part each time.
         v_part := internal_clob_part(p_json, v_place, 500);
         exit when v_part is null;
         v_from := v_place;
@@ -493,7 +493,7 @@ is
 -- purpose   Return bytes as base64 in one line; null stays null.
 -- differs   no such helper elsewhere: other engines have a function for it
     -- 12000 bytes are a whole number of groups of three, so that only the last chunk is padded.
-    c_step constant pls_integer := 12000;
+    c_step   constant pls_integer := 12000;
     v_length pls_integer := dbms_lob.getlength(p_bytes);
     v_place  pls_integer := 1;
     v_chunk  varchar2(32767);

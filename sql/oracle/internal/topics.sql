@@ -54,7 +54,7 @@ return t_texts
 is
 -- purpose   Return the words of a topic or a pattern, which dots part; every character of it is one byte.
 -- differs   no such helper elsewhere: other engines have a function for it
-    c_dot constant pls_integer := ascii('.');
+    c_dot   constant pls_integer := ascii('.');
     v_words t_texts;
     v_from  pls_integer := 1;
 begin
@@ -77,8 +77,8 @@ function internal_topic_error(
 return varchar2
 is
 -- purpose   Return what is wrong with a topic or a pattern; null means nothing.
-    c_star constant pls_integer := ascii('*');
-    c_hash constant pls_integer := ascii('#');
+    c_star    constant pls_integer := ascii('*');
+    c_hash    constant pls_integer := ascii('#');
     v_words   t_texts;
     v_is_good boolean;
 
@@ -240,7 +240,7 @@ is
     return varchar2
     is
         v_matches_rest constant boolean := to_number(substr(p_shape, -1), '9') = 2;
-        v_count    constant pls_integer :=
+        v_count        constant pls_integer :=
             length(p_shape) - case when v_matches_rest then 1 else 0 end;
         v_text varchar2(400 char);
     begin

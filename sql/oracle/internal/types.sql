@@ -29,13 +29,13 @@ type t_claim is record (
     leased_at   rowq_claim.leased_at%type
 );
 type t_message is record (
-    message_id   rowq_message.message_id%type,
-    lane         rowq_ready.lane%type,
-    attempt      rowq_ready.attempt%type,
-    seq          rowq_ready.seq%type,
-    group_key    rowq_message.group_key%type,
+    message_id      rowq_message.message_id%type,
+    lane            rowq_ready.lane%type,
+    attempt         rowq_ready.attempt%type,
+    seq             rowq_ready.seq%type,
+    group_key       rowq_message.group_key%type,
     is_without_slot number(1),
-    is_cancelled rowq_leased.is_cancelled%type
+    is_cancelled    rowq_leased.is_cancelled%type
 );
 type t_messages is table of t_message index by pls_integer;
 type t_locked_row is record (
@@ -119,18 +119,18 @@ type t_schedule is record (
 );
 -- first_id is the first of the messages that wait in the group; slots are numbers, by themselves.
 type t_group is record (
-    group_limit    rowq_queue.group_limit%type,
-    pause_seconds  rowq_queue.group_pause_seconds%type,
+    group_limit   rowq_queue.group_limit%type,
+    pause_seconds rowq_queue.group_pause_seconds%type,
     waiting_until rowq_queue.waiting_until%type,
-    first_id       rowq_group_waiting.message_id%type,
+    first_id      rowq_group_waiting.message_id%type,
     slots         t_numbers
 );
 type t_group_row is record (
-    group_limit    rowq_queue.group_limit%type,
-    pause_seconds  rowq_queue.group_pause_seconds%type,
+    group_limit   rowq_queue.group_limit%type,
+    pause_seconds rowq_queue.group_pause_seconds%type,
     waiting_until rowq_queue.waiting_until%type,
-    first_id       rowq_group_waiting.message_id%type,
-    slot_no        rowq_group_slot.slot_no%type
+    first_id      rowq_group_waiting.message_id%type,
+    slot_no       rowq_group_slot.slot_no%type
 );
 type t_group_rows is table of t_group_row index by pls_integer;
 -- A t_expiring is a row of expiry that is due. place is the table in which its message waits, or

@@ -23,7 +23,7 @@ is
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new rows of queue, lane, bucket and limit lock; waits for a session that is
+-- locks     the new rows of queue, lane, lock_bucket and limit_lock; waits for a session that is
 --           creating the same queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ711

@@ -21,16 +21,16 @@ is
         'begin rowq.poll_once(:1, :2, :3, :4, :5, :6, :7, :8); end;';
     c_messages constant varchar2(100 char) :=
         'select rowq.messages_json(:1, :2, :3) as messages from dual';
-    v_queue_id       rowq_queue.queue_id%type;
-    v_claim_id       rowq_claim.claim_id%type;
-    v_lease_until    rowq_claim.lease_until%type;
-    v_until          timestamp(6);
-    v_left           number;
-    v_pause          number := 0.02;
-    v_lock           number;
-    v_is_leader      boolean := false;
-    v_has_wakeup_queue   boolean := false;
-    v_waiting_until timestamp(6);
+    v_queue_id         rowq_queue.queue_id%type;
+    v_claim_id         rowq_claim.claim_id%type;
+    v_lease_until      rowq_claim.lease_until%type;
+    v_until            timestamp(6);
+    v_left             number;
+    v_pause            number := 0.02;
+    v_lock             number;
+    v_is_poller        boolean := false;
+    v_has_wakeup_queue boolean := false;
+    v_waiting_until    timestamp(6);
 begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
@@ -58,26 +58,26 @@ begin
                 v_lock := internal_poller_lock_number(v_queue_id);
                 v_has_wakeup_queue := internal_has_wakeup_queue;
             end if;
-            if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_wakeup_queue) then
+            if v_left < 1 or v_lock = 0 or (v_is_poller and not v_has_wakeup_queue) then
                 dbms_session.sleep(least(v_pause, v_left));
                 v_pause := least(v_pause * 2, 0.25);
-            elsif v_is_leader then
+            elsif v_is_poller then
                 internal_wait_for_wakeup(v_queue_id, v_waiting_until, v_has_wakeup_queue);
                 commit;
             else
-                -- One waiter of a queue looks for all. The others wait for its lock, and look once
+                -- One waiter of a queue polls for all. The others wait for its lock, and look once
                 -- a second in case the lock was left behind.
-                v_is_leader := internal_try_become_poller(v_lock);
+                v_is_poller := internal_try_become_poller(v_lock);
             end if;
         end loop;
-        if v_is_leader then
+        if v_is_poller then
             internal_stop_polling(v_lock);
         end if;
     exception
         when others then
             -- No transaction was open when the call began, so all of this one is the call's own.
             rollback;
-            if v_is_leader then
+            if v_is_poller then
                 internal_stop_polling(v_lock);
             end if;
             raise;

@@ -20,15 +20,15 @@
 -- message, queue.
 
 create or replace function rowq.internal_end_cancelled(
-    p_queue_id    integer,
-    p_message_ids bigint[],
-    p_lanes       smallint[],
-    p_attempts    smallint[],
-    p_errors      text[],
-    p_cancel_ids  bigint[],
-    p_claim_id    bigint,
-    p_worker_name text,
-    p_leased_at   timestamp with time zone,
+    p_queue_id        integer,
+    p_message_ids     bigint[],
+    p_lanes           smallint[],
+    p_attempts        smallint[],
+    p_errors          text[],
+    p_cancel_ids      bigint[],
+    p_claim_id        bigint,
+    p_worker_name     text,
+    p_leased_at       timestamp with time zone,
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
@@ -150,11 +150,11 @@ end;
 $$;
 
 create or replace function rowq.internal_pop_waiting(
-    p_queue_id    integer,
-    p_message_ids bigint[],
-    out o_message_ids bigint[],
-    out o_lanes       smallint[],
-    out o_attempts    smallint[],
+    p_queue_id         integer,
+    p_message_ids      bigint[],
+    out o_message_ids  bigint[],
+    out o_lanes        smallint[],
+    out o_attempts     smallint[],
     out o_without_slot bigint[]
 )
 language plpgsql
@@ -329,8 +329,8 @@ end;
 $$;
 
 create or replace function rowq.internal_locate_messages(
-    p_queue_id   integer,
-    p_message_id bigint,
+    p_queue_id      integer,
+    p_message_id    bigint,
     out state       text,
     out lane        smallint,
     out attempt     smallint,
@@ -466,8 +466,8 @@ create or replace function rowq.internal_expire(
     p_queue_id     integer,
     p_archive_days integer,
     p_limit        integer,
-    p_pending_seq     bigint,
-    p_pending_xid      xid8
+    p_pending_seq  bigint,
+    p_pending_xid  xid8
 )
 returns integer
 language plpgsql
@@ -636,7 +636,7 @@ begin
               and e.expiry_id = v_row.expiry_id;
         end loop;
     end if;
-    -- The rows were deleted just now, and safe follows only with a row of floor.
+    -- The rows were deleted just now, and safe_seq follows only with a row of floor.
     if v_seen > 0 then
         perform rowq.internal_move_floor(
             p_queue_id, -6::smallint /* expiry */, true, true, p_pending_seq, p_pending_xid

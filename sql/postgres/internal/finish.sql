@@ -63,7 +63,7 @@ create or replace function rowq.internal_end_linked(
     p_queue_id    integer,
     p_message_ids bigint[],
     p_is_archived boolean,
-    p_have_tokens boolean
+    p_have_slots  boolean
 )
 returns void
 language plpgsql
@@ -87,7 +87,7 @@ begin
         end if;
     end if;
     if v_links is not null then
-        perform rowq.internal_release_links(p_queue_id, v_links, p_message_ids, p_have_tokens);
+        perform rowq.internal_release_links(p_queue_id, v_links, p_message_ids, p_have_slots);
     end if;
 end;
 $$;
@@ -96,7 +96,7 @@ create or replace function rowq.internal_read_links(p_queue_id integer, p_messag
 returns text[]
 language plpgsql
 as $$
--- purpose   Return the ties of messages as internal_release_links takes them; null where none has any.
+-- purpose   Return the links of messages as internal_release_links takes them; null where none has any.
 declare
     v_links text[];
 begin
@@ -129,20 +129,20 @@ create or replace function rowq.internal_delete_messages(
     p_queue_id    integer,
     p_message_ids bigint[],
     p_are_locked  boolean default false,
-    out o_links text[],
-    out o_held bigint[]
+    out o_links   text[],
+    out o_held    bigint[]
 )
 language plpgsql
 as $$
--- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_links are the ties of the deleted ones as internal_release_links takes them; null where none has any. p_are_locked says that the caller has locked the rows.
+-- purpose   Delete messages, but for those whose rows another transaction has locked: o_held. o_links are the links of the deleted ones as internal_release_links takes them; null where none has any. p_are_locked says that the caller has locked the rows.
 -- locks     message rows, tried only
 declare
     c_close_together constant integer := 10000;
-    v_low        bigint;
-    v_high       bigint;
-    v_count      integer := 0;
-    v_message_id bigint;
-    v_tie        text[];
+    v_low            bigint;
+    v_high           bigint;
+    v_count          integer := 0;
+    v_message_id     bigint;
+    v_tie            text[];
 begin
     if cardinality(p_message_ids) > 1 then
         select min(u.message_id), max(u.message_id) into v_low, v_high
@@ -219,7 +219,7 @@ create or replace function rowq.internal_release_links(
     p_queue_id    integer,
     p_links       text[],
     p_message_ids bigint[],
-    p_have_tokens boolean,
+    p_have_slots  boolean,
     p_have_ended  boolean default true
 )
 returns void
@@ -246,7 +246,7 @@ begin
             v_awaited := v_awaited || v_tie[3]::bigint;
         end if;
     end loop;
-    if p_have_tokens and v_keys is not null then
+    if p_have_slots and v_keys is not null then
         perform rowq.internal_release_group_slots(p_queue_id, v_keys);
     end if;
     if p_have_ended and v_awaited is not null then
@@ -258,9 +258,9 @@ end;
 $$;
 
 create or replace function rowq.internal_pop_claimed(
-    p_queue_id    integer,
-    p_claim_id    bigint,
-    p_message_ids bigint[],
+    p_queue_id        integer,
+    p_claim_id        bigint,
+    p_message_ids     bigint[],
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
@@ -365,7 +365,7 @@ create or replace function rowq.internal_push_dead(
     p_message_ids bigint[],
     p_attempts    smallint[],
     p_errors      text[],
-    p_have_tokens boolean default true,
+    p_have_slots boolean default true,
     inout p_most_looks integer default 10000
 )
 language plpgsql
@@ -382,7 +382,7 @@ begin
     loop
         v_links := rowq.internal_read_links(p_queue_id, p_message_ids);
         v_holds := false;
-        if v_links is not null and p_have_tokens then
+        if v_links is not null and p_have_slots then
             select q.group_after_dead = 'hold' into v_holds
             from rowq.queue q
             where q.queue_id = p_queue_id;
@@ -405,14 +405,14 @@ begin
 
         if v_links is not null then
             perform rowq.internal_release_links(
-                p_queue_id, v_links, p_message_ids, p_have_tokens and not v_holds, false
+                p_queue_id, v_links, p_message_ids, p_have_slots and not v_holds, false
             );
         end if;
         perform rowq.internal_push_result(p_queue_id, p_message_ids, 'dead', p_errors);
 
         -- A long tree dies in steps, so that no transaction grows without end.
         v_count := v_count + cardinality(p_message_ids);
-        if not p_have_tokens and v_count > c_most then
+        if not p_have_slots and v_count > c_most then
             perform rowq.internal_defer(p_queue_id, null, p_message_ids, true);
             return;
         end if;
@@ -423,19 +423,19 @@ begin
         p_lanes := v_next.o_failed_lanes;
         p_attempts := null;
         p_errors := v_next.o_failed_errors;
-        p_have_tokens := false;
+        p_have_slots := false;
     end loop;
 end;
 $$;
 
 create or replace function rowq.internal_lock_dead(
-    p_queue_name   text,
-    p_message_ids  bigint[],
-    p_max_messages integer,
-    p_message_type text,
-    p_died_before  timestamp with time zone,
-    out o_queue_id    integer,
-    out o_message_ids bigint[],
+    p_queue_name       text,
+    p_message_ids      bigint[],
+    p_max_messages     integer,
+    p_message_type     text,
+    p_died_before      timestamp with time zone,
+    out o_queue_id     integer,
+    out o_message_ids  bigint[],
     out o_without_slot bigint[]
 )
 language plpgsql

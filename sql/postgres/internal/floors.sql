@@ -51,14 +51,14 @@ end;
 $$;
 
 create or replace function rowq.internal_move_floor(
-    p_queue_id integer,
-    p_lane     smallint,
-    p_force    boolean default false,
-    p_rescan   boolean default false,
+    p_queue_id    integer,
+    p_lane        smallint,
+    p_force       boolean default false,
+    p_rescan      boolean default false,
     p_pending_seq bigint default null,
-    p_pending_xid  xid8 default null,
-    p_cap      bigint default null,
-    p_started  timestamp with time zone default clock_timestamp()
+    p_pending_xid xid8 default null,
+    p_cap         bigint default null,
+    p_started     timestamp with time zone default clock_timestamp()
 )
 returns void
 language plpgsql
@@ -157,10 +157,10 @@ begin
         -- Every writer that could have a number up to pending_seq had ended before v_first was
         -- read, so nothing can appear up to pending_seq any more.
         v_floor.safe_seq := greatest(v_floor.safe_seq, least(v_first, v_floor.pending_seq + 1));
-        -- Take a new mark. p_pending_xid is a transaction id that was given out after p_pending_seq
-        -- was read, so every transaction that has a number up to p_pending_seq has an older id.
-        -- (The xmax of a snapshot would not do, because the newest running transactions have ids
-        -- beyond it.)
+        -- Take a new pending start. p_pending_xid is a transaction id that was given out after
+        -- p_pending_seq was read, so every transaction that has a number up to p_pending_seq has an
+        -- older id. (The xmax of a snapshot would not do, because the newest running transactions
+        -- have ids beyond it.)
         if p_pending_xid is not null then
             v_marked := p_pending_seq - v_floor.pending_seq > c_worth_a_row;
             v_floor.pending_seq := p_pending_seq;
@@ -180,7 +180,7 @@ begin
         return;
     end if;
 
-    -- After a long walk over dead rows, rest for fifty times as long as it took.
+    -- After a slow scan over dead rows, back off for fifty times as long as it took.
     if v_rescan and v_took > c_slow_scan then
         v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
     end if;
@@ -191,8 +191,8 @@ begin
 
     -- The new generation is at a random distance from the last one, so that no session waits for a
     -- row of the same generation that a long transaction has added and not committed. A step of
-    -- maintain is longer than many steps of dequeue together, so that its row, with the new mark,
-    -- stays the newest whatever dequeues have added since maintain looked.
+    -- maintain is longer than many steps of dequeue together, so that its row, with the new pending
+    -- start, stays the newest whatever dequeues have added since maintain looked.
     v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
         - case when p_rescan then c_step_of_maintain else 0 end;
     insert into rowq.floor (
@@ -240,8 +240,8 @@ $$;
 
 create or replace function rowq.internal_first_key(
     p_queue_id integer,
-    p_lane    smallint,
-    p_from    bigint
+    p_lane     smallint,
+    p_from     bigint
 )
 returns bigint
 language plpgsql
@@ -342,8 +342,8 @@ $$;
 
 create or replace function rowq.internal_is_rescan_due(
     p_queue_id integer,
-    p_lane    smallint,
-    p_what    text
+    p_lane     smallint,
+    p_what     text
 )
 returns boolean
 language plpgsql

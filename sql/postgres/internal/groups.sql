@@ -66,10 +66,10 @@ as $$
 -- purpose   Take a slot of a group: true with one, false where the message has to wait behind others. p_group_limit: the limit, if the caller has read it.
 -- locks     a new group_slot row, or the group's, shared; waits for who opens or closes it
 declare
-    v_limit    integer := p_group_limit;
-    v_newest   integer;
+    v_limit   integer := p_group_limit;
+    v_newest  integer;
     v_slot_no smallint;
-    v_slots    integer;
+    v_slots   integer;
 begin
     if v_limit is null then
         select q.group_limit into v_limit

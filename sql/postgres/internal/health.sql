@@ -36,7 +36,7 @@ $$;
 
 create or replace function rowq.internal_count_ready(
     p_queue_id integer,
-    p_limit   integer,
+    p_limit    integer,
     out ready  bigint,
     out oldest timestamp with time zone
 )
@@ -149,17 +149,17 @@ as $$
 -- purpose   Return the checks of each queue, and whether a sequence is behind the numbers that are stored.
 #variable_conflict use_column
 declare
-    v_queue      record;
-    v_from       record;
-    v_seen       record;
-    v_oldest     timestamp with time zone;
-    v_now        timestamp with time zone;
-    v_waiting    bigint;
-    v_recheck_at timestamp with time zone;
-    v_expires_at timestamp with time zone;
-    v_newest     bigint := 0;
-    v_claim      bigint := 0;
-    v_queue_id   integer := 0;
+    v_queue       record;
+    v_from        record;
+    v_seen        record;
+    v_oldest      timestamp with time zone;
+    v_now         timestamp with time zone;
+    v_waiting     bigint;
+    v_deferred_at timestamp with time zone;
+    v_expires_at  timestamp with time zone;
+    v_newest      bigint := 0;
+    v_claim       bigint := 0;
+    v_queue_id    integer := 0;
 begin
     for v_queue in
         select q.queue_id, q.queue_name, q.paused_at is not null as is_paused, q.result_seconds,
@@ -290,7 +290,7 @@ begin
 
         -- Only a queue in which messages have waited for others, or could expire, has these lanes.
         v_waiting := 0;
-        v_recheck_at := null;
+        v_deferred_at := null;
         v_expires_at := null;
         if v_from.tied is not null or v_from.expiring is not null then
             select (
@@ -335,7 +335,7 @@ begin
                        order by e.queue_id, e.expires_at
                        limit 1
                    )
-            into v_waiting, v_recheck_at, v_expires_at;
+            into v_waiting, v_deferred_at, v_expires_at;
         end if;
 
         return query
@@ -371,7 +371,7 @@ begin
                     'reset or cancel these'
                 ),
                 (
-                    'overdue_groups', coalesce(extract(epoch from v_now - v_recheck_at), 0),
+                    'overdue_groups', coalesce(extract(epoch from v_now - v_deferred_at), 0),
                     30, 300,
                     'seconds that a group, or what waits for others, has waited for a transaction '
                     'to end, or for maintain'

@@ -40,12 +40,12 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_history(
-    p_queue_id integer,
-    p_days     integer,
-    p_limit    integer,
-    p_until    timestamp with time zone default null,
+    p_queue_id    integer,
+    p_days        integer,
+    p_limit       integer,
+    p_until       timestamp with time zone default null,
     p_pending_seq bigint default null,
-    p_pending_xid  xid8 default null
+    p_pending_xid xid8 default null
 )
 returns integer
 language plpgsql

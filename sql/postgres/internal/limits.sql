@@ -14,11 +14,11 @@
 -- Writes started. Only reads claim, floor, limit_lock, queue.
 
 create or replace function rowq.internal_admit(
-    p_queue_id     integer,
-    p_wanted       integer,
-    p_max_leased   integer,
-    p_rate_limit   integer,
-    p_rate_seconds double precision,
+    p_queue_id       integer,
+    p_wanted         integer,
+    p_max_leased     integer,
+    p_rate_limit     integer,
+    p_rate_seconds   double precision,
     out o_capacity   integer,
     out o_rate_limit integer
 )
@@ -80,7 +80,7 @@ declare
     -- itself would not begin at the first row that counts.
     v_since constant timestamp with time zone :=
         clock_timestamp() - make_interval(secs => p_rate_seconds);
-    v_from  bigint;
+    v_from     bigint;
     v_capacity bigint;
 begin
     -- Begin at the safe floor of the claims, because one that was committed late counts, too.
@@ -152,11 +152,11 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_started(
-    p_queue_id integer,
-    p_seconds  double precision,
-    p_limit    integer,
+    p_queue_id    integer,
+    p_seconds     double precision,
+    p_limit       integer,
     p_pending_seq bigint,
-    p_pending_xid  xid8
+    p_pending_xid xid8
 )
 returns void
 language plpgsql

@@ -48,7 +48,7 @@ create or replace function rowq.internal_idle_queues(p_queue_ids integer[])
 returns integer[]
 language plpgsql
 as $$
--- purpose   Return those of the parts in which maintain would find nothing to do.
+-- purpose   Return those of the queues in which maintain would find nothing to do.
 -- differs   only engines whose readers walk dead rows need it
 declare
     -- Beyond this time the look has walked over dead rows, and some floor must move.
@@ -234,11 +234,11 @@ as $$
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
-    v_rechecked   integer;
+    v_solved      integer;
     v_may_reap    boolean;
     v_may_sweep   boolean;
     v_started     timestamp with time zone;
-    v_pending_xid     xid8;
+    v_pending_xid xid8;
 begin
     -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
     -- call maintain. Finding that out costs more the more locks the server has, so what was found
@@ -261,7 +261,8 @@ begin
         return;
     end if;
 
-    -- After a long walk over dead claims, rest for fifty times as long as it took, as for floors.
+    -- After a slow scan over dead claims, back off for fifty times as long as it took, as for
+    -- floors.
     v_may_reap := rowq.internal_is_rescan_due(
         p_queue.queue_id, -1::smallint /* claim */, 'rescan'
     );
@@ -312,11 +313,11 @@ begin
             p_queue.queue_id, -4::smallint /* deferred */, false, true, p_pending_seqs[3],
             v_pending_xid
         );
-        v_rechecked := rowq.internal_run_deferred(p_queue.queue_id, p_batch_size, true);
+        v_solved := rowq.internal_run_deferred(p_queue.queue_id, p_batch_size, true);
         -- From now on a dequeue that finds nothing looks at what was left, too.
         if not p_queue.has_deferred
            and current_setting('transaction_isolation') = 'read committed'
-           and (v_rechecked > 0 or exists (
+           and (v_solved > 0 or exists (
                select
                from rowq.deferred r
                where r.queue_id = p_queue.queue_id

@@ -82,11 +82,11 @@ end;
 $$;
 
 create or replace function rowq.internal_await_predecessor(
-    p_queue_id        integer,
-    p_message_id      bigint,
-    p_predecessor_ids bigint[],
-    p_on_dead         text,
-    p_most_looks      integer default null,
+    p_queue_id           integer,
+    p_message_id         bigint,
+    p_predecessor_ids    bigint[],
+    p_on_dead            text,
+    p_most_looks         integer default null,
     out o_state          text,
     out o_predecessor_id bigint,
     out o_remaining_ids  bigint[],
@@ -363,16 +363,16 @@ as $$
 -- locks     blocked rows, tried only; as internal_await_predecessor and
 --           internal_try_take_group_slot
 declare
-    v_row        record;
-    v_await      record;
-    v_state      text;
-    v_has_slot  boolean;
-    v_is_delayed boolean;
-    v_is_late    boolean := false;
-    v_left       integer := cardinality(p_message_ids);
+    v_row           record;
+    v_await         record;
+    v_state         text;
+    v_has_slot      boolean;
+    v_is_delayed    boolean;
+    v_is_late       boolean := false;
+    v_left          integer := cardinality(p_message_ids);
     v_remaining_ids bigint[];
-    v_ids        bigint[];
-    v_lanes      smallint[];
+    v_ids           bigint[];
+    v_lanes         smallint[];
 begin
     -- To ask again needs a snapshot of its own, which only read committed takes.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -501,9 +501,9 @@ as $$
 -- purpose   Check the predecessors of a batch and return its new messages that may have to wait, with all of their predecessors in remaining_ids.
 -- errors    RQ711
 declare
-    v_row  record;
-    v_ids  bigint[];
-    v_tie  rowq.blocked;
+    v_row   record;
+    v_ids   bigint[];
+    v_tie   rowq.blocked;
     v_links rowq.blocked[] := '{}'::rowq.blocked[];
 begin
     for v_row in
@@ -660,20 +660,20 @@ declare
     -- A predecessor is looked for in two microseconds, and a message is freed in some sixty.
     c_looks       constant integer := 50;
     -- The moment is a constant, so that the scan stops at the last row that is due.
-    v_now         constant timestamp with time zone := clock_timestamp();
-    v_floor       bigint;
-    v_note        record;
-    v_due_ats     timestamp with time zone[];
-    v_recheck_ids bigint[];
-    v_message_ids bigint[];
-    v_seen_ats    timestamp with time zone[];
-    v_seen_ids    bigint[];
-    v_ended_id    bigint;
-    v_gone        record;
-    v_budget      record;
-    v_done        record;
-    v_count       integer;
-    v_solved      integer := 0;
+    v_now          constant timestamp with time zone := clock_timestamp();
+    v_floor        bigint;
+    v_note         record;
+    v_due_ats      timestamp with time zone[];
+    v_deferred_ids bigint[];
+    v_message_ids  bigint[];
+    v_seen_ats     timestamp with time zone[];
+    v_seen_ids     bigint[];
+    v_ended_id     bigint;
+    v_gone         record;
+    v_budget       record;
+    v_done         record;
+    v_count        integer;
+    v_solved       integer := 0;
 begin
     -- Only a queue that has left a slot has this lane.
     select f.start_seq into v_floor
@@ -716,7 +716,7 @@ begin
                 v_ended_id := v_gone.o_links[1][3];
             elsif v_note.message_id is not null then
                 v_due_ats := v_due_ats || v_note.due_at;
-                v_recheck_ids := v_recheck_ids || v_note.deferred_id;
+                v_deferred_ids := v_deferred_ids || v_note.deferred_id;
                 v_message_ids := v_message_ids || v_note.message_id;
                 continue;
             elsif v_note.is_hint then
@@ -756,7 +756,7 @@ begin
             null, v_budget.p_most_looks
         );
         delete from rowq.deferred r
-        using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, deferred_id, message_id)
+        using unnest(v_due_ats, v_deferred_ids, v_message_ids) u (due_at, deferred_id, message_id)
         where r.queue_id = p_queue_id
           and r.due_at = u.due_at
           and r.deferred_id = u.deferred_id
@@ -926,8 +926,8 @@ end;
 $$;
 
 create or replace function rowq.internal_resume_successors(
-    p_queue_id        integer,
-    p_predecessor_ids bigint[],
+    p_queue_id         integer,
+    p_predecessor_ids  bigint[],
     inout p_most       integer default 1000,
     inout p_most_looks integer default 10000
 )

@@ -83,10 +83,10 @@ create or replace function rowq.internal_lock_queue(p_queue_name text)
 returns integer
 language plpgsql
 as $$
--- purpose   Return the part of a queue, and keep the queue from being dropped.
+-- purpose   Return the id of a queue, and keep the queue from being dropped.
 -- locks     the queue row, shared; waits for a drop that is under way
 -- errors    RQ701 RQ711
--- differs   this engine's own: elsewhere a row of the queue is locked
+-- differs   this engine's own: elsewhere its row in queue_lock is locked
 declare
     v_queue_id integer;
 begin

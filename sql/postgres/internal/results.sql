@@ -164,12 +164,12 @@ end;
 $$;
 
 create or replace function rowq.internal_purge_results(
-    p_queue_id integer,
-    p_seconds  double precision,
-    p_limit    integer,
-    p_until    timestamp with time zone,
+    p_queue_id    integer,
+    p_seconds     double precision,
+    p_limit       integer,
+    p_until       timestamp with time zone,
     p_pending_seq bigint,
-    p_pending_xid  xid8
+    p_pending_xid xid8
 )
 returns integer
 language plpgsql

@@ -467,10 +467,10 @@ end;
 $$;
 
 create or replace function rowq.internal_enqueue_tick(
-    p_schedule   rowq.schedule,
-    p_queue_name text,
-    p_tick       timestamp with time zone,
-    p_is_late    boolean default false,
+    p_schedule       rowq.schedule,
+    p_queue_name     text,
+    p_tick           timestamp with time zone,
+    p_is_late        boolean default false,
     out o_message_id bigint,
     out o_outcome    text
 )

@@ -238,7 +238,7 @@ declare
     v_last_due_at timestamp with time zone;
     v_later       timestamp with time zone;
     v_promoted    integer := 0;
-    v_has_slot   boolean;
+    v_has_slot    boolean;
     v_is_late     boolean := false;
 begin
     for v_row in

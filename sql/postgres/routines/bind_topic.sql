@@ -14,8 +14,8 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_error   text;
-    v_words   text;
+    v_error    text;
+    v_words    text;
     v_queue_id integer;
 begin
     v_error := rowq.internal_topic_error('topic_pattern', p_topic_pattern, true);

@@ -26,7 +26,7 @@ as $$
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new rows of queue and limit lock
+-- locks     the new rows of queue and limit_lock
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing

@@ -123,8 +123,8 @@ begin
     from rowq.limit_lock g
     where g.queue_id = v_queue_id;
     if not found then
-        -- The queue was dropped: the insert waited for drop_queue, and found no limit lock after
-        -- that.
+        -- The queue was dropped: the insert waited for drop_queue, and found no row of limit_lock
+        -- after that.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then

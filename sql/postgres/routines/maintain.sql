@@ -32,9 +32,9 @@ as $$
 --           error in one of its queues is a warning, and kept for health
 #variable_conflict use_column
 declare
-    v_queues     rowq.queue[];
-    v_queue      rowq.queue;
-    v_pending_seqs  bigint[];
+    v_queues       rowq.queue[];
+    v_queue        rowq.queue;
+    v_pending_seqs bigint[];
     -- After a wait of a second for a lock in the archive, in results or in history, what further
     -- queues have there is left to the next call.
     v_locked     text[] := '{}'::text[];
@@ -50,7 +50,7 @@ begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
     -- Read the newest numbers before this transaction has an id, so that every transaction with one
-    -- of these numbers has an older id. If this one has an id already, take no new marks.
+    -- of these numbers has an older id. If this one has an id already, take no new pending start.
     if pg_current_xact_id_if_assigned() is null then
         v_pending_seqs := array[
             rowq.internal_newest_number(0::smallint),

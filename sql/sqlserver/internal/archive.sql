@@ -4,7 +4,7 @@
 -- with its body. It skips messages whose rows another transaction holds. A day is a partition where
 -- the server has them; maintain adds days before they are needed and drops those that every queue
 -- is done with. A queue's own rows of a day that others still need are deleted by key. Nothing here
--- fails maintain: an error is a warning, and the next call tries again.
+-- fails maintain: an error is printed, and the next call tries again.
 --
 -- A partition is truncated and merged, never dropped; one partition takes everything until maintain
 -- splits a day off.
@@ -48,7 +48,7 @@ begin
     set @purged = 0;
     set @partitions_dropped = 0;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -363,7 +363,7 @@ begin
       and l.lane = -3 /* finished */;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
-    -- A call in the caller's transaction's call that is broken off between these statements leaves
+    -- A call in the caller's transaction that is broken off between these statements leaves
     -- a row of finished, and the next one does the rest: the archive passes over what it has
     -- already (ignore_dup_key).
     insert into @moved (message_id, finished_at, lane, attempt, state)

@@ -548,7 +548,7 @@ begin
     declare @count int;
     declare @seen int = 0;
     declare @popped_ids nvarchar(max);
-    declare @unplaced_ids nvarchar(max);
+    declare @unlocated_ids nvarchar(max);
     declare @notes table (
         expires_at datetime2(6) not null,
         expiry_id  bigint not null,
@@ -650,9 +650,9 @@ begin
         where not exists (select 1 from @done o where o.message_id = d.message_id);
         if @@rowcount > 0
         begin
-            exec rowq.InternalFindUnlocated @queue_id, @rest, @unplaced_ids output;
+            exec rowq.InternalFindUnlocated @queue_id, @rest, @unlocated_ids output;
             insert into @done (message_id)
-            select cast(j.value as bigint) from openjson(@unplaced_ids) j;
+            select cast(j.value as bigint) from openjson(@unlocated_ids) j;
         end;
         delete e
         from @notes n
@@ -908,7 +908,7 @@ go
 create or alter procedure rowq.InternalFindUnlocated
     @queue_id int,
     @messages rowq.message_list readonly,
-    @unplaced_ids nvarchar(max) output
+    @unlocated_ids nvarchar(max) output
 as
 begin
 -- purpose   Return which of the messages are neither ready, at lane and place, nor delayed, blocked or in their groups, and are not on the way; null where there is none.
@@ -931,8 +931,8 @@ begin
         due_at     datetime2(6) null,
         group_key  varbinary(802) null
     );
-    declare @unplaced table (message_id bigint not null primary key);
-    set @unplaced_ids = null;
+    declare @unlocated table (message_id bigint not null primary key);
+    set @unlocated_ids = null;
 
     -- A row that another session has locked is error 1222 (nowait): it must not look like one that
     -- is not there. Without xact_abort that error ends no transaction. The option is off only here,
@@ -1009,7 +1009,7 @@ begin
                and r.seq = s.seq
                and r.message_id = s.message_id
             option (loop join, force order, maxdop 1, keepfixed plan);
-            insert into @unplaced (message_id)
+            insert into @unlocated (message_id)
             select s.message_id from @some s;
         end try
         begin catch
@@ -1026,7 +1026,7 @@ begin
         set @last_id = @next_id;
         set @size = iif(@size * 4 < @most_at_once, @size * 4, @most_at_once);
     end;
-    select @unplaced_ids = N'[' + string_agg(cast(u.message_id as nvarchar(max)), N',') + N']'
-    from @unplaced u;
+    select @unlocated_ids = N'[' + string_agg(cast(u.message_id as nvarchar(max)), N',') + N']'
+    from @unlocated u;
 end
 go

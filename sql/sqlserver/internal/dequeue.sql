@@ -52,7 +52,7 @@ begin
     declare @promoted int;
     declare @solved int;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -148,8 +148,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -187,8 +187,7 @@ create or alter procedure rowq.InternalPopReady
 as
 begin
 -- purpose   Move up to @limit messages from the lanes to a claim, best lane first; @claim_id is a new number unless one is passed in.
--- locks     ready rows, passing over locked ones; as a call in the caller's transaction the lane of
---           calls in the caller's transaction, shared
+-- locks     ready rows, passing over locked ones; in the caller's transaction lane -22, shared
     set nocount on;
     declare @left int = @limit;
     declare @lane smallint = -1;

@@ -86,8 +86,8 @@ begin
 -- purpose   Remove finished messages, or note them for the archive.
 -- locks     message rows, tried only; as InternalReleaseLinks; result and new deferred rows
     set nocount on;
-    declare @links rowq.tie_list;
-    declare @held rowq.tie_list;
+    declare @links rowq.link_list;
+    declare @held rowq.link_list;
 
     if @archive_days > 0
     begin
@@ -179,7 +179,7 @@ begin
             option (maxdop 1, keepfixed plan);
         end;
 
-        -- Most messages have no tie: then the rest is not worth its price.
+        -- Most messages have no link: then the rest is not worth its price.
         if exists (
             select 1
             from @links t
@@ -198,7 +198,7 @@ go
 
 create or alter procedure rowq.InternalReleaseLinks
     @queue_id int,
-    @links rowq.tie_list readonly,
+    @links rowq.link_list readonly,
     @may_close bit
 as
 begin
@@ -299,9 +299,9 @@ begin
     declare @noted int;
     declare @is_awaited bit = 0;
     declare @ids nvarchar(max);
-    declare @has_ties bit;
+    declare @has_links bit;
     declare @holds bit = 0;
-    declare @links rowq.tie_list;
+    declare @links rowq.link_list;
 
     -- Where the error is noted, the row is locked, and nobody comes to wait for the message any
     -- more. Where it is not, a producer is adding a message that waits.
@@ -329,8 +329,8 @@ begin
        or m.group_key is not null
        or s.predecessor_id is not null
     option (loop join, force order, maxdop 1, keepfixed plan);
-    set @has_ties = iif(@@rowcount > 0, 1, 0);
-    if @has_ties = 1
+    set @has_links = iif(@@rowcount > 0, 1, 0);
+    if @has_links = 1
         select @holds = iif(q.group_after_dead = N'hold', 1, 0)
         from rowq.queue q with (forceseek)
         where q.queue_id = @queue_id;
@@ -343,7 +343,7 @@ begin
     option (loop join, maxdop 1, keepfixed plan);
     exec rowq.InternalPushResult @queue_id, @messages, N'dead', @error;
 
-    if @has_ties = 1
+    if @has_links = 1
     begin
         -- A dead message has not ended.
         select @is_awaited = 1 from @links t where t.is_awaited = 1;

@@ -48,7 +48,7 @@ create or alter procedure rowq.InternalMoveFloor
 as
 begin
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
--- locks     the row of the lane, and to go up the one of the calls in the caller's transaction;
+-- locks     the row of the lane, and to go up lane -22;
 --           passed over when locked
 -- differs   PostgreSQL keeps floors in an append-only table, as its readers walk dead versions
     set nocount on;
@@ -79,7 +79,7 @@ as
 begin
 -- purpose   Look for the first live row of every lane from its very start, and put the floors right.
 -- locks     rows of lanes, passing over locked ones
--- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+-- differs   PostgreSQL looks from the safe start, and from the start once a minute
     set nocount on;
     -- Times are in microseconds. The clock moves in steps of up to 16 milliseconds, so a look is
     -- long only from two steps on. One that takes longer than @fast_scan has walked over ghosts.
@@ -177,7 +177,7 @@ begin
         if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
             exec rowq.InternalMoveFloor @queue_id, @lane, @floor, @first;
 
-        -- After a long walk over ghosts, rest for fifty times as long as it took.
+        -- After a slow scan over ghosts, back off for fifty times as long as it took.
         if @took > @slow_scan
         begin
             set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)

@@ -1,9 +1,9 @@
 -- Health: what health and queue_stats measure.
 --
 -- Each check returns its name, the queue, a measured value and the values from which it is a
--- warning or critical. Counts start at the floor of their table and stop at a limit, so a call
--- costs the same whatever the backlog is. Checks of the whole server name the session, or the
--- transaction, that an operator has to end.
+-- warning or critical. health starts at the floor of each table. queue_stats counts from the first
+-- row, so that late rows count, and stops at max_count. Checks of the whole server name the
+-- session, or the transaction, that an operator has to end.
 --
 --   health -> health_sequences, health_server
 --

@@ -32,7 +32,8 @@ begin
     declare @is_locked bit;
     declare @is_paused bit;
 
-    -- Look first, because a poll of a queue without room shall neither wait nor lock the gate.
+    -- Look first, because a poll of a queue without room shall neither wait nor take the limit
+    -- lock.
     exec rowq.InternalAvailableCapacity
         @queue_id, @max_leased, @rate_limit, @rate_seconds, @wanted, @capacity output;
     if @capacity = 0

@@ -1,10 +1,10 @@
 -- Maintain: floors, expiry, promote, reap, schedules, archive, purges.
 --
--- Any session may call maintain at any time. One of the callers is elected for each queue, by a
--- lock that is tried and never waited for, so many callers cost as much as one. Idle queues are
--- skipped by one statement for all of them. What deliveries wait for comes first; purges get what
--- is left of a tenth of a second. If one queue fails, the error is kept for health, the others go
--- on, and a call for that queue alone raises it.
+-- Any session may call maintain at any time. One of the callers is elected for each queue, by a row
+-- lock that is tried and never waited for, so many callers cost as much as one. An idle queue costs
+-- some thirty small statements. What deliveries wait for comes first; purges get what is left of a
+-- tenth of a second. If one queue fails, the others go on, further errors are printed, and the call
+-- raises the first one at its end.
 --
 --   maintain -> maintain_queue
 --   maintain_queue -> maintain_delivery, maintain_retention
@@ -48,7 +48,7 @@ begin
     -- More than a batch of results and history goes only till then, whatever the number of queues.
     declare @until datetime2(6) = dateadd(millisecond, 100, sysutcdatetime());
     declare @parts table (
-        turn    int not null primary key,
+        turn     int not null primary key,
         queue_id int not null
     );
     declare @rows table (
@@ -79,7 +79,7 @@ begin
         else
         begin
             -- The order is random, so that no queue always comes behind one that takes long. A row
-            -- of part is locked by a drop only; one of queue, by whoever alters or pauses it.
+            -- of queue_lock is locked by a drop only; one of queue, by whoever alters or pauses it.
             insert into @parts (turn, queue_id)
             select r.turn, r.queue_id
             from (
@@ -244,7 +244,7 @@ begin
     declare @most_starts int = 10 * @limit;
     declare @solved int;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -349,9 +349,8 @@ begin
                   and l.is_open = 0;
             -- Put the floors right first, so that the steps below find what was committed late.
             exec rowq.InternalRescanFloors @queue_id;
-            -- While a floor goes up, calls in the caller's transaction wait for the lane of calls
-            -- in the caller's transaction. So commit here, and elect once more: only a session that
-            -- is faster now takes the rest over.
+            -- While a floor goes up, calls in the caller's transaction wait for lane -22. So commit
+            -- here, and elect once more: only a session that is faster now takes the rest over.
             if @owns_transaction = 1
                 commit transaction;
             if @owns_transaction = 1
@@ -409,8 +408,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -464,7 +463,7 @@ begin
     declare @text nvarchar(2048);
     set @purged = 0;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0

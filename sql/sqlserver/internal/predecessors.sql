@@ -158,7 +158,7 @@ begin
 -- purpose   Let a new message wait for a predecessor, or fail with it, as InternalAwaitPredecessor has found.
 -- locks     new blocked, successor, deferred, dead and result rows; its own message and dedup rows
     set nocount on;
-    declare @links rowq.tie_list;
+    declare @links rowq.link_list;
     declare @ended rowq.message_list;
 
     if @state = N'failed'
@@ -424,7 +424,7 @@ begin
         message_id bigint not null primary key,
         is_awaited bit not null
     );
-    declare @links rowq.tie_list;
+    declare @links rowq.link_list;
     declare @ended rowq.message_list;
 
     insert into @dead (message_id)

@@ -5,7 +5,7 @@
 -- ends. drop_queue takes the opposite lock and gives up with RQ705 after about a second, so that
 -- nothing waits behind it for long.
 --
--- The lock is the queue's row in part, shared by producers and exclusive for drop_queue.
+-- The lock is the queue's row in queue_lock, shared by producers and exclusive for drop_queue.
 --
 --   create_queue -> add_queue_rows
 --   alter_queue, bind_topic, unbind_topic, ... -> enter_queue -> refuse_queue
@@ -60,8 +60,8 @@ create or alter procedure rowq.InternalEnterQueue
     @history_days int = null output
 as
 begin
--- purpose   Return the part and the settings of a queue, and keep it from being dropped; raise an error if it does not exist.
--- locks     the row of the queue, shared, to the end of the transaction; waits for a drop
+-- purpose   Return the id and the settings of a queue, and keep it from being dropped; raise an error if it does not exist.
+-- locks     the queue, shared, to the end of the transaction; waits for a drop
 -- errors    RQ701 RQ711
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
@@ -72,7 +72,7 @@ begin
     -- look like one.
     if datalength(@queue_name) <= 400
     begin
-        -- The row of the queue stays locked to the end of the transaction (repeatableread).
+        -- The row of queue_lock stays locked to the end of the transaction (repeatableread).
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
         select @queue_id = q.queue_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
@@ -157,7 +157,7 @@ create or alter procedure rowq.InternalLockQueueExclusive
 as
 begin
 -- purpose   Lock a queue against all calls that add or move messages; raise an error if it stays in use for a second.
--- locks     the row of the queue, for itself
+-- locks     the queue, exclusively
 -- errors    RQ701 RQ705
 -- differs   elsewhere drop_queue locks a table, or waits at once for all of a second
     set nocount on;
@@ -243,7 +243,7 @@ create or alter procedure rowq.InternalRequireQueue
     @history_days int = null output
 as
 begin
--- purpose   Return the part and the settings of a queue; raise an error if it does not exist.
+-- purpose   Return the id and the settings of a queue; raise an error if it does not exist.
 -- locks     the row of the queue, shared, while it is read; none with row versions
 -- errors    RQ701 RQ711
     set nocount on;
@@ -434,7 +434,7 @@ create or alter procedure rowq.InternalLockQueueShared
 as
 begin
 -- purpose   Keep a queue from being dropped while messages are added or moved.
--- locks     the row of the queue, shared, to the end of the transaction; waits for a drop
+-- locks     the queue, shared, to the end of the transaction; waits for a drop
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;

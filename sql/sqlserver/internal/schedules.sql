@@ -1,6 +1,6 @@
 -- Schedules: messages that maintain enqueues by cron or interval.
 --
--- maintain locks each due schedule with skip locked, enqueues the messages of its ticks, a hundred
+-- maintain locks each due schedule with readpast, enqueues the messages of its ticks, a hundred
 -- at most, and moves next_run_at on, all in one transaction: a tick makes one message or, after a
 -- rollback, none yet. A tick whose message is refused is skipped and the error is kept in
 -- last_error; other schedules go on. A schedule without overlap sends with a dedup key of its own.
@@ -720,7 +720,7 @@ begin
 
     while 1 = 1
     begin
-        -- With xact_abort on, a refusal would doom the caller's transaction.
+        -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
         if @owns_transaction = 0
             set xact_abort off;
         set @error = null;
@@ -734,8 +734,8 @@ begin
             set transaction isolation level read committed;
 
             -- Look first, because the lock below would stay on rows that are not due, too. A call
-            -- in the caller's transaction must not wait for others, as it holds the part until its
-            -- caller's transaction ends, and a call of its own waits for a producer once.
+            -- in the caller's transaction must not wait for others, as it holds the queue until
+            -- that transaction ends, and a call of its own waits for a producer once.
             select top (1) @next_key = s.schedule_key
             from rowq.schedule s with (rowlock, readpast, readcommittedlock, forceseek)
             where s.queue_id = @queue_id
@@ -783,8 +783,8 @@ begin
                 commit transaction;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             if @next_key is null

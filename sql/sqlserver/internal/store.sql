@@ -1,10 +1,10 @@
 -- Store: new messages, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
--- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
--- of its own. A dedup key is a row of dedup while its message is unfinished. A producer of the same
--- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
--- due from delayed to ready, or into its group.
+-- or blocked. A batch takes a few statements, not a few for each message. A dedup key is a row of
+-- dedup while its message is unfinished. A producer of the same key waits for that row and gets the
+-- first message's id back as a duplicate. promote moves what is due from delayed to ready, or into
+-- its group.
 --
 --   enqueue -> next_message_id, reserve_dedup_key
 --   publish, enqueue_tick -> store -> next_message_id, reserve_dedup_key
@@ -212,7 +212,7 @@ begin
         primary key (turn, position)
     );
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -529,8 +529,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
@@ -789,8 +789,8 @@ create or alter procedure rowq.InternalPromote
 as
 begin
 -- purpose   Move up to @limit due messages to the tails of their lanes, or into their groups, earliest first.
--- locks     delayed rows, passing over locked ones; new ready rows; the lane of calls in the
---           caller's transaction; as InternalPromoteGroupWaiting
+-- locks     delayed rows, passing over locked ones; new ready rows; lane -22; as
+--           InternalPromoteGroupWaiting
 -- differs   in the caller's transaction those that are to join a group are left to others
     set nocount on;
     declare @callers_lane smallint;

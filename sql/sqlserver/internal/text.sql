@@ -1,8 +1,7 @@
--- Text: JSON, timestamps and lists of ids.
+-- Text: timestamps.
 --
--- Results and headers must be JSON that every reader accepts: no number of more than a hundred
--- digits, and no deep nesting. Times are UTC and microseconds; a text of a time is ISO 8601,
--- whatever the session's settings are.
+-- Times are UTC, and microseconds since 1970 in floors and lanes. JSON, and lists of ids, are
+-- checked in the family arguments.
 --
 --   list_delayed, purge_step, promote, ... -> from_microseconds
 --

@@ -1,10 +1,10 @@
 -- Topics: publish, and the patterns that queues are bound to.
 --
 -- A published message goes to every queue with a matching pattern, once a queue, in the order of
--- queue names, in the caller's transaction. A pattern is found by the words before its first
--- wildcard, which are the key of an index; only those found are compared. A batch reads once which
--- shapes of patterns exist and looks up one pattern of each shape, instead of comparing each with
--- each. Arguments are checked whether a queue is bound or not.
+-- queue names, in the caller's transaction, or in one of the call's own. A pattern is found by the
+-- words before its first wildcard, which are the key of an index; only those found are compared. A
+-- batch reads once which shapes of patterns exist and looks up one pattern of each shape, instead
+-- of comparing each with each. Arguments are checked whether a queue is bound or not.
 --
 --   bind_topic, unbind_topic, publish -> topic_error
 --   publish, enqueue_batch -> bound_queues
@@ -63,7 +63,7 @@ create or alter procedure rowq.InternalBoundQueues
 as
 begin
 -- purpose   Return the queues that are bound to the topics of messages, in the order of their names, with the places of the messages, as JSON, and keep them from being dropped.
--- locks     the rows of their parts, shared, to the end of the transaction; waits for a drop
+-- locks     their rows in queue_lock, shared, to the end of the transaction; waits for a drop
     set nocount on;
     declare @turn int = 0;
     declare @topic_count int;
@@ -85,12 +85,12 @@ begin
     );
     declare @shapes table (
         literal_prefix nvarchar(200) collate Latin1_General_100_BIN2 not null,
-        shape        varchar(100) collate Latin1_General_100_BIN2 not null,
+        shape          varchar(100) collate Latin1_General_100_BIN2 not null,
         primary key (literal_prefix, shape)
     );
     declare @matches table (
         queue_id int not null,
-        place   int not null,
+        place    int not null,
         primary key (queue_id, place)
     );
     declare @bound table (

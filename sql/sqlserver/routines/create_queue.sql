@@ -25,7 +25,7 @@ begin
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new queue row, or the gap where it would be; the rows of its queue
+-- locks     the new queue row, or the gap where it would be; its new rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ711
 -- differs   nothing
@@ -41,7 +41,7 @@ begin
     declare @queue_key varbinary(402);
     declare @queue_id int;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -100,8 +100,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

@@ -31,7 +31,7 @@ begin
     declare @wanted table (message_id bigint not null primary key);
     declare @dead rowq.message_list;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -106,8 +106,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

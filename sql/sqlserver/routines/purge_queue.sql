@@ -39,7 +39,7 @@ begin
     declare @removed int;
     declare @all_removed bigint = 0;
 
-    -- With xact_abort on, a refusal would doom the caller's transaction.
+    -- With xact_abort on, a refusal would make the caller's transaction uncommittable.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
@@ -82,8 +82,8 @@ begin
             break;
         end try
         begin catch
-            -- The transaction of a caller is the caller's to end, and the engine has uncommittable
-            -- it if the call had begun to write.
+            -- The transaction of a caller is the caller's to end, and the engine has made
+            -- it uncommittable if the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 

@@ -30,7 +30,7 @@ __all__ = ["word"]
 CANNOT_SERIALIZE = 8177
 PATIENCE_MS = 5000
 """A call that takes longer waits for a lock: nothing here takes a tenth of it."""
-INDEXES = {"ROWQ_TOPIC_BINDING_HEAD_IX", "ROWQ_TOPIC_BINDING_KEY_IX"}
+INDEXES = {"ROWQ_TOPIC_BINDING_PREFIX_IX", "ROWQ_TOPIC_BINDING_KEY_IX"}
 
 
 @pytest.mark.pitfall("oracle 34")

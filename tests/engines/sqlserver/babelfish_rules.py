@@ -94,7 +94,7 @@ def _joined(found: re.Match[str]) -> str:
 def _read_first(found: re.Match[str]) -> str:
     """Return a delete that says what it has read elsewhere as that read, and the delete."""
     return (
-        f"insert into @ties ({found['columns']})\n"
+        f"insert into @links ({found['columns']})\n"
         f"select {found['what'].replace('deleted.', 'm.')}\n{found['source']};\n"
         "delete m\nfrom @messages j\ninner join rowq.message m"
         " on m.queue_id = @queue_id and m.message_id = j.message_id;"
@@ -110,7 +110,7 @@ RULES = (
     rule("delete from a CTE", _CTE, _joined),
     rule(
         "OUTPUT of what a delete is joined with",
-        r"(?s)delete m\s+output (?P<what>[^;]*?)\s+into @ties \((?P<columns>[^)]*)\)\s+"
+        r"(?s)delete m\s+output (?P<what>[^;]*?)\s+into @links \((?P<columns>[^)]*)\)\s+"
         r"(?P<source>from @messages j[^;]*?);",
         _read_first,
     ),
