@@ -24,7 +24,7 @@ def main() -> int:
     if reason := tools.missing():
         print(reason, file=sys.stderr)
         return 2
-    gate.learn(everything())
+    gate.learn()
     asked = [gate.script(path) for path in options.files] or everything()
     problems = gate.check(asked)
     if not options.files and not problems:

@@ -3,9 +3,8 @@
 A file of `routines`, `internal` or `helpers` holds subprograms as they stand in the package body,
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
 grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
-not parsed again. accepted.txt says in the repository that everything which is checked was accepted
-as it stands there, and every planted error refused: where nothing has changed since, nothing need
-be parsed at all.
+not parsed again. accepted.txt has in the repository a digest of each unit that was accepted, and of
+each planted error that was refused, so a new clone parses only what has changed since.
 """
 
 import hashlib
@@ -17,6 +16,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from rowq.tools.engines.oracle.script import SCRIPT
@@ -31,7 +31,7 @@ TYPES = "internal/types.sql"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""Below a head a SHA-256 of the parser and what it accepts, and one of it and what it refuses."""
+"""Below a head the digests of what the parser accepts, and below a blank line of what it refuses."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _LOCK = threading.Lock()
@@ -139,11 +139,10 @@ def _parsed(units: list[tuple[str, dict[str, str]]]) -> list[Problem]:
 def not_refused(planted: Iterable[Script]) -> list[Problem]:
     """Return a finding for each script in which the grammar finds no error.
 
-    Nothing is parsed where accepted.txt says that just these were refused.
+    A script that accepted.txt names as refused is not parsed.
     """
-    scripts = list(planted)
-    if are_refused(scripts):
-        return []
+    refused = _noted()[1]
+    scripts = [script for script in planted if not _digests([script]) <= refused]
     found = {problem.name for problem in check(scripts)}
     text = "the grammar finds no error here, where one is planted"
     return [Problem(script.name, 1, 1, text) for script in scripts if script.name not in found]
@@ -161,35 +160,31 @@ def _accepted() -> set[str]:
     return set(json.loads(_ACCEPTED.read_text(encoding="utf-8"))) if _ACCEPTED.exists() else set()
 
 
-def are_accepted(everything: Iterable[Script]) -> bool:
-    """Return whether accepted.txt was written of just these scripts, and of this parser."""
-    return _sum(everything) in _noted()[:1]
+def is_noted(everything: Iterable[Script], planted: Iterable[Script]) -> bool:
+    """Return whether accepted.txt has the digests of these scripts and no others."""
+    return _noted() == (_digests(everything), _digests(planted))
 
 
-def are_refused(planted: Iterable[Script]) -> bool:
-    """Return whether accepted.txt was written when just these scripts were refused, each."""
-    return _sum(planted) in _noted()[1:]
-
-
-def learn(everything: Iterable[Script]) -> None:
-    """Remember beside the grammar what accepted.txt says of these scripts, if it is of them."""
-    scripts = list(everything)
-    if are_accepted(scripts):
-        _remember_here(_accepted() | _digests(scripts))
+def learn() -> None:
+    """Remember beside the grammar what accepted.txt says is accepted."""
+    _remember_here(_accepted() | _noted()[0])
 
 
 def remember(everything: Iterable[Script], planted: Iterable[Script]) -> None:
     """Write accepted.txt: the grammar has accepted all of the first and none of the others."""
-    sums = f"{_sum(everything)}\n{_sum(planted)}\n"
-    _REMEMBERED.write_text(_HEAD + sums, encoding="utf-8")
+    parts = (_lines_of(_digests(scripts)) for scripts in (everything, planted))
+    _REMEMBERED.write_text(_HEAD + "\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _noted() -> list[str]:
-    return _REMEMBERED.read_text(encoding="utf-8").removeprefix(_HEAD).splitlines()
+def _noted() -> tuple[set[str], set[str]]:
+    text = _REMEMBERED.read_text(encoding="utf-8").removeprefix(_HEAD)
+    accepted, _, refused = text.partition("\n\n")
+    return set(accepted.split()), set(refused.split())
 
 
-def _sum(scripts: Iterable[Script]) -> str:
-    return hashlib.sha256("".join(sorted(_digests(scripts))).encode()).hexdigest()
+def _lines_of(digests: set[str]) -> str:
+    ordered = sorted(digests)
+    return "\n".join(" ".join(ordered[at : at + 5]) for at in range(0, len(ordered), 5))
 
 
 def _digests(scripts: Iterable[Script]) -> set[str]:
@@ -197,8 +192,12 @@ def _digests(scripts: Iterable[Script]) -> set[str]:
 
 
 def _digest(text: str) -> str:
-    parser = tools.PARSER.read_bytes() + tools.PACKAGES.read_bytes()
-    return hashlib.sha256(text.encode() + parser).hexdigest()
+    return hashlib.sha256(text.encode() + _parser()).hexdigest()[:16]
+
+
+@cache
+def _parser() -> bytes:
+    return tools.PARSER.read_bytes() + tools.PACKAGES.read_bytes()
 
 
 def is_client(line: str) -> bool:
