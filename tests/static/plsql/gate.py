@@ -31,7 +31,7 @@ TYPES = "internal/types.sql"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""Below a head the digests of what the parser accepts, and below a blank line of what it refuses."""
+"""Below a head the digests of what the parser accepts; below a blank line, of what it refuses."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _LOCK = threading.Lock()
