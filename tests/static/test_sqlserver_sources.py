@@ -8,8 +8,10 @@ from zoneinfo import available_timezones
 
 import pytest
 
+from rowq.tools.migrate import plain_script
+from tests.engines.sqlserver.babelfish_rules import RULES
 from tests.static.each import for_each
-from tests.static.sources import Unit, code, sql_units
+from tests.static.sources import Unit, code, object_name, sql_units
 
 CODE = list(sql_units("sqlserver", "internal", "routines"))
 ROUTINES = list(sql_units("sqlserver", "routines"))
@@ -28,15 +30,16 @@ FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
 BEGINNING = "select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;"
 SAVING = {"drop_queue", "maintain_archive", "maintain_retention"}
 """Files that write with xact_abort off, as a wait that is too long must not end a caller's work."""
-REFUSING = re.compile(
-    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim)\b"
+REFUSES = r"Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim"
+WRITES = (
+    "Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add|ReleaseLinks|Reserve|Record"
+    "|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred|DeferGroupChecks|Block|Unblock"
+    "|ResumeBlocked|ResumeSuccessors|Expire|Propagate|RetryPropagation|Try|EnqueueTick|RunDue|SkipTick"
+    "|FailOrRelease|Store|CancelUnleased|EndCancelled"
 )
+REFUSING = re.compile(rf"\bexec rowq\.Internal({REFUSES})\b")
 WRITING = re.compile(
-    r"\b(?:insert into rowq\.|update|delete)\b"
-    r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
-    r"|ReleaseLinks|Reserve|Record|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred"
-    r"|DeferGroupChecks|Block|Unblock|ResumeBlocked|ResumeSuccessors|Expire|Propagate|RetryPropagation|Try"
-    r"|EnqueueTick|RunDue|SkipTick|FailOrRelease|Store|CancelUnleased|EndCancelled)"
+    rf"\b(?:insert into rowq\.|update|delete)\b|\bexec rowq\.Internal(?:{WRITES})"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
@@ -192,6 +195,11 @@ def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> Non
     assert not WRITING.search(before)
 
 
+@for_each([*REFUSES.split("|"), *(rf"{word}\w*" for word in WRITES.split("|"))])
+def test_a_procedure_that_refuses_or_writes_exists(word: str) -> None:
+    assert any(re.fullmatch(f"Internal{word}", object_name(unit)) for unit in CODE)
+
+
 @pytest.mark.pitfall("sqlserver 14")
 @each_file
 def test_no_commit_may_be_lost_in_a_crash(unit: Unit) -> None:
@@ -318,3 +326,14 @@ def test_objects_are_named_with_their_schema(unit: Unit) -> None:
     for name in after:
         is_known = name.startswith(("rowq.", "sys.", "@")) or name in aliases | BUILT_IN
         assert is_known, name
+
+
+def test_each_rule_for_babelfish_changes_a_batch() -> None:
+    batches = plain_script("sqlserver").split("-- [end of statement]\n")
+    idle = []
+    for rule in RULES:
+        before = batches
+        batches = [rule.pattern.sub(rule.replacement, batch) for batch in before]
+        if batches == before:
+            idle.append((rule.what, rule.pattern.pattern))
+    assert idle == []
