@@ -41,7 +41,8 @@ SEEN = {
 }
 """How many statements name a feature all the same: 0 where nothing is said.
 
-PostgreSQL's enqueue reads the limit lock of its queue in the statement that stores a message. SQL Server looks for successors in a delete that is there anyway, by a seek that reads no row:
+PostgreSQL's enqueue reads the limit lock in the statement that stores a message. SQL Server looks
+for successors in a delete that is there anyway, by a seek that reads no row:
 engine_only/sqlserver/test_predecessors.py.
 """
 

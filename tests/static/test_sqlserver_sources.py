@@ -38,9 +38,7 @@ WRITES = (
     "|FailOrRelease|Store|CancelUnleased|EndCancelled"
 )
 REFUSING = re.compile(rf"\bexec rowq\.Internal({REFUSES})\b")
-WRITING = re.compile(
-    rf"\b(?:insert into rowq\.|update|delete)\b|\bexec rowq\.Internal(?:{WRITES})"
-)
+WRITING = re.compile(rf"\b(?:insert into rowq\.|update|delete)\b|\bexec rowq\.Internal(?:{WRITES})")
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
 each_file = for_each(CODE)
