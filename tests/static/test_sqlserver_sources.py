@@ -13,8 +13,8 @@ from tests.engines.sqlserver.babelfish_rules import RULES
 from tests.static.each import for_each
 from tests.static.sources import Unit, code, object_name, sql_units
 
-CODE = list(sql_units("sqlserver", "internal", "routines"))
-ROUTINES = list(sql_units("sqlserver", "routines"))
+CODE = sql_units("sqlserver", "internal", "routines")
+ROUTINES = sql_units("sqlserver", "routines")
 TABLES = [unit for unit in sql_units("sqlserver", "tables") if "create table" in unit.text]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "queue_lock", "group_slot",
@@ -77,7 +77,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> 
 
 
 @pytest.mark.pitfall("sqlserver 1")
-@for_each(ROUTINES + FRAMES)
+@for_each([*ROUTINES, *FRAMES])
 def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit) -> None:
     text = code(unit).replace(BEGINNING, "")
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
