@@ -30,7 +30,6 @@ test: .venv/.stamp-test .venv/.stamp-mariadb ## Run the tests on the newest Post
 
 test-all: $(ALL) ## Run all tests, and on older versions those whose result may differ there
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
-	@$(BIN)/python -m pytest --numprocesses auto --selection all sql/postgres/addons
 
 # The examples in Python are programs of their own, two of them a package shop. Django has no types.
 lint: .venv/.stamp-dev ## Check style, types and who imports what
@@ -67,7 +66,7 @@ release: .venv/.stamp-dev ## Date the changelog and freeze the newest migration 
 next: .venv/.stamp-dev ## Begin the next version: make next VERSION=0.2.0 NAME=more-settings
 	@$(BIN)/python -m sql.generate next "$(VERSION)" $(NAME)
 
-bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
+bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(filter peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and write the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 	@$(BIN)/python -m sql.generate

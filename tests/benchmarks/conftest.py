@@ -8,7 +8,6 @@ from rowq.tools.local_postgres.binaries import choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgresError
 from tests.engines.base import Unavailable
 from tests.engines.mysql.local import find_programs
-from tests.run.slow import mark_slow
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +27,3 @@ def mariadb() -> None:
         find_programs()
     except Unavailable as error:
         pytest.skip(f"{error}; to run it: apt-get install mariadb-server-core")
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave these tests to make test-all."""
-    mark_slow(item, "measures", ci=False)

@@ -18,7 +18,6 @@ import rowq
 import rowq.contrib.celery
 from rowq.messages import Claim
 from tests.engines.base import wait_until
-from tests.run.slow import mark_slow
 from tests.static.sources import ROOT
 
 PATIENCE_SECONDS = 60
@@ -127,8 +126,3 @@ def shop(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Shop]:
         finally:
             made.end()
             client.close()
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Run these tests on PostgreSQL only, but for make test-all."""
-    mark_slow(item, "about the transport, which PostgreSQL has run", on="mariadb")

@@ -11,7 +11,6 @@ from rowq.tools.migrate import migrate
 from tests.chaos.killable import MAY_BE_GIVEN, WAYS, KillableServer, given, no_way
 from tests.engines.base import Connection, Unavailable, url_variable
 from tests.engines.provide import SERVERS
-from tests.run.slow import mark_slow
 
 
 @pytest.fixture(scope="session")
@@ -53,8 +52,3 @@ def connection(killable: KillableServer, url: str) -> Iterator[Connection]:
     with closing(killable.server.connect(url)) as connection:
         Queue(connection).create_queue("orders", backoff_base_seconds=0)
         yield connection
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave these tests to make test-all and to .ci/run."""
-    mark_slow(item, "kills sessions, programs, servers and networks")

@@ -10,19 +10,6 @@ from typer.testing import CliRunner
 
 import rowq
 from rowq.tools.command.main import app
-from tests.run.slow import mark_slow
-
-CORE = {
-    "test_consume.py",
-    "test_enqueue.py",
-    "test_main.py",
-    "test_migrate.py",
-    "test_queues.py",
-    "test_secrets.py",
-    "test_stats.py",
-    "test_work.py",
-}
-"""Files of make test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +76,3 @@ def made(queue: rowq.Queue, queue_name: str) -> str:
     """Return the name of a queue that exists."""
     queue.create_queue(queue_name, backoff_base_seconds=0)
     return queue_name
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave details to make test-all and to .ci/run, and MariaDB but for migrate."""
-    if item.path.name not in CORE:
-        mark_slow(item, "details of a command")
-    elif item.path.name != "test_migrate.py":
-        mark_slow(item, "about the command, which PostgreSQL has run", on="mariadb")

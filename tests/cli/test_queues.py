@@ -1,15 +1,10 @@
 """Commands of queues: rowq queue ..., health and maintain."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import rowq
 from rowq.tools.console.exit_codes import ExitCode
 from tests.cli.conftest import Run
-
-PROGRAM = str(Path(sys.executable).with_name("rowq"))
 
 
 def test_a_queue_lives_from_create_to_drop(run: Run, queue_name: str) -> None:

@@ -1,4 +1,4 @@
-"""A group that closes and opens again all the time: a message may come as its last token goes."""
+"""A group that closes and opens again all the time: a message may come as its last slot goes."""
 
 import threading
 import time

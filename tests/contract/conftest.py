@@ -49,7 +49,7 @@ def connection(
 def _is_usable(session: Connection) -> bool:
     """End what a test has left open; return whether the next one may go on in the session."""
     try:
-        dialect_of(session).rollback(session)
+        dialect_of(session).reset(session)
     except dialect_of(session).database_error:
         return False
     return True

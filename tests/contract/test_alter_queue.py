@@ -11,6 +11,7 @@ from tests.contract.test_create_queue import (
     settings_of,
 )
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 
 
 @pytest.mark.promise("P15")
@@ -36,14 +37,13 @@ def test_a_setting_at_its_bound_is_taken(queue: CheckedQueue, setting: str, valu
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("cases", [OUTSIDE, *([case] for case in NOT_FINITE)])
+@together(("setting", "value"), [*OUTSIDE, *NOT_FINITE])
 def test_a_setting_beyond_its_bound_is_refused_and_changes_nothing(
-    queue: CheckedQueue, cases: list[tuple[str, float]]
+    queue: CheckedQueue, setting: str, value: float
 ) -> None:
-    for setting, value in cases:
-        given = {"lease_seconds": 77} | {setting: value}
-        assert setting in queue.refused("RQ711", "alter_queue", **given)
-        assert settings_of(queue) == DEFAULTS
+    given = {"lease_seconds": 77} | {setting: value}
+    assert setting in queue.refused("RQ711", "alter_queue", **given)
+    assert settings_of(queue) == DEFAULTS
 
 
 @pytest.mark.promise("P10")

@@ -7,6 +7,7 @@ import pytest
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, rolled_back
 from tests.helpers.queues import CheckedQueue
+from tests.helpers.together import together
 
 SETTINGS: dict[str, Any] = {
     "lease_seconds": 7,
@@ -97,14 +98,12 @@ def test_a_setting_at_its_bound_is_taken(unmade: CheckedQueue, setting: str, val
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("cases", [OUTSIDE, *([case] for case in NOT_FINITE)])
+@together(("setting", "value"), [*OUTSIDE, *NOT_FINITE])
 def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
-    unmade: CheckedQueue, cases: list[tuple[str, float]]
+    unmade: CheckedQueue, setting: str, value: float
 ) -> None:
-    for setting, value in cases:
-        text = unmade.refused("RQ711", "create_queue", **{setting: value})
-        assert setting in text
-        unmade.refused("RQ701", "queue_stats")
+    assert setting in unmade.refused("RQ711", "create_queue", **{setting: value})
+    unmade.refused("RQ701", "queue_stats")
 
 
 @pytest.mark.promise("P15")

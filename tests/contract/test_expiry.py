@@ -158,7 +158,7 @@ def test_one_that_waits_behind_a_leased_one_of_its_group_expires(queue: CheckedQ
 
 
 @pytest.mark.promise("P36")
-def test_one_that_was_passed_a_token_expires(queue: CheckedQueue) -> None:
+def test_one_that_was_passed_a_slot_expires(queue: CheckedQueue) -> None:
     queue.enqueue("1", group_key="a")
     queue.enqueue("2", group_key="a", expire_seconds=60)
     queue.finish_next()

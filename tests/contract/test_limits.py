@@ -8,6 +8,7 @@ from tests.engines.base import Connection
 from tests.helpers.calls import rolled_back, transaction
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue, new_queue
+from tests.helpers.together import together
 
 pytestmark = pytest.mark.requires("limits")
 
@@ -68,13 +69,12 @@ def test_a_limit_at_its_bound_is_taken(queue: CheckedQueue, setting: str, value:
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["create_queue", "alter_queue"])
-@pytest.mark.parametrize("cases", [OUTSIDE, *([case] for case in NOT_FINITE)])
+@together(("setting", "value"), [*OUTSIDE, *NOT_FINITE])
 def test_a_limit_beyond_its_bound_is_refused_and_changes_nothing(
-    queue: CheckedQueue, routine: str, cases: list[tuple[str, float]]
+    queue: CheckedQueue, routine: str, setting: str, value: float
 ) -> None:
-    for setting, value in cases:
-        assert setting in queue.refused("RQ711", routine, **{setting: value})
-        assert limits_of(queue) == NONE
+    assert setting in queue.refused("RQ711", routine, **{setting: value})
+    assert limits_of(queue) == NONE
 
 
 @pytest.mark.promise("P28")

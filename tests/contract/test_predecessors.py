@@ -384,7 +384,7 @@ def test_a_message_joins_its_group_when_its_predecessors_have_ended(queue: Check
 
 @pytest.mark.requires("groups")
 @pytest.mark.promise("P22", "P27")
-def test_a_message_that_fails_before_it_joined_its_group_has_no_token(queue: CheckedQueue) -> None:
+def test_a_message_that_fails_before_it_joined_its_group_has_no_slot(queue: CheckedQueue) -> None:
     queue.call("alter_queue", group_after_dead="hold")
     [first] = queue.enqueue("first")
     failed = send(queue, "failed", first, group_key="a", on_predecessor_dead="fail")

@@ -7,13 +7,13 @@ from contextlib import closing
 from typing import Any
 
 from rowq.contract import load_contract
-from rowq.engines.sqlserver.calls import procedure_name
 from tests.engine_only.mysql.statements import run_by
 from tests.engine_only.oracle.executions import executed
 from tests.engine_only.postgres.test_plans import Watched, nodes
 from tests.engine_only.sqlserver import showplan
 from tests.engines.base import Connection, Server
 from tests.engines.oracle.server import OracleServer
+from tests.engines.sqlserver.catalog import execute_named
 from tests.engines.values import spelled
 from tests.helpers.calls import call
 
@@ -82,10 +82,10 @@ class _SQLServer(Watch):
 
     def call(self, routine: str, **arguments: Any) -> Any:
         types = {each.name: each.type for each in load_contract().routine(routine).parameters}
-        values = [spelled(types[name], value) for name, value in arguments.items()]
-        named = ", ".join(f"@{name} = ?" for name in arguments)
-        statement = f"exec rowq.{procedure_name(routine)} {named}"
-        rows, plans = showplan.run(self.session, statement, *values)
+        values = {name: spelled(types[name], value) for name, value in arguments.items()}
+        rows, plans = showplan.run_by(
+            self.session, lambda cursor: execute_named(self.session, cursor, routine, values)
+        )
         for plan in plans:
             tables = [access.table for access in plan.accesses]
             self._ran.append(Statement(plan.text, *tables))

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.slow import mark_slow
-
 
 @pytest.fixture
 def home() -> Iterator[Path]:
@@ -21,8 +19,3 @@ def home() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def _passable_parent(home: Path) -> None:
     home.parent.chmod(0o711)
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave these tests to make test-all and to .ci/run."""
-    mark_slow(item, "runs the demo's orders")

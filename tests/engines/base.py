@@ -85,7 +85,7 @@ class Server(Protocol):
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
 
-    def waits_at_gate(self, session: int) -> bool:
+    def waits_for_limit(self, session: int) -> bool:
         """Whether a dequeue waits at this moment for another one's at a queue with limits."""
 
     def kill_session(self, session: int) -> None:
@@ -138,8 +138,8 @@ class ControlledServer(ABC):
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
 
-    def waits_at_gate(self, session: int) -> bool:
-        """Whether a dequeue waits for another one's at a queue with limits: by the gate's lock."""
+    def waits_for_limit(self, session: int) -> bool:
+        """Whether a dequeue waits for the limit lock of a queue, which another one has."""
         return session in self.waiting_sessions()
 
     def crash(self) -> None:

@@ -91,6 +91,10 @@ class Dialect(ABC):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
 
+    def reset(self, connection: Connection) -> None:
+        """End an open transaction, and give the session the settings of a new one."""
+        self.rollback(connection)
+
     def savepoint(self, connection: Connection, name: str) -> None:
         """Set a savepoint in the open transaction."""
         self.execute(connection, f"savepoint {name}")

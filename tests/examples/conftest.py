@@ -10,7 +10,6 @@ from tests.engines.plugin import server_of
 from tests.engines.provide import SERVERS
 from tests.examples.programs import Programs, language
 from tests.helpers.worker_queue import make_queue
-from tests.run.slow import mark_slow
 
 __all__ = ["make_queue"]
 
@@ -36,8 +35,3 @@ def _is_written(config: pytest.Config, item: pytest.Item) -> bool:
     if "programs" not in getattr(item, "fixturenames", ()) or not name or not server:
         return True
     return config.stash[SERVERS].engine_of(server) in language(name).ENGINES
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave these tests to make test-all and to .ci/run."""
-    mark_slow(item, "runs programs in other languages, which need compilers")

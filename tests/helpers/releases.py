@@ -9,7 +9,7 @@ import pytest
 from rowq.resources import migrations_directory, sql_directory
 from rowq.tools.migrate.frozen import migration_files, number_of, script_of
 from rowq.tools.migrate.release import read_release
-from rowq.tools.migrate.sources import FAMILIES, TABLES, file_units, sources_of
+from rowq.tools.migrate.sources import FAMILIES, SESSION_SETTINGS, TABLES, file_units, sources_of
 from sql.generate.release import release
 from sql.generate.sums import SUMS
 from sql.generate.version import write_version
@@ -91,8 +91,6 @@ _RENAMED = {
                "end version;": "end internal_second;"},
 }  # fmt: skip
 """For each engine, what makes a helper `second` of the routine `version`."""
-_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
-"""What SQL Server's files of many units have once, and each unit has by itself."""
 SECOND = "internal/second"
 """The unit that `change_sources` adds."""
 
@@ -198,7 +196,7 @@ def change_sources(migrations: Path) -> None:
         helper = helper.replace(old, new)
     family = folder / "internal" / "text.sql"
     there = family.read_text(encoding="utf-8")
-    helper = helper.replace(_SETTINGS, "")
+    helper = helper.replace(SESSION_SETTINGS, "")
     family.write_text(f"{there}\n{helper}", encoding="utf-8")
 
 
@@ -208,7 +206,7 @@ def remove_unit(folder: Path, name: str) -> None:
         text = path.read_text(encoding="utf-8")
         found = file_units(path.relative_to(folder).as_posix(), text)
         if name in found:
-            unit = found[name].replace(_SETTINGS, "")
+            unit = found[name].replace(SESSION_SETTINGS, "")
             assert text.count(unit) == 1
             path.write_text(text.replace(unit, ""), encoding="utf-8")
             return

@@ -15,7 +15,7 @@ from tests.interleavings.work import fill, keep_house, take
 from tests.stored_times import pass_seconds
 
 TURNS = 50
-"""How often a test tries to have a dequeue wait for the gate, which it does for a moment only."""
+"""How often a test tries to have a dequeue wait for the limit lock: it waits milliseconds only."""
 
 
 def send(session: Session, queue: str, text: str) -> None:
@@ -72,10 +72,10 @@ def taken_at_gate(
     change: Callable[[], None],
     undo: Callable[[], None],
 ) -> int:
-    """Return how many of four messages a dequeue takes that has waited for the gate meanwhile.
+    """Return how many of four messages a dequeue takes that has waited for the limit lock.
 
     holder takes one message before the change, and commits after it. Where the dequeue was too
-    late to have the gate, the change is undone, and all of it is tried again.
+    late to have the limit lock, the change is undone, and all of it is tried again.
     """
     for _ in range(TURNS):
         holder.begin()
@@ -83,7 +83,7 @@ def taken_at_gate(
         began = time.monotonic()
         running = waiter.start(lambda own: len(own.dequeue_fast(queue, 4)))
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: waiter.server.waits_at_gate(waiter.id), "it waits", 0.05)
+            wait_until(lambda: waiter.server.waits_for_limit(waiter.id), "it waits", 0.05)
             change()
             holder.commit()
             taken = running.result()
@@ -98,7 +98,7 @@ def taken_at_gate(
 @pytest.mark.promise("P28")
 @pytest.mark.requires("limits")
 @pytest.mark.parametrize(("most", "taken"), [(3, 2), (1, 0)])
-def test_a_dequeue_that_waits_for_the_gate_has_the_max_leased_that_was_set_meanwhile(
+def test_a_dequeue_that_waits_for_the_limit_lock_has_the_max_leased_that_was_set_meanwhile(
     sessions: Open, queue: str, most: int, taken: int
 ) -> None:
     admin, holder, waiter = sessions(3)
@@ -116,7 +116,7 @@ def test_a_dequeue_that_waits_for_the_gate_has_the_max_leased_that_was_set_meanw
 
 @pytest.mark.promise("P29")
 @pytest.mark.requires("limits")
-def test_a_dequeue_that_waits_for_the_gate_has_the_rate_limit_that_was_set_meanwhile(
+def test_a_dequeue_that_waits_for_the_limit_lock_has_the_rate_limit_that_was_set_meanwhile(
     sessions: Open, queue: str
 ) -> None:
     admin, holder, waiter = sessions(3)
@@ -134,7 +134,7 @@ def test_a_dequeue_that_waits_for_the_gate_has_the_rate_limit_that_was_set_meanw
 
 @pytest.mark.promise("P18")
 @pytest.mark.requires("limits")
-def test_a_dequeue_that_waits_for_the_gate_of_a_queue_that_is_paused_meanwhile_takes_nothing(
+def test_a_dequeue_that_waits_for_the_limit_lock_of_a_queue_that_is_paused_meanwhile_takes_nothing(
     sessions: Open, queue: str
 ) -> None:
     admin, holder, waiter = sessions(3)

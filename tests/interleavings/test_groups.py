@@ -385,7 +385,7 @@ def test_a_limit_is_lowered_while_messages_end_and_come(
     for claim in claims[1:]:
         worker.queue.complete(queue, claim)
     if ending == "commit":
-        assert lease(worker, queue) == ["4"], "it had its token before"
+        assert lease(worker, queue) == ["4"], "it had its slot before"
     else:
         assert lease(worker, queue) == ["4", "5", "6"]
     pass_seconds(worker.connection, queue, 60)
@@ -399,7 +399,7 @@ def test_a_raised_limit_does_not_wait_for_a_producer(sessions: Open, queue: str)
     admin, producer, worker = sessions(3)
     send(worker, queue, "1", "2", "3")
     admin.queue.alter_queue(queue, group_limit=2)
-    send(producer.begin(), queue, "new")  # It takes the second token, and holds it.
+    send(producer.begin(), queue, "new")  # It takes the second slot, and holds it.
     keep_house(worker, queue)
     assert lease(worker, queue) == ["1"]
     producer.rollback()
@@ -431,7 +431,7 @@ def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("finish", list(ENDS))
 @pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
-def test_a_strict_finish_leaves_its_token_to_others(
+def test_a_strict_finish_leaves_its_slot_to_others(
     sessions: Open, queue: str, behind: list[str], finish: str, isolation: str
 ) -> None:
     strict, other = sessions(2)

@@ -71,7 +71,7 @@ def test_the_room_of_a_rolled_back_dequeue_is_there_at_once(
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-def test_one_that_waits_for_the_gate_counts_what_its_holder_has_leased(
+def test_one_that_waits_for_the_limit_lock_counts_what_its_holder_has_leased(
     sessions: Open, admin: Session, queue: str, setting: str, how: str
 ) -> None:
     holder, waiter = sessions(2)
@@ -84,7 +84,7 @@ def test_one_that_waits_for_the_gate_counts_what_its_holder_has_leased(
         assert len(mine) == 3
         running = waiter.start(taking(queue, 3))
         try:
-            wait_until(lambda: waiter.server.waits_at_gate(waiter.id), "it waits", 0.09)
+            wait_until(lambda: waiter.server.waits_for_limit(waiter.id), "it waits", 0.09)
         except AssertionError:
             # The waiter gave up before its wait was seen: try again.
             holder.rollback()
@@ -116,7 +116,7 @@ def reset(admin: Session, queue: str, setting: str) -> None:
 
 
 @pytest.mark.promise("P28")
-def test_a_full_queue_makes_nobody_wait_even_while_its_gate_is_held(
+def test_a_full_queue_makes_nobody_wait_even_while_its_limit_lock_is_held(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     first, holder, other = sessions(3)
@@ -148,7 +148,7 @@ def test_a_completion_makes_room_when_it_commits_and_not_before(
 
 
 @pytest.mark.promise("P28")
-def test_finishing_waits_for_no_gate(sessions: Open, admin: Session, queue: str) -> None:
+def test_finishing_waits_for_no_limit_lock(sessions: Open, admin: Session, queue: str) -> None:
     worker, holder = sessions(2)
     fill(admin, queue, 9)
     admin.queue.alter_queue(queue, max_leased=6)
@@ -279,7 +279,7 @@ def test_limits_of_two_queues_taken_in_opposite_order_end_in_no_deadlock(
 
 
 @pytest.mark.promise("P28")
-def test_a_queue_whose_gate_is_held_is_dropped_when_it_is_free_and_refused_till_then(
+def test_a_queue_whose_limit_lock_is_held_is_dropped_when_it_is_free_and_refused_till_then(
     sessions: Open, admin: Session, queue: str
 ) -> None:
     (holder,) = sessions(1)

@@ -17,10 +17,6 @@ from tests.helpers.releases import (
     copied_without_history,
     use_released,
 )
-from tests.run.slow import mark_slow
-
-CORE = {"test_rollback.py", "test_status.py", "test_upgrade.py"}
-"""Files of make test."""
 
 Psql = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -80,9 +76,3 @@ def cluster(server: Server) -> Iterator[PostgresServer]:
         pytest.skip(f"no server of its own: {reason}; to run it: make install")
     yield own
     own.close()
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave the other files to make test-all and to .ci/run."""
-    if item.path.name not in CORE:
-        mark_slow(item, "installs releases in databases of its own")

@@ -13,6 +13,7 @@ from tests.engines.base import TO_RUN
 from tests.engines.provide import SERVERS
 from tests.run.lacking import TestFile, lack_of
 from tests.run.selection import SELECTIONS, selection_of
+from tests.run.slow import mark_slow
 from tests.run.summary import Summary
 from tests.run.workers import FIRST, FileAndServerScheduling, printable, processors, workers_for
 
@@ -33,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the selection before worker processes take over the options."""
+    # Fixtures close connections in the middle of transactions.
+    config.addinivalue_line("filterwarnings", "ignore::rowq.UncommittedWarning")
     # A script's background job ignores Ctrl-C, and so would every program that the tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -76,6 +79,11 @@ def _skipping() -> Generator[None, None, None]:
         if lack := lack_of(error if isinstance(error, ImportError) else error.__cause__):
             pytest.skip(f"no {lack.name}{TO_RUN}{lack.remedy}")
         raise
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test as slow by where it stands."""
+    mark_slow(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,13 +2,13 @@
 
     check    CHECKED without slow tests, on the newest PostgreSQL
     test     all but slow tests, on the newest PostgreSQL, the newest MariaDB, and given servers
-    rest     the slow tests that .ci/run has time for, beside `test`
+    ci       `test`, and the slow tests that .ci/run has time for
     all      everything on the newest version of each product, and VERSIONS on the older ones, and
              on a product that runs the SQL files of another one of the run
     named    whatever the command line names, on every server that is chosen
 
-A run that names no tests is `test`, unless it is told to be another. Where a test stands, or in the
-conftest.py of its directory:
+A run that names no tests is `test`, unless it is told to be another. At a test, in its file as
+`pytestmark`, or for its directory in slow.py:
 
     @pytest.mark.slow("kills a server")                     # left to make test-all and to .ci/run
     @pytest.mark.slow("kills a server", ci="mariadb")       # .ci/run has it on MariaDB, too
@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 import pytest
 
-SELECTIONS = ("check", "test", "rest", "all", "named")
+SELECTIONS = ("check", "test", "ci", "all", "named")
 
 CHECKED = ("tests/static/", "tests/contract/", "tests/client/")
 """What `make check` runs: the files against the contract, each routine's promises, the client."""
@@ -73,7 +73,7 @@ def may_select(selection: str, path: str, *, is_favoured: bool) -> bool:
     match selection:
         case "check":
             return is_favoured and path.startswith(CHECKED)
-        case "test" | "rest":
+        case "test" | "ci":
             return is_favoured
         case "all":
             return is_favoured or path.startswith(VERSIONS)
@@ -96,8 +96,8 @@ def is_selected(
     match selection:
         case "check" | "test":
             return slow is None
-        case "rest":
-            return slow is not None and _is_in_ci(slow, product)
+        case "ci":
+            return slow is None or _is_in_ci(slow, product)
     return True
 
 
@@ -116,12 +116,12 @@ def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked:
         given: those that have a URL in the environment.
         is_asked: whether the command line names the servers.
     """
-    if selection in {"check", "test"} and is_asked:
+    if selection in {"check", "test", "ci"} and is_asked:
         return set(chosen)
     latest = newest(chosen)
     if selection == "check":
         return {name for name in latest if product_of(name) == "postgres"}
-    if selection == "test":
+    if selection in {"test", "ci"}:
         return {name for name in latest if name.startswith(AT_FIRST) or name in given}
     products = {product_of(name) for name in chosen}
     return {name for name in latest if SAME_SQL.get(product_of(name)) not in products}

@@ -1,11 +1,73 @@
-"""Marks the tests of a directory as slow, from its conftest.py."""
+"""Marks tests as slow by where they stand; see selection.py for what a mark means.
 
-from typing import Any
+A mark at a test, or in its file as `pytestmark`, goes before.
+"""
+
+from pathlib import PurePosixPath
 
 import pytest
 
+_slow = pytest.mark.slow
 
-def mark_slow(item: pytest.Item, reason: str, **where: Any) -> None:
-    """Mark a test as slow unless it, or its file, says so otherwise; see selection.py."""
-    if item.get_closest_marker("slow") is None:
-        item.add_marker(pytest.mark.slow(reason, **where))
+
+def _files(directory: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{directory}/test_{name}.py" for name in names.split())
+
+
+CORE = {
+    *_files("tests/cli", "migrate"),
+    *_files(
+        "tests/client",
+        "connection_loss error_classes lent_connections queue savepoint uncommitted worker "
+        "worker_outcomes",
+    ),
+    *_files(
+        "tests/engine_only/mysql",
+        "connections definer denied fast_path groups plans privileges pymysql "
+        "snapshot_isolation splitter transactions",
+    ),
+    *_files(
+        "tests/engine_only/postgres",
+        "connections denied floor found_by_review groups json_bodies limits listen plans psycopg",
+    ),
+    *_files("tests/migrations", "rollback status upgrade"),
+    *_files("tests/security/postgres", "callers grants one_queue producers"),
+}
+"""Files that `make test` runs on each of its servers, of directories that are slow."""
+
+SLOW = {
+    "sql/postgres/addons": _slow("about an add-on"),
+    "tests/benchmarks": _slow("measures", ci=False),
+    "tests/celery": _slow("about the transport, which PostgreSQL has run", on="mariadb"),
+    "tests/chaos": _slow("kills sessions, programs, servers and networks"),
+    "tests/cli": _slow("details of a command"),
+    **dict.fromkeys(
+        _files("tests/cli", "consume enqueue main queues secrets stats work"),
+        _slow("about the command, which PostgreSQL has run", on="mariadb"),
+    ),
+    "tests/client": _slow("about the client, which PostgreSQL has run", on="mariadb"),
+    "tests/demo": _slow("runs the demo's orders"),
+    "tests/docs": _slow("executes pages", on="mariadb"),
+    "tests/engine_only/mysql": _slow("what only MariaDB and MySQL do", ci="mariadb"),
+    "tests/engine_only/postgres": _slow("what only PostgreSQL does"),
+    "tests/examples": _slow("runs programs in other languages, which need compilers"),
+    "tests/frameworks": _slow("about the framework, which PostgreSQL has run", on="mariadb"),
+    "tests/metrics": _slow("about the exporter, which PostgreSQL has run", on="mariadb"),
+    "tests/migrations": _slow("installs releases in databases of its own"),
+    "tests/release": _slow("builds what a release has"),
+    "tests/security/postgres": _slow("an attack by a database of its own"),
+    "tests/testing": _slow("about rowq.contrib.testing, which PostgreSQL has run", on="mariadb"),
+    "tests/web": _slow("about the page, which PostgreSQL has run", on="mariadb"),
+}
+"""The marks of directories, and of files that differ from their directory."""
+
+
+def mark_slow(item: pytest.Item) -> None:
+    """Give a test the mark of its file, or else of its directory, if it has none of its own."""
+    file = PurePosixPath(item.nodeid.partition("::")[0])
+    if str(file) in CORE or item.get_closest_marker("slow"):
+        return
+    for path in (file, *file.parents):
+        if mark := SLOW.get(str(path)):
+            item.add_marker(mark)
+            return

@@ -87,8 +87,13 @@ def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
             yield from sorted((SQL / engine / room).glob("*.sql"))
 
 
-def sql_units(engine: str, *rooms: str) -> Iterator[Unit]:
-    """Yield an engine's units in these rooms, all rooms by default, in a fixed order."""
+@cache
+def sql_units(engine: str, *rooms: str) -> tuple[Unit, ...]:
+    """Return an engine's units in these rooms, all rooms by default, in a fixed order."""
+    return tuple(_read_units(engine, *rooms))
+
+
+def _read_units(engine: str, *rooms: str) -> Iterator[Unit]:
     for path in sql_files(engine, *rooms):
         text = path.read_text(encoding="utf-8")
         relative = path.relative_to(SQL / engine).as_posix()

@@ -22,6 +22,24 @@ def test_all_that_break_a_rule_are_told_with_their_names() -> None:
     assert len(both.value.exceptions) == 2
 
 
+def test_a_skip_hides_no_other_case() -> None:
+    @for_each(["skipped", "broken", "kept"])
+    def test_a_word_is_kept(word: str) -> None:
+        if word == "skipped":
+            raise pytest.skip.Exception(word)
+        assert word == "kept"
+
+    @for_each(["skipped"])
+    def test_a_word_is_skipped(word: str) -> None:
+        raise pytest.skip.Exception(word)
+
+    with pytest.raises(ExceptionGroup, match="1 of 3 break the rule") as caught:
+        test_a_word_is_kept()
+    assert caught.value.exceptions[0].__notes__ == ["This is about broken."]
+    with pytest.raises(pytest.skip.Exception, match="skipped"):
+        test_a_word_is_skipped()
+
+
 def test_a_rule_about_nothing_fails() -> None:
     @for_each([])
     def test_nothing_is_wrong() -> None:

@@ -73,11 +73,5 @@ def test_a_file_that_is_built_where_it_is_needed_is_in_no_commit(name: str) -> N
     assert ignored.returncode == 0
 
 
-def test_every_whole_file_that_make_generate_writes_is_marked() -> None:
-    whole = {name for name, make in FILES.items() if SAYS_SO.search(make().partition("\n")[0])}
-    assert "sql/CONTRACT.md" in whole
-    assert whole <= marked()
-
-
 def test_every_file_that_says_it_is_generated_is_marked() -> None:
     assert [name for name in sorted(files() - marked()) if says_so(name)] == []

@@ -17,12 +17,14 @@ _BARE = re.compile(
     r"|lane (?:not )?in \([^)]*-\d"
     r"|lane between -\d"
     r"|\bwhen -\d+ then"
+    r"|queue_id, -\d"
     r"|(?:floor|open_lanes|newest_number|first_key|is_rescan_due|next_number"
     r"|InternalMoveFloor|InternalFirstKey|InternalOpenLanes)\b[^;]*?[ ({]-\d",
     re.IGNORECASE,
 )
 _NOT_A_TABLE = re.compile(
-    r"lane < -1000"  # A request to open a lane.
+    r"lane < -1000|queue_id, -1001"  # A request to open a lane.
+    r"|queue_id, -\d, '9999-"  # A sentinel row's message, claim or finish.
     r"|(?:declare|set|,) *(?:@lane|v_lane) (?:smallint )?(?:default |= )?-\d+"  # Before the first.
 )
 

@@ -8,8 +8,8 @@ from tests.static.each import for_each
 from tests.static.sources import SQL, Unit, code, sql_units
 
 FOLDER = SQL / "mysql"
-CODE = list(sql_units("mysql", "internal", "routines"))
-TABLES = list(sql_units("mysql", "tables"))
+CODE = sql_units("mysql", "internal", "routines")
+TABLES = sql_units("mysql", "tables")
 BY_KEY = "ready|delayed|claim|finished|message|dedup|dead"
 each_file = for_each(CODE)
 

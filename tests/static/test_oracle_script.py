@@ -18,9 +18,22 @@ from rowq.tools.migrate.sources import file_units, read, sources_of
 from sql.generate.release import release
 from tests.helpers.releases import SECOND, change_everything, copied_without_history
 from tests.static.plsql.gate import Script, is_client
+from tests.static.sources import ROOT, SQL
 
 SCRIPT = migrate.script("oracle")
 FILES = release_for("oracle").files(1)
+OPTIONAL = "".join(
+    (SQL / "oracle" / name).read_text("utf-8") for name in ("maintain_job.sql", "wakeup.sql")
+)
+CREATED = re.compile(
+    r"\bcreate (?:or replace )?(?:unique )?(?:index|package|sequence|table|type)\s+(rowq_\w+)"
+    r"|\bconstraint (rowq_\w+)|\bmake\('(rowq_\w+)'\)"
+    r"|\bcreate_\w+\(\s*\w+ +=> '(ROWQ_\w+)'"
+)
+NAMING = (
+    "migrations/oracle", "python_client/rowq", "sql/oracle", "tests/engine_only/oracle",
+    "tests/engines/oracle",
+)  # fmt: skip
 
 
 def plain(script: str) -> list[str]:
@@ -165,3 +178,16 @@ def test_a_right_on_an_account_called_rowq_is_not_taken_for_one_on_an_object() -
     assert all(
         re.search(r"\.type (?:<> 'USER'|in \()", query.partition(";")[0]) for query in queries
     )
+
+
+def test_a_name_in_upper_case_is_one_that_the_scripts_create() -> None:
+    names = {"".join(name).upper() for name in CREATED.findall(SCRIPT + OPTIONAL)}
+    unknown = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in NAMING
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".in", ".py", ".sql"}
+        for name in re.findall(r"'(ROWQ_\w+)'", path.read_text("utf-8"))
+        if name not in names
+    ]
+    assert unknown == []

@@ -14,7 +14,7 @@ from tests.static.postgres_statements import (
 )
 from tests.static.sources import Unit, sql_units
 
-UNITS = list(sql_units("postgres", "internal", "routines", "overloads"))
+UNITS = sql_units("postgres", "internal", "routines", "overloads")
 
 _ONE_FOR_ALL = (
     "maintain finds idle queues by one statement for all of them: one for each queue takes 15 to 40"

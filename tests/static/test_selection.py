@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.run import slow
 from tests.run.selection import CHECKED, VERSIONS, favoured_by, is_selected, newest
 from tests.run.workers import FIRST
 from tests.static.each import for_each
@@ -35,6 +36,7 @@ def test_versions_are_compared_by_their_numbers() -> None:
         ("test", AT_HAND, "", False, "postgres18 mariadb11.8"),
         ("test", AT_HAND, "sqlserver2022", False, "postgres18 mariadb11.8 sqlserver2022"),
         ("test", ["postgres15"], "", True, "postgres15"),
+        ("ci", AT_HAND, "", False, "postgres18 mariadb11.8"),
         ("all", AT_HAND, "", False, "postgres18 mariadb11.8 sqlserver2022"),
         ("all", AT_HAND, "", True, "postgres18 mariadb11.8 sqlserver2022"),
         ("all", ["mariadb10.11", "mariadb11.8", "mysql9.7"], "", True, "mariadb11.8"),
@@ -58,9 +60,10 @@ def test_these_servers_run_all_rooms(
         ("test", CLI, "postgres18", "quick, slow on mariadb"),
         ("test", CLI, "mariadb11.8", "quick"),
         ("test", CONTRACT, "postgres15", ""),
-        ("rest", STATIC, None, "slow, slow, CI on both"),
-        ("rest", CLI, "postgres18", "slow, slow, CI on both"),
-        ("rest", CLI, "mariadb11.8", "slow, CI on both"),
+        ("ci", STATIC, None, "quick, slow, slow, CI on both, slow on mariadb"),
+        ("ci", CLI, "postgres18", "quick, slow, slow, CI on both, slow on mariadb"),
+        ("ci", CLI, "mariadb11.8", "quick, slow, CI on both"),
+        ("ci", CONTRACT, "postgres15", ""),
         ("all", CLI, "mariadb11.8", ", ".join(SLOW)),
         ("all", CONTRACT, "postgres15", ", ".join(SLOW)),
         ("all", CLI, "postgres15", ""),
@@ -81,6 +84,6 @@ def test_a_test_belongs_to_a_selection(
     assert ", ".join(found) == taken
 
 
-@for_each([*CHECKED, *VERSIONS, *FIRST])
+@for_each([*CHECKED, *VERSIONS, *FIRST, *slow.SLOW, *slow.CORE])
 def test_what_is_listed_exists(begins: str) -> None:
     assert list(ROOT.glob(f"{begins}*"))

@@ -8,11 +8,13 @@ from zoneinfo import available_timezones
 
 import pytest
 
+from rowq.tools.migrate import plain_script
+from tests.engines.sqlserver.babelfish_rules import RULES
 from tests.static.each import for_each
-from tests.static.sources import Unit, code, sql_units
+from tests.static.sources import Unit, code, object_name, sql_units
 
-CODE = list(sql_units("sqlserver", "internal", "routines"))
-ROUTINES = list(sql_units("sqlserver", "routines"))
+CODE = sql_units("sqlserver", "internal", "routines")
+ROUTINES = sql_units("sqlserver", "routines")
 TABLES = [unit for unit in sql_units("sqlserver", "tables") if "create table" in unit.text]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "queue_lock", "group_slot",
@@ -28,16 +30,15 @@ FRAMES = [unit for unit in CODE if LEVEL in code(unit)]
 BEGINNING = "select @begun = p.queue_id from rowq.queue_lock p where p.queue_id = 0;"
 SAVING = {"drop_queue", "maintain_archive", "maintain_retention"}
 """Files that write with xact_abort off, as a wait that is too long must not end a caller's work."""
-REFUSING = re.compile(
-    r"\bexec rowq\.Internal(Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim)\b"
+REFUSES = r"Check\w+|Refuse\w*|Require\w+|EnterQueue|LockQueue\w+|LockClaim"
+WRITES = (
+    "Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add|ReleaseLinks|Reserve|Record"
+    "|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred|DeferGroupChecks|Block|Unblock"
+    "|ResumeBlocked|ResumeSuccessors|Expire|Propagate|RetryPropagation|Try|EnqueueTick|RunDue|SkipTick"
+    "|FailOrRelease|Store|CancelUnleased|EndCancelled"
 )
-WRITING = re.compile(
-    r"\b(?:insert into rowq\.|update|delete)\b"
-    r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
-    r"|ReleaseLinks|Reserve|Record|Rescan|TakeGroupSlot|JoinGroups|ReleaseGroupSlots|RunDeferred"
-    r"|DeferGroupChecks|Block|Unblock|ResumeBlocked|ResumeSuccessors|Expire|Propagate|RetryPropagation|Try"
-    r"|EnqueueTick|RunDue|SkipTick|FailOrRelease|Store|CancelUnleased|EndCancelled)"
-)
+REFUSING = re.compile(rf"\bexec rowq\.Internal({REFUSES})\b")
+WRITING = re.compile(rf"\b(?:insert into rowq\.|update|delete)\b|\bexec rowq\.Internal(?:{WRITES})")
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
 each_file = for_each(CODE)
@@ -76,7 +77,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(unit: Unit) -> 
 
 
 @pytest.mark.pitfall("sqlserver 1")
-@for_each(ROUTINES + FRAMES)
+@for_each([*ROUTINES, *FRAMES])
 def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(unit: Unit) -> None:
     text = code(unit).replace(BEGINNING, "")
     first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
@@ -190,6 +191,11 @@ def test_a_call_refuses_before_xact_abort_and_writes_after_it(unit: Unit) -> Non
     refusals = set(REFUSING.findall(after))
     assert refusals <= ({"LockQueueShared"} if unit.stem == "maintain_delivery" else set())
     assert not WRITING.search(before)
+
+
+@for_each([*REFUSES.split("|"), *(rf"{word}\w*" for word in WRITES.split("|"))])
+def test_a_procedure_that_refuses_or_writes_exists(word: str) -> None:
+    assert any(re.fullmatch(f"Internal{word}", object_name(unit)) for unit in CODE)
 
 
 @pytest.mark.pitfall("sqlserver 14")
@@ -318,3 +324,14 @@ def test_objects_are_named_with_their_schema(unit: Unit) -> None:
     for name in after:
         is_known = name.startswith(("rowq.", "sys.", "@")) or name in aliases | BUILT_IN
         assert is_known, name
+
+
+def test_each_rule_for_babelfish_changes_a_batch() -> None:
+    batches = plain_script("sqlserver").split("-- [end of statement]\n")
+    idle = []
+    for rule in RULES:
+        before = batches
+        batches = [rule.pattern.sub(rule.replacement, batch) for batch in before]
+        if batches == before:
+            idle.append((rule.what, rule.pattern.pattern))
+    assert idle == []

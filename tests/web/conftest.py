@@ -7,7 +7,6 @@ import pytest
 from tests.engines.base import Connection, Server
 from tests.helpers.client_queue import made
 from tests.helpers.worker_queue import make_queue
-from tests.run.slow import mark_slow
 from tests.web.accounts import account
 from tests.web.browsing import Browser, browsing
 
@@ -33,8 +32,3 @@ def monitor(monitor_url: str) -> Iterator[Browser]:
     """Return a browser on the page of an account that may look and no more."""
     with browsing(monitor_url) as found:
         yield found
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Run these tests on PostgreSQL only, but for make test-all."""
-    mark_slow(item, "about the page, which PostgreSQL has run", on="mariadb")

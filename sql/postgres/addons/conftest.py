@@ -4,11 +4,10 @@ import pytest
 
 from tests.engine_only.postgres.conftest import model, open_owner, owner, owner_url
 
-pytest_plugins = ["tests.engines.plugin", "tests.run.plugin"]
-
 __all__ = ["model", "open_owner", "owner", "owner_url"]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Let fixtures close connections in the middle of transactions."""
-    config.addinivalue_line("filterwarnings", "ignore::rowq.UncommittedWarning")
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Load the plugins of tests/conftest.py, unless the run has: only its first may name them."""
+    for name in ("tests.engines.plugin", "tests.run.plugin"):
+        pluginmanager.import_plugin(name)

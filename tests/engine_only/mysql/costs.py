@@ -14,17 +14,17 @@ _NOT_ROWS = {"Handler_commit", "Handler_prepare", "Handler_savepoint", "Handler_
 def queue_id_of(connection: Connection, queue: str) -> int:
     """Return the part of a queue."""
     query = "select queue_id from rowq.queue where queue_name = %s"
-    ((part,),) = connection.execute(query, [queue]).fetchall()
-    return int(part)
+    ((queue_id,),) = connection.execute(query, [queue]).fetchall()
+    return int(queue_id)
 
 
 def rescan(connection: Connection, queue: str) -> None:
     """Put the floors of a queue right, as maintain does, however lately it was done."""
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     connection.execute(
-        "update rowq.lane set check_after = '1970-01-01' where queue_id = %s", [part]
+        "update rowq.lane set check_after = '1970-01-01' where queue_id = %s", [queue_id]
     )
-    connection.execute("call rowq.internal_rescan_floors(%s, true, true, true)", [part])
+    connection.execute("call rowq.internal_rescan_floors(%s, true, true, true)", [queue_id])
 
 
 def pages(connection: Connection, work: Callable[[], object]) -> int:

@@ -23,12 +23,12 @@ MICROSECONDS = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
 
 INSERTS = {
     "ready": "insert into rowq.ready (queue_id, lane, seq, message_id)"
-    f" select {{part}}, {{lane}}, {MICROSECONDS} - 60000000 + n.n, n.n from {{numbers}} n",
+    f" select {{queue_id}}, {{lane}}, {MICROSECONDS} - 60000000 + n.n, n.n from {{numbers}} n",
     "delayed": "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
-    " select {part}, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, {lane}"
+    " select {queue_id}, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, {lane}"
     " from {numbers} n",
     "claim": "insert into rowq.claim (queue_id, claim_id, lease_until, messages)"
-    " select {part}, n.n, utc_timestamp(6), '[]' from {numbers} n",
+    " select {queue_id}, n.n, utc_timestamp(6), '[]' from {numbers} n",
 }
 KEYS = {"ready": "message_id", "delayed": "message_id", "claim": "claim_id"}
 
@@ -58,12 +58,14 @@ def numbers(start: int, count: int) -> str:
 
 def make_dead(connection: Connection, queue: str, table: str, count: int, lane: int = 11) -> None:
     """Put rows into a table and delete them; whoever has an older view keeps them."""
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     connection.execute("set session sql_log_bin = 0")
     for start in range(0, count, AT_ONCE):
-        words = {"part": part, "lane": lane, "numbers": numbers(start, min(count, AT_ONCE))}
+        words = {"queue_id": queue_id, "lane": lane, "numbers": numbers(start, min(count, AT_ONCE))}
         connection.execute(INSERTS[table].format(**words).replace("%", "%%"))
-    connection.execute(f"delete from rowq.{table} where queue_id = {part} and {KEYS[table]} > 0")
+    connection.execute(
+        f"delete from rowq.{table} where queue_id = {queue_id} and {KEYS[table]} > 0"
+    )
     connection.execute("set session sql_log_bin = 1")
 
 
@@ -180,8 +182,8 @@ def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
 
 def forget_floors(connection: Connection, queue: str) -> None:
     """Let every look begin at the first row that was ever there."""
-    part = queue_id_of(connection, queue)
-    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [part])
+    queue_id = queue_id_of(connection, queue)
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [queue_id])
 
 
 def old_reader(server: Server, url: str) -> Connection:

@@ -63,15 +63,15 @@ def cost(connection: Connection, queue: str) -> int:
 
     It rests after a rescan that took long. A floor stays half a second behind now.
     """
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     connection.execute(
         "update rowq.lane set check_after = utc_timestamp(6) + interval 1 hour"
         " where lane = -6 and queue_id = %s",
-        [part],
+        [queue_id],
     )
 
     def expire() -> None:
-        connection.execute("call rowq.internal_expire(%s, 0, 1000, @expired)", [part])
+        connection.execute("call rowq.internal_expire(%s, 0, 1000, @expired)", [queue_id])
 
     time.sleep(0.6)
     found = []

@@ -106,14 +106,16 @@ def test_without_floors_the_same_dead_rows_would_be_walked(
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, queue: str) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     connection.execute(
         "insert into rowq.delayed (queue_id, due_at, message_id, lane)"
         " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, 11"
         f" from {numbers(DEAD)} n",
-        [part],
+        [queue_id],
     )
-    connection.execute("delete from rowq.delayed where queue_id = %s and message_id > 0", [part])
+    connection.execute(
+        "delete from rowq.delayed where queue_id = %s and message_id > 0", [queue_id]
+    )
     rescan(connection, queue)
     assert fewest_pages(connection, lambda: call(connection, "promote", queue_name=queue)) < SMALL
 
@@ -123,14 +125,14 @@ def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, 
 def test_reap_does_not_walk_the_claims_that_were_finished(
     connection: Connection, queue: str
 ) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     call(connection, "enqueue", queue_name=queue)
     connection.execute(
         "insert into rowq.claim (queue_id, claim_id, lease_until, messages)"
         f" select %s, n.n, utc_timestamp(6), '[]' from {numbers(DEAD)} n",
-        [part],
+        [queue_id],
     )
-    connection.execute("delete from rowq.claim where queue_id = %s and claim_id > 0", [part])
+    connection.execute("delete from rowq.claim where queue_id = %s and claim_id > 0", [queue_id])
     dequeue(connection, queue)
     rescan(connection, queue)
     assert fewest_pages(connection, lambda: call(connection, "reap", queue_name=queue)) < SMALL
@@ -140,10 +142,10 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
 def test_a_clock_that_was_set_back_costs_a_message_one_rescan(
     connection: Connection, queue: str
 ) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     ahead = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) + 3600000000"
     connection.execute(
-        f"update rowq.lane set floor = {ahead} where queue_id = %s and lane = 11", [part]
+        f"update rowq.lane set floor = {ahead} where queue_id = %s and lane = 11", [queue_id]
     )
     call(connection, "enqueue", queue_name=queue, body="after the clock was set right")
     assert dequeue(connection, queue) == []
@@ -163,19 +165,19 @@ def test_a_lane_whose_first_producer_rolled_back_is_found_open_or_opened_by_a_re
 
 
 def _forget_floors(connection: Connection, queue: str) -> None:
-    part = queue_id_of(connection, queue)
-    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [part])
+    queue_id = queue_id_of(connection, queue)
+    connection.execute("update rowq.lane set floor = 0 where queue_id = %s", [queue_id])
 
 
 def _make_dead_rows(connection: Connection, queue: str, lane: int) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     moment = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
     connection.execute(
         "insert into rowq.ready (queue_id, lane, seq, message_id)"
         f" select %s, %s, {moment} - 60000000 + n.n, n.n from {numbers(DEAD)} n",
-        [part, lane],
+        [queue_id, lane],
     )
-    connection.execute("delete from rowq.ready where queue_id = %s and message_id > 0", [part])
+    connection.execute("delete from rowq.ready where queue_id = %s and message_id > 0", [queue_id])
 
 
 def numbers(count: int) -> str:

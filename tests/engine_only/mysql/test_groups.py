@@ -103,10 +103,10 @@ def test_the_end_of_many_reads_the_list_of_their_groups_once(
     connection: Connection, queue: str
 ) -> None:
     """Element by element, MariaDB took 19 seconds for so many."""
-    ties = json.dumps([[number, None, "6b6579", 0] for number in range(5000)])
+    links = json.dumps([[number, None, "6b6579", 0] for number in range(5000)])
     began_at = time.monotonic()
     connection.execute(
         "call rowq.internal_release_group_slots(%s, %s, true)",
-        [queue_id_of(connection, queue), ties],
+        [queue_id_of(connection, queue), links],
     )
     assert time.monotonic() - began_at < 3

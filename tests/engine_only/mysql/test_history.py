@@ -252,11 +252,11 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one attempt, between the rescans of maintain."""
     purge = "call rowq.internal_purge_history(%s, 0, 10000, @purged)"
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     return cost_of_purge(
         connection,
         lambda: fill(connection, queue, 1),
-        lambda: connection.execute(purge, [part]),
+        lambda: connection.execute(purge, [queue_id]),
         lambda: kept_rows(connection, queue) == 0,
     )
 
@@ -287,9 +287,9 @@ def test_an_idle_queue_is_passed_over_until_a_day_is_too_old(
     fill(connection, kept, 3)
     for _ in range(2):
         call(connection, "maintain", queue_name=kept)
-    part = queue_id_of(connection, kept)
+    queue_id = queue_id_of(connection, kept)
     ((before,),) = connection.execute(
-        "select sweep_at from rowq.lane where lane = -1 and queue_id = %s", [part]
+        "select sweep_at from rowq.lane where lane = -1 and queue_id = %s", [queue_id]
     ).fetchall()
     dialect_of(connection).pass_seconds(connection, kept, 86400)
     call(connection, "maintain", queue_name=kept)

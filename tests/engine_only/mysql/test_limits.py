@@ -68,14 +68,14 @@ def leased_beside_a_holder(server: Server, connect: Connect, queue: str) -> int:
         holder.execute("begin")
         taken = len(dequeue(holder, queue, 3))
         running = threads.submit(dequeue, waiter, queue, 3)
-        wait_until(lambda: server.waits_at_gate(number), "the second waits at the gate")
+        wait_until(lambda: server.waits_for_limit(number), "the second waits for the limit lock")
         holder.execute("commit")
         return taken + len(running.result(20))
 
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_two_at_the_gate_share_the_room(
+def test_two_at_the_limit_lock_share_the_room(
     server: Server, connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, rate_seconds=1000, **{setting: 4})
@@ -92,7 +92,7 @@ def test_without_the_second_look_they_would_take_too_many(
 
 
 @pytest.mark.promise("P17", "P28")
-def test_a_dequeue_that_is_interrupted_at_the_gate_says_so_and_leaves_nothing_behind(
+def test_a_dequeue_that_is_interrupted_at_the_limit_lock_says_so_and_leaves_nothing_behind(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, max_leased=4)
@@ -107,7 +107,7 @@ def test_a_dequeue_that_is_interrupted_at_the_gate_says_so_and_leaves_nothing_be
         holder.execute("begin")
         assert len(dequeue(holder, queue, 2)) == 2
         running = threads.submit(dequeue, waiter, queue, 2)
-        wait_until(lambda: server.waits_at_gate(number), "the second waits at the gate")
+        wait_until(lambda: server.waits_for_limit(number), "the second waits for the limit lock")
         connection.execute(f"kill query {thread}")
         error = running.exception(20)
         assert isinstance(error, pymysql.Error)
@@ -182,7 +182,7 @@ def test_a_dequeue_that_waited_while_the_other_limit_was_set_is_noted_for_old_sn
         assert len(dequeue(holder, queue, 1)) == 1
         waiter.execute("begin")
         running = threads.submit(dequeue, waiter, queue, 9)
-        wait_until(lambda: server.waits_at_gate(number), "the second waits at the gate")
+        wait_until(lambda: server.waits_for_limit(number), "the second waits for the limit lock")
         call(connection, "alter_queue", queue_name=queue, rate_limit=0, max_leased=3)
         holder.execute("commit")
         assert len(running.result(20)) == 2
@@ -407,7 +407,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         found = statements(connection, connect, queue, size)
         ran[name], counts[name] = " ".join(found), len(found)
     assert not [table for table in LIMITS if f"rowq.{table}" in ran["none"] + ran["lanes"]]
-    # One that counts looks twice at each of its limits, locks the gate and writes to it, reads the
+    # One that counts looks twice at each of its limits, locks and writes the limit lock, reads the
     # settings as they are by then, and notes when the deliveries began. A full one looks once, and
     # takes nothing.
     assert counts["leased"] - counts["lanes"] == 5

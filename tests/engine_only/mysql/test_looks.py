@@ -64,9 +64,9 @@ def fill(connection: Connection, queue: str) -> None:
     typed = [{"message_type": "mail" if number % 2 else "other"} for number in range(10_000)]
     for _ in range(LARGE // 10_000):
         call(connection, "enqueue_batch", queue_name=queue, messages=typed)
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     for statement in FILL:
-        connection.execute(statement, [part])
+        connection.execute(statement, [queue_id])
 
 
 def looks(connection: Connection, queue: str, key: str | None = None) -> dict[str, Inspection]:
@@ -183,11 +183,11 @@ def test_every_statement_goes_by_the_primary_key_in_its_order(
 def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     for _ in range(4):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
     for statement in DEAD:
-        connection.execute(statement, [part])
+        connection.execute(statement, [queue_id])
     enqueue(connection, queue, "leased")
     dequeue(connection, queue)
     enqueue(connection, queue, "delayed", delay_seconds=1000)
@@ -203,7 +203,9 @@ def test_claims_and_delayed_messages_are_found_beside_an_old_view(
     assert fewest_pages(connection, claims) < SMALL
     assert fewest_pages(connection, delayed) < SMALL
     # Without the floors they walk what is dead.
-    connection.execute("update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [part])
+    connection.execute(
+        "update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [queue_id]
+    )
     assert fewest_pages(connection, claims) > SMALL
     assert fewest_pages(connection, delayed) > SMALL
 
@@ -224,7 +226,7 @@ DEAD_TIMES = {
 @pytest.mark.promise("P13")
 @pytest.mark.usefixtures("old_view")
 def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: str) -> None:
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     for _ in range(2):
         call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 10_000)
     moment = "utc_timestamp(6) - interval 1 hour"
@@ -232,36 +234,39 @@ def test_health_is_as_cheap_beside_an_old_view(connection: Connection, queue: st
         connection.execute(
             f"insert into rowq.{table} {row.format(moment=moment)}"
             " from rowq.ready where queue_id = %s and message_id > 0",
-            [part],
+            [queue_id],
         )
         keep = "finished_at" if table == "result" else row[1:].split(", ")[1]
         connection.execute(
-            f"delete from rowq.{table} where queue_id = %s and {keep} < utc_timestamp(6)", [part]
+            f"delete from rowq.{table} where queue_id = %s and {keep} < utc_timestamp(6)",
+            [queue_id],
         )
     for statement in DEAD:
-        connection.execute(statement, [part])
+        connection.execute(statement, [queue_id])
     rescan(connection, queue)
     # Only who withdraws messages moves this floor.
     connection.execute(
         "call rowq.internal_move_floor(%s, -6, 0, timestampdiff(microsecond, '1970-01-01',"
         " utc_timestamp(6)))",
-        [part],
+        [queue_id],
     )
 
     def health() -> int:
         return fewest_pages(
             connection,
-            lambda: connection.execute("call rowq.internal_health_queue(%s, @checks)", [part]),
+            lambda: connection.execute("call rowq.internal_health_queue(%s, @checks)", [queue_id]),
         )
 
     def numbers() -> int:
         connection.execute("call rowq.internal_next_numbers(@next_id, @next_claim)")
         connection.execute("set @id = 0, @claim = 0")
         newest = "call rowq.internal_newest_numbers(%s, @next_id, @next_claim, @id, @claim)"
-        return fewest_pages(connection, lambda: connection.execute(newest, [part]))
+        return fewest_pages(connection, lambda: connection.execute(newest, [queue_id]))
 
     # The dead rows of any one of these tables are thirty pages or more.
     assert health() < 70
     assert numbers() < 30
-    connection.execute("update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [part])
+    connection.execute(
+        "update rowq.lane set floor = 0 where queue_id = %s and lane < 0", [queue_id]
+    )
     assert health() > 300

@@ -19,8 +19,8 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import tick
 
-TIED = {"blocked", "successor", "deferred"}
-BY_KEY = TIED | {"message", "finished", "dead"}
+LINKED = {"blocked", "successor", "deferred"}
+BY_KEY = LINKED | {"message", "finished", "dead"}
 TEST_S_OWN = " - interval "
 """Words of the statements that move stored times."""
 

@@ -174,11 +174,11 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 def cost(connection: Connection, queue: str) -> int:
     """Return the pages that it takes to purge one result, between the rescans of maintain."""
     purge = "call rowq.internal_purge_results(%s, 0.001, 10000, @purged)"
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     return cost_of_purge(
         connection,
         lambda: fill(connection, queue, 1),
-        lambda: connection.execute(purge, [part]),
+        lambda: connection.execute(purge, [queue_id]),
         lambda: results(connection, queue) == 0,
     )
 
@@ -257,7 +257,7 @@ def test_a_purge_that_is_open_holds_up_no_housekeeping(
 def test_more_than_a_batch_goes_only_while_there_is_time(
     connection: Connection, kept: str, table: str, budget: int, purged: int
 ) -> None:
-    part = queue_id_of(connection, kept)
+    queue_id = queue_id_of(connection, kept)
     call(connection, "alter_queue", queue_name=kept, history_days=2)
     columns, values = {
         "result": ("finished_at, state", "'completed'"),
@@ -268,13 +268,13 @@ def test_more_than_a_batch_goes_only_while_there_is_time(
         f" select %s, 1000000000 + j.place, utc_timestamp(6) - interval 3 day, {values}"
         " from json_table(concat('[0', repeat(',0', 104), ']'),"
         " '$[*]' columns (place for ordinality)) j",
-        [part],
+        [queue_id],
     )
     what = {"result": "results", "history": "history"}[table]
     connection.execute(
         "call rowq.internal_maintain_retention("
         "%s, %s, 10, utc_timestamp(6) + interval %s second, @purged)",
-        [part, what, budget],
+        [queue_id, what, budget],
     )
     assert connection.execute("select @purged").fetchone() == (purged,)
 

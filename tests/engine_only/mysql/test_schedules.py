@@ -132,18 +132,18 @@ def test_a_schedule_whose_time_zone_was_lost_stays_due_and_says_why(
 ) -> None:
     schedule(connection, queue, "lost", cron="* * * * *", interval_seconds=None)
     schedule(connection, queue, "other", body="other")
-    part = queue_id_of(connection, queue)
+    queue_id = queue_id_of(connection, queue)
     change = (
         "update rowq.schedule set time_zone = %s where queue_id = %s and schedule_name = 'lost'"
     )
-    connection.execute(change, ["Mars/Base", part])
+    connection.execute(change, ["Mars/Base", queue_id])
     call(connection, "maintain", queue_name=queue)
     assert [row.body for row in dequeue(connection, queue, 10)] == ["other"]
     (name, error, is_due), _ = shown(connection, queue)
     assert (name, is_due) == ("lost", True)
     assert error is not None
     assert "time_zone" in error
-    connection.execute(change, ["Europe/Berlin", part])
+    connection.execute(change, ["Europe/Berlin", queue_id])
     call(connection, "maintain", queue_name=queue)
     assert len(dequeue(connection, queue, 10)) == 1
     assert shown(connection, queue)[0] == ("lost", None, False)

@@ -44,7 +44,7 @@ def test_what_the_archive_keeps_is_withdrawn_at_once_and_who_named_it_goes_on(
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     producer, other = connect(), connect()
-    enqueue(connection, queue, "has the token", group_key="group", priority=9)
+    enqueue(connection, queue, "has the slot", group_key="group", priority=9)
     [named] = enqueue(connection, queue, "x", message_type="named", group_key=group_key)
     other.execute("set session innodb_lock_wait_timeout = 1")
     with transaction(producer):

@@ -281,10 +281,10 @@ def test_microseconds_become_the_moment_that_they_are_beyond_2038(
 
 @pytest.mark.pitfall("oracle 27")
 @pytest.mark.promise("P22", "P24")
-def test_no_serializable_transaction_locks_a_token_that_a_message_has_joined_since_it_began(
+def test_no_serializable_transaction_locks_a_slot_that_a_message_has_joined_since_it_began(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """It cannot see the message, and would give the token back that the message waits for."""
+    """It cannot see the message, and would give the slot back that the message waits for."""
     strict = connect()
     dialect = dialect_of(strict)
     enqueue(connection, queue, "1", group_key="a")
@@ -327,7 +327,7 @@ def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
 
 @pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P22")
-def test_an_insert_of_a_token_waits_for_an_open_one_and_goes_on_when_that_is_rolled_back(
+def test_an_insert_of_a_slot_waits_for_an_open_one_and_goes_on_when_that_is_rolled_back(
     server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     first, second = connect(), connect()
@@ -345,7 +345,7 @@ def test_an_insert_of_a_token_waits_for_an_open_one_and_goes_on_when_that_is_rol
 def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
     connection: Connection, queue: str
 ) -> None:
-    """So a delayed message that has not joined its group passes no token on."""
+    """So a delayed message that has not joined its group passes no slot on."""
     call(connection, "alter_queue", queue_name=queue, group_after_dead="hold")
     dead = make_dead(connection, queue, "held", group_key="a")
     dead += make_dead(connection, queue, "free")
@@ -396,7 +396,7 @@ def test_a_dequeue_that_finds_nothing_keeps_no_group_from_maintain(
             call(connection, "complete", queue_name=queue, claim_id=claim)
             tick(connection, queue)
             call_one(connection, "maintain", queue_name=queue)
-            assert dequeue(poller, queue) == [], "the producer has the token"
+            assert dequeue(poller, queue) == [], "the producer has the slot"
         tick(connection, queue)
         call_one(connection, "maintain", queue_name=queue)
         assert call_one(connection, "queue_stats", queue_name=queue).ready == 1

@@ -57,7 +57,7 @@ def work_off(connection: Connection, queue: str) -> list[str]:
 
 @pytest.mark.pitfall("oracle 25")
 @pytest.mark.promise("P24")
-def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_token(
+def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_slot(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     first, second = connect(), connect()
@@ -70,11 +70,11 @@ def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_token(
         enqueue(second, queue, "4", group_key="a")
         assert hints(connection, queue) == 1
         keep_house(connection, queue)
-        assert hints(connection, queue) == 1, "the token is locked"
+        assert hints(connection, queue) == 1, "the slot is locked"
     enqueue(second, queue, "5", group_key="a")
     assert hints(connection, queue) == 1
     keep_house(connection, queue)
-    assert hints(connection, queue) == 0, "the token can be locked"
+    assert hints(connection, queue) == 0, "the slot can be locked"
     assert work_off(connection, queue) == ["1", "2", "3", "4", "5"]
 
 
@@ -103,7 +103,7 @@ def test_a_message_whose_group_was_closed_before_it_was_committed_comes_before_l
 
 @pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P11", "P24")
-def test_a_worker_adds_no_token_where_somebody_holds_the_door_and_a_producer_does(
+def test_a_worker_adds_no_slot_where_somebody_holds_the_door_and_a_producer_does(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder, producer = connect(), connect()
@@ -122,7 +122,7 @@ def test_a_worker_adds_no_token_where_somebody_holds_the_door_and_a_producer_doe
 
 @pytest.mark.pitfall("oracle 26")
 @pytest.mark.promise("P22")
-def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
+def test_a_limit_that_is_raised_adds_no_slot_where_somebody_holds_the_door(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder = connect()

@@ -25,7 +25,7 @@ def test_a_poll_of_a_full_queue_locks_nothing_and_begins_no_transaction(
 
 @pytest.mark.pitfall("oracle 29")
 @pytest.mark.promise("P28")
-def test_a_gate_that_somebody_holds_is_tried_and_never_waited_for(
+def test_a_limit_lock_that_somebody_holds_is_tried_and_never_waited_for(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder = connect()

@@ -39,7 +39,7 @@ CHANGES = ("2026-03-07", "2026-03-28", "2026-04-04", "2026-10-03", "2026-10-24",
 """Days before the clocks of these zones are changed."""
 
 
-def keep_house(connection: Connection, queue: str) -> None:
+def maintain(connection: Connection, queue: str) -> None:
     """Keep house, which must not wait for anybody."""
     connection.call_timeout = PATIENCE_MS
     assert call_one(connection, "maintain", queue_name=queue).elected
@@ -150,7 +150,7 @@ def test_ticks_are_the_same_whatever_the_session_has_set(
     headers = {"pi": 3.25, "text": "\N{EURO SIGN} \\ }"}
     make(strange, queue, headers=headers, schedule_name='a "name" \\')
     due = schedule(plain, queue).next_run_at
-    keep_house(strange, queue)
+    maintain(strange, queue)
     row = dequeue_one(plain, queue)
     assert row.headers.pop("tick") == due.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     assert row.headers.pop("schedule") == 'a "name" \\'
@@ -187,17 +187,17 @@ def test_a_tick_waits_for_nobody_who_is_ending_the_message_of_an_earlier_one(
 ) -> None:
     worker = connect()
     make(connection, queue, overlap=False)
-    keep_house(connection, queue)
+    maintain(connection, queue)
     let_be_due(connection, queue)
     claim = dequeue_one(worker, queue).claim_id
     with transaction(worker):
         call(worker, "complete", queue_name=queue, claim_id=claim)
-        keep_house(connection, queue)
+        maintain(connection, queue)
         assert schedule(connection, queue).last_error is None
-    keep_house(connection, queue)
+    maintain(connection, queue)
     assert bodies(dequeue(connection, queue, 10)) == ["tick"]
     let_be_due(connection, queue)
-    keep_house(connection, queue)
+    maintain(connection, queue)
     assert "has not ended" in schedule(connection, queue).last_error
     assert dequeue(connection, queue) == []
 
@@ -209,11 +209,11 @@ def test_a_tick_that_makes_no_message_leaves_the_earlier_one_to_its_worker(
     keeper, worker = connect(), connect()
     worker.call_timeout = PATIENCE_MS
     make(connection, queue, overlap=False)
-    keep_house(connection, queue)
+    maintain(connection, queue)
     claim = dequeue_one(worker, queue).claim_id
     let_be_due(connection, queue)
     with transaction(keeper):
-        keep_house(keeper, queue)
+        maintain(keeper, queue)
         assert "has not ended" in schedule(keeper, queue).last_error
         call(worker, "complete", queue_name=queue, claim_id=claim)
 
@@ -228,10 +228,10 @@ def test_a_tick_is_left_for_later_where_somebody_holds_its_door(
     make(connection, queue, **settings)
     with rolled_back(holder):
         assert doors(holder, queue) == 64
-        keep_house(connection, queue)
+        maintain(connection, queue)
         assert dequeue(connection, queue) == []
         assert schedule(connection, queue).last_error is None
-    keep_house(connection, queue)
+    maintain(connection, queue)
     assert bodies(dequeue(connection, queue, 10)) == ["tick"]
 
 
@@ -243,7 +243,7 @@ def test_a_tick_that_needs_no_door_does_not_look_at_one(
     make(connection, queue)
     with rolled_back(holder):
         doors(holder, queue)
-        keep_house(connection, queue)
+        maintain(connection, queue)
         assert bodies(dequeue(connection, queue, 10)) == ["tick"]
 
 
@@ -253,7 +253,7 @@ def test_the_error_of_a_tick_begins_with_the_contract_s_number(
 ) -> None:
     make(connection, queue, body="x" * 100)
     call(connection, "alter_queue", queue_name=queue, max_body_length=10)
-    keep_house(connection, queue)
+    maintain(connection, queue)
     found = schedule(connection, queue).last_error
     assert found == (
         "RQ711 invalid_argument: body is 100 long, and the queue takes 10: max_body_length"
@@ -268,9 +268,9 @@ def test_a_serializable_maintain_runs_no_tick_that_was_run_since_it_began(
     make(connection, queue)
     dialect.begin(connection, "serializable")
     dialect.execute(connection, "select count(*) from rowq_queue")
-    keep_house(other, queue)
+    maintain(other, queue)
     try:
-        keep_house(connection, queue)
+        maintain(connection, queue)
     except oracledb.DatabaseError as error:
         # The other session may have moved a floor, too.
         assert number_of(error) == CANNOT_SERIALIZE  # noqa: PT017
@@ -299,7 +299,7 @@ def test_maintain_looks_for_due_schedules_by_a_range_of_their_key(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
     make(connection, queue)
-    keep_house(connection, queue)
+    maintain(connection, queue)
     words = ("s.schedule_key from rowq_schedule s", "s.next_run_at <=")
     found = [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
     assert len(found) == 2

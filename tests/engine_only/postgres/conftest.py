@@ -13,21 +13,6 @@ from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.engines.postgres.server import PostgresServer
 from tests.helpers.queues import CheckedQueue, new_queue
-from tests.run.slow import mark_slow
-
-CORE = {
-    "test_connections.py",
-    "test_denied.py",
-    "test_floor.py",
-    "test_found_by_review.py",
-    "test_groups.py",
-    "test_json_bodies.py",
-    "test_limits.py",
-    "test_listen.py",
-    "test_plans.py",
-    "test_psycopg.py",
-}
-"""Files of make test."""
 
 Open = Callable[..., Connection]
 
@@ -115,9 +100,3 @@ def open_notifying(notifying_url: str) -> Iterator[Open]:
             return opened.enter_context(psycopg.connect(notifying_url, autocommit=True))
 
         yield open_session
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave the other files to make test-all and to .ci/run."""
-    if item.path.name not in CORE:
-        mark_slow(item, "what only PostgreSQL does")

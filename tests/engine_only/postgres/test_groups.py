@@ -50,7 +50,7 @@ def rare(connection: Connection) -> None:
 
 
 def fill(connection: Connection) -> None:
-    """Put 100,000 messages that wait, 10,000 groups and 10,000 tokens into the tables."""
+    """Put 100,000 messages that wait, 10,000 groups and 10,000 slots into the tables."""
     for turn in range(10):
         messages = [
             {"body": "x" * 50, "group_key": f"group {number}", "priority": 9 - turn % 2}

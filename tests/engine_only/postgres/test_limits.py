@@ -88,7 +88,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         fill(owner, 12)
         counts[name] = statements(open_owner(), 1)
     extra = {name: count - counts["none"] for name, count in counts.items()}
-    # Each look is two statements, the gate is one, and so are the settings as they are by then;
+    # Each look is two statements, the limit lock is one, and so are the settings as they are then;
     # where the queue has a rate_limit, two more note the start. A full queue is looked at once,
     # and nothing is taken from it.
     assert {name: extra[name] for name in ("leased", "both")} == {"leased": 6, "both": 8}
@@ -98,13 +98,13 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
 def leased_beside_a_holder(server: Server, open_owner: Open) -> int:
     """Return how many of 4 places two dequeues of 3 have taken; the second waited for the first."""
     holder, waiter = open_owner(), open_owner()
-    be_patient(holder, GATE[0])
+    be_patient(holder, LIMIT_LOCK[0])
     fill(holder, 9)
     holder.execute("begin")
     taken = len(dequeue(holder, QUEUE, 3))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(dequeue, waiter, QUEUE, 3)
-        wait_until(lambda: server.waits_at_gate(server.session_id(waiter)), "it waits")
+        wait_until(lambda: server.waits_for_limit(server.session_id(waiter)), "it waits")
         holder.execute("commit")
         return taken + len(running.result(20))
 
@@ -119,7 +119,7 @@ def change(connection: Connection, routine: str, old: str, new: str) -> None:
 
 
 def drop_second_look(owner: Connection) -> None:
-    """Let a dequeue act on what it saw before it had the gate."""
+    """Let a dequeue act on what it saw before it had the limit lock."""
     admit = "internal_admit(integer, integer, integer, integer, double precision)"
     change(owner, admit, "o_capacity := 0;", "")
     change(owner, admit, "if not v_is_paused then", "if false then")
@@ -127,7 +127,7 @@ def drop_second_look(owner: Connection) -> None:
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_two_at_the_gate_share_the_room(
+def test_two_at_the_limit_lock_share_the_room(
     server: Server, owner: Connection, open_owner: Open, setting: str
 ) -> None:
     call(owner, "create_queue", queue_name=QUEUE, rate_seconds=1000, **{setting: 4})
@@ -214,7 +214,7 @@ def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
     assert statements_of_maintain(QUEUE) == statements_of_maintain("unlimited")
 
 
-GATE = (
+LIMIT_LOCK = (
     "internal_lock_limit(integer)",
     "select from rowq.limit_lock for update",
     "select rowq.internal_lock_limit(queue_id) from rowq.queue",
@@ -230,7 +230,7 @@ LATER = "set statement_timeout = '150ms'"
 
 def be_patient(connection: Connection, routine: str) -> None:
     """Let a routine wait for a minute."""
-    if routine == GATE[0]:
+    if routine == LIMIT_LOCK[0]:
         change(connection, routine, "interval '100 milliseconds'", "interval '1 minute'")
     else:
         connection.execute(f"alter function rowq.{routine} set lock_timeout = '60s'")
@@ -239,7 +239,7 @@ def be_patient(connection: Connection, routine: str) -> None:
 @pytest.mark.pitfall("postgres 27")
 @pytest.mark.promise("P28")
 @pytest.mark.parametrize("how", ["cancel", "statement_timeout"])
-@pytest.mark.parametrize(("routine", "holding", "waiting"), [GATE, GROUP])
+@pytest.mark.parametrize(("routine", "holding", "waiting"), [LIMIT_LOCK, GROUP])
 def test_a_cancel_and_a_statement_timeout_end_a_wait(
     limited: Connection,
     open_owner: Open,
@@ -259,7 +259,7 @@ def test_a_cancel_and_a_statement_timeout_end_a_wait(
         call = pool.submit(lambda: other.execute(waiting).fetchone())
         if how == "cancel":
             wait_until(
-                lambda: server.waits_at_gate(own) or own in server.waiting_sessions(), "it waits"
+                lambda: server.waits_for_limit(own) or own in server.waiting_sessions(), "it waits"
             )
             time.sleep(0.15)
             limited.execute("select pg_cancel_backend(%s)", [own])

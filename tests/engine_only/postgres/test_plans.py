@@ -31,8 +31,6 @@ FILL = 20
 FLOOR_LAG = 15
 """Buffers of the dead rows, up to 1,000, that a floor may be behind the first live message."""
 
-MESSAGE_TABLES = "rowq.ready, rowq.delayed, rowq.claim, rowq.message, rowq.floor, rowq.dedup"
-
 Plan = dict[str, Any]
 
 

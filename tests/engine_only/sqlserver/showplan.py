@@ -4,7 +4,7 @@ A statement inside a procedure reports its plan too, as a result set of one row 
 its own results.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -70,12 +70,19 @@ class Plan:
 
 def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row], list[Plan]]:
     """Run a call and return its rows and the plan of every statement that ran in it."""
+    return run_by(connection, lambda cursor: cursor.execute(statement, *values))
+
+
+def run_by(
+    connection: Connection, execute: Callable[[Any], object]
+) -> tuple[list[Row], list[Plan]]:
+    """Let a cursor execute a call; return the call's rows and its statements' plans."""
     rows: list[Row] = []
     plans: list[Plan] = []
     with closing(connection.cursor()) as cursor:
         cursor.execute("set statistics xml on")
         try:
-            cursor.execute(statement, *values)
+            execute(cursor)
             while True:
                 if cursor.description and cursor.description[0][0] == _COLUMN:
                     plans.extend(_plans(cursor.fetchone()[0]))

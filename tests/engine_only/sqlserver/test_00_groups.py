@@ -32,7 +32,7 @@ def claim_of(connection: Connection, queue: str, *texts: str) -> int:
 
 
 @pytest.mark.promise("P21", "P24")
-def test_first_a_token_that_a_producer_holds_shared_is_passed_over_by_who_wants_it_exclusively(
+def test_first_a_slot_that_a_producer_holds_shared_is_passed_over_by_who_wants_it_exclusively(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -47,7 +47,7 @@ def test_first_a_token_that_a_producer_holds_shared_is_passed_over_by_who_wants_
 
 
 @pytest.mark.promise("P21", "P24")
-def test_first_a_producer_waits_for_a_token_that_was_locked_exclusively_and_not_changed(
+def test_first_a_producer_waits_for_a_slot_that_was_locked_exclusively_and_not_changed(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     """A read under read committed may take no lock on a page without changes."""
@@ -66,7 +66,7 @@ def test_first_a_producer_waits_for_a_token_that_was_locked_exclusively_and_not_
 
 
 @pytest.mark.promise("P21")
-def test_first_an_update_lock_on_a_token_is_had_beside_the_shared_one_of_a_producer(
+def test_first_an_update_lock_on_a_slot_is_had_beside_the_shared_one_of_a_producer(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -131,7 +131,7 @@ def test_first_a_shared_lock_that_would_have_to_be_converted_is_passed_over_too(
 def test_first_an_update_lock_that_would_have_to_be_converted_is_passed_over_too(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    """Two messages of one group end in one call while a producer holds all tokens shared."""
+    """Two messages of one group end in one call while a producer holds all slots shared."""
     producer, worker = connect(), impatient(connect())
     call(connection, "alter_queue", queue_name=queue, group_limit=2)
     claim = claim_of(connection, queue, "1", "2", "3")
@@ -150,7 +150,7 @@ def starting(session: Connection, queue: str) -> Callable[[], int]:
 
 
 @pytest.mark.promise("P11")
-def test_first_a_promotion_sees_the_token_of_an_open_producer_and_does_not_wait(
+def test_first_a_promotion_sees_the_slot_of_an_open_producer_and_does_not_wait(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     producer, worker = connect(), impatient(connect())
@@ -165,7 +165,7 @@ def test_first_a_promotion_sees_the_token_of_an_open_producer_and_does_not_wait(
 
 
 @pytest.mark.promise("P11", "P16")
-def test_first_a_promotion_that_had_to_wait_for_a_token_starts_again(
+def test_first_a_promotion_that_had_to_wait_for_a_slot_starts_again(
     server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     """Error 1222 dooms its transaction, and error_procedure says where that came from."""
@@ -175,7 +175,7 @@ def test_first_a_promotion_that_had_to_wait_for_a_token_starts_again(
     dialect_of(connection).pass_seconds(connection, queue, 10)
     with ThreadPoolExecutor(1) as pool:
         with rolled_back(holder):
-            # As a session does that is just closing the group; a rollback puts the token back.
+            # As a session does that is just closing the group; a rollback puts the slot back.
             dialect_of(holder).execute(holder, "delete from rowq.group_slot with (rowlock)")
             running = pool.submit(starting(keeper, queue))
             wait_until_blocked(server, server.session_id(keeper), by=server.session_id(holder))
@@ -189,7 +189,7 @@ def test_first_a_promotion_that_had_to_wait_for_a_token_starts_again(
 def test_first_a_group_goes_on_beside_its_open_producer_where_locking_is_optimized(
     server: Server, optimized: str
 ) -> None:
-    """A new row has no lock of its own there, and tokens are locked by hints only."""
+    """A new row has no lock of its own there, and slots are locked by hints only."""
     with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
         rowq.Queue(one).create_queue("q")
         impatient(other)

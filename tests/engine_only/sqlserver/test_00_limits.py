@@ -26,7 +26,7 @@ def limited(connection: Connection, queue: str, **settings: float) -> None:
 
 
 @pytest.mark.promise("P28")
-def test_first_a_gate_that_is_held_is_passed_over_and_not_waited_for(
+def test_first_a_limit_lock_that_is_held_is_passed_over_and_not_waited_for(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder, other = connect(), impatient(connect())
@@ -39,7 +39,7 @@ def test_first_a_gate_that_is_held_is_passed_over_and_not_waited_for(
 
 @pytest.mark.promise("P28", "P29")
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
-def test_first_a_count_that_begins_after_the_gate_was_had_sees_what_its_last_holder_committed(
+def test_first_a_count_that_begins_after_the_limit_lock_was_had_sees_what_its_last_holder_committed(
     connection: Connection, connect: Connect, queue: str, setting: str
 ) -> None:
     """Whoever has the lock reads row versions: are those of who gave it back there by then?"""

@@ -43,7 +43,7 @@ def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
         fill(connection, queue, 12)
         counts[name] = fewest(connection, queue)
     extra = {name: count - counts["none"] for name, count in counts.items()}
-    # A look at what is leased is two statements, one at what has begun one, and the gate is one.
+    # A look at what is leased is two statements, one at what has begun is one, the limit lock one.
     assert extra["leased"] <= 5
     assert extra["rate"] <= 4
     assert extra["full"] <= 0

@@ -9,14 +9,14 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
-TIED = {"blocked", "successor", "deferred"}
+LINKED = {"blocked", "successor", "deferred"}
 genuine = pytest.mark.requires("genuine")
 
 
 def stored(connection: Connection, queue: str) -> dict[str, int]:
     """Return how many rows the tables of messages that wait have for a queue."""
     found = dialect_of(connection).stored(connection, queue)
-    return {table: found[table] for table in TIED}
+    return {table: found[table] for table in LINKED}
 
 
 def end_next(connection: Connection, queue: str, routine: str = "Complete") -> list[Plan]:
@@ -80,8 +80,8 @@ def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables
     messages += [{"body": "x", "priority": 9}] * 2000
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     plans += cycle(session, other, queue)
-    assert tables(plans) >= TIED
-    about = [plan for plan in plans if TIED & {access.table for access in plan.accesses}]
+    assert tables(plans) >= LINKED
+    about = [plan for plan in plans if LINKED & {access.table for access in plan.accesses}]
     assert not [fault for fault in faults(about, small=STEPS) if " on " in fault]
 
 
@@ -93,14 +93,14 @@ def test_a_queue_without_predecessors_looks_once_whether_somebody_waits(
     """The look is part of a delete or of a read that is there anyway."""
     plans = called(connection, "Enqueue", queue_name=queue, body="a")
     plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "b"}, {}]')
-    assert not tables(plans) & TIED
+    assert not tables(plans) & LINKED
     for routine in ("Complete", "RetryLater", "FailNow"):
         found, taken = run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)
-        assert not tables(taken) & TIED
+        assert not tables(taken) & LINKED
         plans = called(
             connection, routine, queue_name=queue, claim_id=found[0][0]
         )  # fmt: skip
-        about = [plan for plan in plans if TIED & {access.table for access in plan.accesses}]
+        about = [plan for plan in plans if LINKED & {access.table for access in plan.accesses}]
         assert len(about) == (0 if routine == "RetryLater" else 1)
         for plan in about:
             assert {access.table for access in plan.accesses} == {"message", "successor"}

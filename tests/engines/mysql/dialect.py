@@ -71,6 +71,12 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         """Roll it back."""
         connection.rollback()
 
+    def reset(self, connection: Connection) -> None:
+        """End an open transaction, and give the session the settings of a new one."""
+        super().reset(connection)
+        self.execute(connection, "set session transaction isolation level repeatable read")
+        self.execute(connection, "set session innodb_lock_wait_timeout = default")
+
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a row; then a statement of it fails."""
         connection.cursor().execute(f"set session innodb_lock_wait_timeout = {seconds}")

@@ -164,8 +164,8 @@ class MysqlServer(ControlledServer):
                 )
         return found
 
-    def waits_at_gate(self, session: int) -> bool:
-        """Whether a dequeue tries the gate of a queue with limits again and again."""
+    def waits_for_limit(self, session: int) -> bool:
+        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         owner, number = self._owner(session)
         with owner._admin() as connection:
             return connection.execute(_NAPS, [number]).fetchone() is not None

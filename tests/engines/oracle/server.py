@@ -149,8 +149,8 @@ class OracleServer(ControlledServer):
             )
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
 
-    def waits_at_gate(self, session: int) -> bool:
-        """Whether a dequeue tries the gate of a queue with limits again and again."""
+    def waits_for_limit(self, session: int) -> bool:
+        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         return bool(self.ask(_NAPS, place=session % _PLACES))
 
     def kill_session(self, session: int) -> None:

@@ -61,6 +61,11 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """Roll it back."""
         connection.execute("rollback")
 
+    def reset(self, connection: Connection) -> None:
+        """End an open transaction, and give the session the settings of a new one."""
+        super().reset(connection)
+        self.execute(connection, "reset all")
+
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
         connection.execute(f"set lock_timeout = '{seconds}s'".encode())

@@ -87,8 +87,8 @@ class PostgresServer(ControlledServer):
         with self._admin() as connection:
             return {pid: frozenset(blockers) for pid, blockers in connection.execute(query)}
 
-    def waits_at_gate(self, session: int) -> bool:
-        """Whether a dequeue tries the gate of a queue with limits again and again."""
+    def waits_for_limit(self, session: int) -> bool:
+        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         query = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
         with self._admin() as connection:
             return connection.execute(query, [session]).fetchone() is not None

@@ -17,7 +17,7 @@ PER_QUEUE = (
 
 _PART = "queue_id = (select queue_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
-# The floors of delayed messages, of tokens to look at again, of results, starts, expiries and
+# The floors of delayed messages, of slots to look at again, of results, starts, expiries and
 # ended attempts are moments, too.
 _FLOOR = (
     "insert into rowq.floor select n.queue_id, n.lane, least(n.generation, 0) - 5000000000,"

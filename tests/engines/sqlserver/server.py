@@ -179,8 +179,8 @@ class SqlserverServer(ControlledServer):
                 found.setdefault(waiting, set()).add(blocking)
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
 
-    def waits_at_gate(self, session: int) -> bool:
-        """Whether a dequeue tries the gate of a queue with limits again and again."""
+    def waits_for_limit(self, session: int) -> bool:
+        """Whether a dequeue tries the limit lock of a queue with limits again and again."""
         if self.is_babelfish:
             return session in self.waiting_sessions()
         with self._admin() as connection:

@@ -12,10 +12,6 @@ from tests.engines.base import Server, Unavailable
 from tests.engines.postgres.server import PostgresServer
 from tests.engines.postgres.ways import PostgresProvider
 from tests.helpers.calls import call
-from tests.run.slow import mark_slow
-
-CORE = {"test_callers.py", "test_grants.py", "test_one_queue.py", "test_producers.py"}
-"""Files of make test."""
 
 Session = psycopg.Connection[tuple[object, ...]]
 OWN_ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor", "rowq_owner")
@@ -154,9 +150,3 @@ def owner(installed: str) -> Iterator[Session]:
     with psycopg.connect(installed, autocommit=True) as session:
         call(session, "create_queue", queue_name="q", archive_days=1)
         yield session
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave the other files to make test-all and to .ci/run."""
-    if item.path.name not in CORE:
-        mark_slow(item, "an attack by a database of its own")

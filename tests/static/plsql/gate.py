@@ -21,6 +21,7 @@ from pathlib import Path
 
 from rowq.tools.engines.oracle.script import SCRIPT
 from rowq.tools.migrate.sources import file_units, has_units
+from tests.run.workers import processors
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -112,7 +113,7 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     if not unknown:
         return []
     # A run of the parser learns as it goes, so there are no more runs than processors.
-    todo, runs = list(unknown.items()), os.cpu_count() or 1
+    todo, runs = list(unknown.items()), processors()
     shares = [todo[start::runs] for start in range(runs)]
     with ThreadPoolExecutor(runs) as pool:
         return sorted(problem for found in pool.map(_parsed, shares) for problem in found)

@@ -54,12 +54,6 @@ class Binaries:
         return f"{self.origin} {self.version}"
 
 
-def find_binaries() -> list[Binaries]:
-    """Return every usable set of programs, the preferred ones first."""
-    inspected = (_inspect(bin_dir, origin) for bin_dir, origin in _candidates())
-    return [found for found in inspected if found]
-
-
 def choose_binaries(major: int | None = None) -> Binaries:
     """Return the preferred programs, of one major version if one is asked for.
 

@@ -29,7 +29,7 @@ _MADE = re.compile(
     re.MULTILINE,
 )
 _COMMENT_ABOVE = re.compile(r"(?:^--[^\n]*\n)+\Z", re.MULTILINE)
-_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
+SESSION_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
 """What SQL Server keeps with each procedure: once in a file, and in each unit."""
 _PASCAL = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -81,8 +81,8 @@ def file_units(path: str, text: str) -> dict[str, str]:
 
 
 def _split(room: str, text: str) -> Iterator[tuple[str, str]]:
-    is_sqlserver = _SETTINGS in text
-    text = text.replace(_SETTINGS, "", 1)
+    is_sqlserver = SESSION_SETTINGS in text
+    text = text.replace(SESSION_SETTINGS, "", 1)
     made = list(_MADE.finditer(text))
     begins = [_begin(text, match) for match in made]
     before = text[: begins[0]] if begins else text
@@ -95,7 +95,7 @@ def _split(room: str, text: str) -> Iterator[tuple[str, str]]:
         if is_sqlserver:
             comment = re.match(r"(?:--[^\n]*\n)*", whole)
             end = comment.end() if comment else 0
-            whole = f"{whole[:end]}{_SETTINGS}{whole[end:]}"
+            whole = f"{whole[:end]}{SESSION_SETTINGS}{whole[end:]}"
         yield f"{room}/{name}", whole
 
 

@@ -40,7 +40,6 @@ from tests.helpers.next_version import edit
 from tests.helpers.releases import NEWEST, begin_next
 from tests.release.test_next_version import Clone
 
-CARRIERS = "select count(*) from pg_proc where pronamespace = 'rowq_citus'::regnamespace"
 FOREIGN = (
     "create schema {schema}",
     "create schema {schema} authorization rowq_owner;"
