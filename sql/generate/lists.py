@@ -75,7 +75,7 @@ def files() -> dict[Path, Callable[[str], str]]:
 def completed(engine: str, name: str, text: str) -> str:
     """Return the text of a file with what its calls and lists of options lack."""
     for helper in _HELPERS[engine]:
-        text = _with_arguments(engine, name, text, helper, _parameters(engine, helper))
+        text = _with_arguments(engine, name, text, helper, helper_parameters(engine, helper))
     if f"{engine}/{name}" in _OF_ENQUEUE:
         parameters = [f"p_{one.name}" for one in load_contract().routine("enqueue").parameters]
         text = _with_arguments(engine, name, text, "enqueue", parameters)
@@ -104,7 +104,7 @@ def _calls(engine: str, helper: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?<!procedure rowq\.)(?<!function rowq\.){helper}\(")
 
 
-def _parameters(engine: str, helper: str) -> list[str]:
+def helper_parameters(engine: str, helper: str) -> list[str]:
     """Return the names of a helper's parameters."""
     text = (sql_directory() / engine / "internal" / "store.sql").read_text(encoding="utf-8")
     head = re.search(

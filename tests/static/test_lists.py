@@ -1,0 +1,108 @@
+"""What the generator adds where the SQL only hands an option of a message on."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from rowq.contract import Contract, load_contract
+from sql.generate import lists
+from tests.static.sources import ENGINES
+
+PLACES = {
+    "mysql": {
+        "enqueue": ["p_source"] * 3,
+        "get_message": ["m.source", "null", "source"],
+        "predecessors": [],
+        "publish": ["p_source"] * 2,
+        "put": ["null"],
+        "schedules": ["null"] * 3,
+    },
+    "oracle": {
+        "enqueue": ["p_source"] * 2,
+        "get_message": ["m.source", "null", "source"],
+        "predecessors": [],
+        "publish": ["p_source"] * 2,
+        "schedules": ["null"] * 2,
+        "types": ["source"],
+    },
+    "postgres": {
+        "enqueue": ["p_source", "p_source", "source", "p_source"],
+        "get_message": ["m.source", "null"],
+        "predecessors": ["null"],
+        "publish": ["p_source"] * 2,
+        "schedules": ["null"],
+    },
+    "sqlserver": {
+        "enqueue": ["@source", "source", "@source"],
+        "get_message": ["m.source", "null", "source"],
+        "predecessors": [],
+        "publish": ["@source"] * 2,
+        "schedules": ["null"] * 3,
+    },
+}
+"""By file what an option that is added comes as, in the order of the text."""
+
+
+def with_source(contract: Contract) -> Contract:
+    """Return a contract with an option more, which get_message returns."""
+    routines = dict(contract.routines)
+    for name in ("enqueue", "publish"):
+        entry = routines[name]
+        one = replace(entry.parameters[-1], name="source", type="text")
+        routines[name] = replace(entry, parameters=(*entry.parameters, one))
+    shown = routines["get_message"]
+    column = replace(shown.columns[-1], name="source", type="text")
+    routines["get_message"] = replace(shown, columns=(*shown.columns, column))
+    return replace(contract, routines=routines)
+
+
+@pytest.fixture
+def more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the generator an option more, which the helpers of store.sql take."""
+    contract = with_source(load_contract())
+    parameters = lists.helper_parameters
+
+    def taken(engine: str, helper: str) -> list[str]:
+        names = parameters(engine, helper)
+        last = next(name for name in names if name.endswith("expire_seconds"))
+        at = names.index(last) + 1
+        return [*names[:at], last.replace("expire_seconds", "source"), *names[at:]]
+
+    monkeypatch.setattr(lists, "load_contract", lambda: contract)
+    monkeypatch.setattr(lists, "helper_parameters", taken)
+
+
+@pytest.mark.usefixtures("more")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_generator_adds_an_option_to_each_call_and_list(engine: str) -> None:
+    added = {}
+    for path, complete in lists.files().items():
+        if path.parents[1].name == engine:
+            old = path.read_text(encoding="utf-8")
+            new = complete(old)
+            assert complete(new) == new
+            assert max(map(len, new.splitlines())) <= max(100, *map(len, old.splitlines()))
+            added[path.stem] = new_words(old, new)
+    assert added == PLACES[engine]
+
+
+def new_words(old: str, new: str) -> list[str]:
+    """Return the options, and nulls for them, that a text has and an older one has not."""
+    words = re.compile(r"(?<![\w.@])(?:m\.|p_|@)?source\b|(?<![\w.])null\b")
+    before, after = words.findall(old), words.findall(new)
+    for word in set(before):
+        for _ in range(before.count(word)):
+            after.remove(word)
+    return after
+
+
+def test_generator_leaves_complete_lists_as_they_are() -> None:
+    for path, complete in lists.files().items():
+        text = path.read_text(encoding="utf-8")
+        assert complete(text) == text, path
+
+
+def test_a_helper_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"store\.sql of mysql has no internal_keep"):
+        lists.helper_parameters("mysql", "internal_keep")
