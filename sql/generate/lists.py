@@ -69,6 +69,8 @@ def files() -> dict[Path, Callable[[str], str]]:
             found[path] = partial(completed, engine, name)
         shown = sql_directory() / engine / "routines" / "get_message.sql"
         found[shown] = partial(_with_columns, engine)
+    # On the other engines it calls get_message, whose rows leave by themselves.
+    found[sql_directory() / "postgres" / "routines" / "find_message.sql"] = _with_found_columns
     return found
 
 
@@ -156,6 +158,15 @@ def _with_columns(engine: str, text: str) -> str:
         for table, value in zip(_TABLES[engine], (f"m.{column.name}", null), strict=True):
             select = text.rindex(f"from {table}")
             text = _after(text, len(text[:select].rstrip()), value)
+    return text
+
+
+def _with_found_columns(text: str) -> str:
+    """Add options to what find_message selects from get_message on PostgreSQL."""
+    for column in load_contract().routine("find_message").columns:
+        if column.name in added() and f"g.{column.name}" not in text:
+            select = text.rindex("from rowq.get_message(")
+            text = _after(text, len(text[:select].rstrip()), f"g.{column.name}")
     return text
 
 

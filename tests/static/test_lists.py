@@ -29,6 +29,7 @@ PLACES = {
     "postgres": {
         "enqueue": ["p_source", "p_source", "source", "p_source"],
         "get_message": ["m.source", "null"],
+        "find_message": ["g.source"],
         "predecessors": ["null"],
         "publish": ["p_source"] * 2,
         "schedules": ["null"],
@@ -51,9 +52,10 @@ def with_source(contract: Contract) -> Contract:
         entry = routines[name]
         one = replace(entry.parameters[-1], name="source", type="text")
         routines[name] = replace(entry, parameters=(*entry.parameters, one))
-    shown = routines["get_message"]
-    column = replace(shown.columns[-1], name="source", type="text")
-    routines["get_message"] = replace(shown, columns=(*shown.columns, column))
+    for name in ("get_message", "find_message"):
+        shown = routines[name]
+        column = replace(shown.columns[-1], name="source", type="text")
+        routines[name] = replace(shown, columns=(*shown.columns, column))
     return replace(contract, routines=routines)
 
 
@@ -89,7 +91,7 @@ def test_generator_adds_an_option_to_each_call_and_list(engine: str) -> None:
 
 def new_words(old: str, new: str) -> list[str]:
     """Return the options, and nulls for them, that a text has and an older one has not."""
-    words = re.compile(r"(?<![\w.@])(?:m\.|p_|@)?source\b|(?<![\w.])null\b")
+    words = re.compile(r"(?<![\w.@])(?:[gm]\.|p_|@)?source\b|(?<![\w.])null\b")
     before, after = words.findall(old), words.findall(new)
     for word in set(before):
         for _ in range(before.count(word)):
