@@ -11,50 +11,50 @@ from tests.static.sources import ENGINES
 
 PLACES = {
     "mysql": {
-        "enqueue": ["p_source"] * 3,
-        "get_message": ["m.source", "null", "source"],
+        "enqueue": ["p_added_one"] * 3,
+        "get_message": ["m.added_one", "null", "added_one"],
         "predecessors": [],
-        "publish": ["p_source"] * 2,
+        "publish": ["p_added_one"] * 2,
         "put": ["null"],
         "schedules": ["null"] * 3,
     },
     "oracle": {
-        "enqueue": ["p_source"] * 2,
-        "get_message": ["m.source", "null", "source"],
+        "enqueue": ["p_added_one"] * 2,
+        "get_message": ["m.added_one", "null", "added_one"],
         "predecessors": [],
-        "publish": ["p_source"] * 2,
+        "publish": ["p_added_one"] * 2,
         "schedules": ["null"] * 2,
-        "types": ["source"],
+        "types": ["added_one"],
     },
     "postgres": {
-        "enqueue": ["p_source", "p_source", "source", "p_source"],
-        "get_message": ["m.source", "null"],
-        "find_message": ["g.source"],
+        "enqueue": ["p_added_one", "p_added_one", "added_one", "p_added_one"],
+        "get_message": ["m.added_one", "null"],
+        "find_message": ["g.added_one"],
         "predecessors": ["null"],
-        "publish": ["p_source"] * 2,
+        "publish": ["p_added_one"] * 2,
         "schedules": ["null"],
     },
     "sqlserver": {
-        "enqueue": ["@source", "source", "@source"],
-        "get_message": ["m.source", "null", "source"],
+        "enqueue": ["@added_one", "added_one", "@added_one"],
+        "get_message": ["m.added_one", "null", "added_one"],
         "predecessors": [],
-        "publish": ["@source"] * 2,
+        "publish": ["@added_one"] * 2,
         "schedules": ["null"] * 3,
     },
 }
 """By file what an option that is added comes as, in the order of the text."""
 
 
-def with_source(contract: Contract) -> Contract:
+def with_option(contract: Contract) -> Contract:
     """Return a contract with an option more, which get_message returns."""
     routines = dict(contract.routines)
     for name in ("enqueue", "publish"):
         entry = routines[name]
-        one = replace(entry.parameters[-1], name="source", type="text")
+        one = replace(entry.parameters[-1], name="added_one", type="text")
         routines[name] = replace(entry, parameters=(*entry.parameters, one))
     for name in ("get_message", "find_message"):
         shown = routines[name]
-        column = replace(shown.columns[-1], name="source", type="text")
+        column = replace(shown.columns[-1], name="added_one", type="text")
         routines[name] = replace(shown, columns=(*shown.columns, column))
     return replace(contract, routines=routines)
 
@@ -62,14 +62,15 @@ def with_source(contract: Contract) -> Contract:
 @pytest.fixture
 def more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the generator an option more, which the helpers of store.sql take."""
-    contract = with_source(load_contract())
+    contract = with_option(load_contract())
     parameters = lists.helper_parameters
+    newest = load_contract().routine("enqueue").parameters[-1].name
 
     def taken(engine: str, helper: str) -> list[str]:
         names = parameters(engine, helper)
-        last = next(name for name in names if name.endswith("expire_seconds"))
+        last = next(name for name in names if name.endswith(newest))
         at = names.index(last) + 1
-        return [*names[:at], last.replace("expire_seconds", "source"), *names[at:]]
+        return [*names[:at], last.replace(newest, "added_one"), *names[at:]]
 
     monkeypatch.setattr(lists, "load_contract", lambda: contract)
     monkeypatch.setattr(lists, "helper_parameters", taken)
@@ -91,7 +92,7 @@ def test_generator_adds_an_option_to_each_call_and_list(engine: str) -> None:
 
 def new_words(old: str, new: str) -> list[str]:
     """Return the options, and nulls for them, that a text has and an older one has not."""
-    words = re.compile(r"(?<![\w.@])(?:[gm]\.|p_|@)?source\b|(?<![\w.])null\b")
+    words = re.compile(r"(?<![\w.@])(?:[gm]\.|p_|@)?added_one\b|(?<![\w.])null\b")
     before, after = words.findall(old), words.findall(new)
     for word in set(before):
         for _ in range(before.count(word)):
