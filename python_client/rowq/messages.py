@@ -379,6 +379,7 @@ class QueueStats:
 class MessageDetails(_Body):
     """Where a message is, and everything about it."""
 
+    # details: generated from contract.toml by make generate
     message_id: int
     state: str
     priority: int
@@ -400,6 +401,7 @@ class MessageDetails(_Body):
     waits_for: int | None
     expires_at: datetime | None
     progress: str | None
+    # end of details
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from sql.generate import (
     grants,
     install,
     layers,
+    lists,
     options,
     readme,
     signatures,
@@ -29,7 +30,8 @@ _GRANTS: dict[str, Parts] = {
 }
 _PARTS: dict[str, Parts] = {
     "README.md": {"numbers": readme.numbers},
-    "python_client/rowq/messages.py": {"options": options.fields},
+    "docs/examples/node/mysql.js": {"parameters": options.parameters_in_javascript},
+    "python_client/rowq/messages.py": {"options": options.fields, "details": options.details},
     "python_client/rowq/options.py": {"options": options.classes},
     "sql/PROMISES.md": {"promises": readme.promises},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
@@ -49,9 +51,17 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+_COMPLETED = lists.files()
+
+
+def _helpers(path: Path) -> str:
+    return _COMPLETED[path](path.read_text(encoding="utf-8"))
+
+
 def _routine(path: Path) -> str:
     engine, name = path.parents[1].name, path.stem
     text = signatures.signed(engine, name, path.read_text(encoding="utf-8"))
+    text = _COMPLETED.get(path, str)(text)
     return comments.commented_routine(path.parents[1], name, text) if engine == "mysql" else text
 
 
@@ -66,6 +76,7 @@ FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
     **TWINS,
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
+    **{_name(path): partial(_helpers, path) for path in _COMPLETED},
     **{_name(path): partial(_routine, path) for path in signatures.files()},
     **{_name(path): partial(signatures.overload, path) for path in signatures.overloads()},
     "sql/oracle/helpers/put.sql": partial(

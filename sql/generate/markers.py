@@ -5,7 +5,8 @@ A line of comment before and one behind such a part name it, in Markdown
     <!-- rights: generated from contract.toml by make generate -->
     <!-- end of rights -->
 
-and in SQL the same after "--", in Python after "#". A part is indented as the line before it.
+and in SQL the same after "--", in Python after "#", in JavaScript after "//". A
+part is indented as the line before it.
 """
 
 import re
@@ -45,7 +46,7 @@ def by_hand(text: str) -> str:
 
 def _part(name: str, end: str | None = None) -> re.Pattern[str]:
     return re.compile(
-        rf"^(?P<indent> *)(?:<!--|--|#) {name}: generated\b[^\n]*\n(?P<made>.*?)"
-        rf"^ *(?:<!--|--|#) end of {end or name}\b",
+        rf"^(?P<indent> *)(?:<!--|--|#|//) {name}: generated\b[^\n]*\n(?P<made>.*?)"
+        rf"^ *(?:<!--|--|#|//) end of {end or name}\b",
         re.MULTILINE | re.DOTALL,
     )

@@ -13,6 +13,25 @@ _TYPES = {
     "text": "str",
     "timestamp": "datetime",
 }
+_COLUMNS = {
+    "binary": "bytes",
+    "float": "float",
+    "int32": "int",
+    "int64": "int",
+    "json": "dict[str, Any]",
+    "text": "str",
+    "timestamp": "datetime",
+}
+_NEVER_NULL = {"message_id", "state", "priority", "attempt", "max_attempts", "enqueued_at"}
+_IN_JAVASCRIPT = (
+    "complete",
+    "dequeue_fast",
+    "enqueue",
+    "extend_lease",
+    "maintain",
+    "release",
+    "retry_later",
+)
 _BODIES = {"body", "body_binary"}
 """What Python takes as `data` or `text`."""
 _WIDTH = 92
@@ -41,6 +60,27 @@ def fields() -> str:
         f"{one.name}: {_type(one)} = {defaults.get(str(one.default), one.default)}\n"
         for one in _optional("enqueue")
     )
+
+
+def details() -> str:
+    """Return the columns of get_message as fields of MessageDetails."""
+    return "".join(
+        f"{one.name}: {_COLUMNS[one.type]}{'' if one.name in _NEVER_NULL else ' | None'}\n"
+        for one in load_contract().routine("get_message").columns
+    )
+
+
+def parameters_in_javascript() -> str:
+    """Return what routines take on MySQL, as the example in JavaScript has it."""
+    entries = []
+    for name in _IN_JAVASCRIPT:
+        entry = load_contract().routine(name).on("mysql")
+        names = " ".join(one.name for one in entry.parameters)
+        entries.append(f'{name}: "{names}",\n')
+        if len(entries[-1]) > _WIDTH:
+            lines = [f'    "{line} "' for line in textwrap.wrap(names, _WIDTH - 3)]
+            entries[-1] = f"{name}:\n" + " +\n".join(lines)[:-2] + '",\n'
+    return "".join(entries)
 
 
 def _optional(routine: str) -> list[Parameter]:

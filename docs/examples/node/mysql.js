@@ -3,6 +3,7 @@ import mysql from "mysql2/promise";
 
 // A call there gives every parameter, in its place; null is the default.
 const parameters = {
+    // parameters: generated from sql/contract.toml by make generate
     complete: "queue_name claim_id message_ids results",
     dequeue_fast: "queue_name batch_size worker_name lease_seconds",
     enqueue:
@@ -12,6 +13,7 @@ const parameters = {
     maintain: "queue_name batch_size",
     release: "queue_name claim_id message_ids",
     retry_later: "queue_name claim_id message_ids delay_seconds error",
+    // end of parameters
 };
 
 export async function connect(url) {

@@ -1,4 +1,4 @@
--- Store: new messages, dedup keys, and delayed messages that are due.
+-- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
 -- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
@@ -8,6 +8,9 @@
 --
 -- A dedup key whose row is locked stays, with the byte FF before it, and goes later.
 --
+--   enqueue, publish, check_schedule, ... -> message_error
+--   store_batch -> parse_message -> message_error
+--   check_unbound -> parsed_error -> parse_message
 --   enqueue, propagate_deaths, end_linked, ... -> release_dedup_keys
 --   enqueue, publish, enqueue_tick -> store -> dedup_owner
 --   enqueue, publish, enqueue_tick -> store_group_waiting
@@ -20,6 +23,255 @@
 --   dequeue, maintain_delivery -> promote -> lock_due, promote_group_waiting, push_ready
 --
 -- Writes dedup, delayed, expiry, group_waiting, message, ready, deferred. Only reads lane, queue.
+
+drop procedure if exists rowq.internal_message_error;
+
+delimiter //
+create procedure rowq.internal_message_error(
+    p_body longtext,
+    p_body_binary longblob,
+    p_message_type longtext,
+    p_headers longtext,
+    p_priority int,
+    p_delay_seconds double,
+    p_run_at datetime(6),
+    p_dedup_key longtext,
+    p_max_attempts int,
+    p_group_key longtext,
+    p_predecessor_ids longtext,
+    p_on_predecessor_dead longtext,
+    p_expire_seconds double,
+    p_max_body_length int,
+    out p_error varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+    declare v_is_good boolean;
+    set p_error = case
+        when p_priority not between 0 and 9
+            then concat('priority must be between 0 and 9, got ', p_priority)
+        when p_body is not null and p_body_binary is not null
+            then 'body and body_binary exclude each other'
+        when char_length(p_message_type) > 200
+            then 'message_type is longer than 200 characters'
+        when p_delay_seconds is not null and p_run_at is not null
+            then 'delay_seconds and run_at exclude each other'
+        when p_delay_seconds not between 0 and 315360000
+            then concat('delay_seconds must be between 0 and 315360000, got ', p_delay_seconds)
+        when p_run_at > utc_timestamp(6) + interval 3650 day
+            then 'run_at must be a moment within the next ten years'
+        when char_length(p_dedup_key) not between 1 and 200
+            then 'dedup_key must be 1 to 200 characters'
+        when locate('schedule:', cast(p_dedup_key as binary)) = 1
+            then 'dedup_key must not begin with schedule:, which is for schedules'
+        when char_length(p_group_key) not between 1 and 200
+            then 'group_key must be 1 to 200 characters'
+        when p_max_attempts not between 1 and 10000
+            then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
+        when not coalesce(
+                p_on_predecessor_dead in ('hold', 'continue', 'fail'),
+                p_on_predecessor_dead is null
+            )
+            then 'on_predecessor_dead must be hold, continue or fail'
+        when p_expire_seconds not between 0.001 and 315360000
+            then concat(
+                'expire_seconds must be between 0.001 and 315360000, got ', p_expire_seconds
+            )
+    end;
+    if p_predecessor_ids is not null and p_error is null then
+        call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);
+        if not v_is_good then
+            set p_error = 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+        end if;
+    end if;
+    -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
+    -- conversion.
+    if locate(
+            x'ED', cast(
+                concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key) as binary
+            )
+        ) > 0
+       and convert(
+               convert(
+                   concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
+                   using utf16
+               )
+               using utf8mb4
+           ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
+       and p_error is null then
+        set p_error = 'body, message_type, headers or a key has half of a surrogate pair';
+    end if;
+    if p_headers is not null and p_error is null then
+        call rowq.internal_json_error('headers', p_headers, 'OBJECT', 20, 65536, p_error);
+    end if;
+
+    -- The length has a procedure of its own, because the engine spends time even on the words of a
+    -- statement that it passes over. Headers are 65536 characters at most, and JSON needs up to six
+    -- bytes for one, so a body below this limit is never too long.
+    if coalesce(length(p_body), length(p_body_binary), 0)
+        > least(
+            p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+        )
+       and p_error is null then
+        call rowq.internal_body_error(
+            p_body, p_body_binary, p_headers, p_max_body_length, p_error
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_parse_message;
+
+delimiter //
+create procedure rowq.internal_parse_message(
+    p_message longtext,
+    p_is_published boolean,
+    p_max_body_length int,
+    out p_body longtext,
+    out p_body_binary longblob,
+    out p_message_type longtext,
+    out p_headers longtext,
+    out p_priority int,
+    out p_delay_seconds double,
+    out p_run_at datetime(6),
+    out p_dedup_key longtext,
+    out p_max_attempts int,
+    out p_group_key longtext,
+    out p_predecessor_ids longtext,
+    out p_positions longtext,
+    out p_on_predecessor_dead longtext,
+    out p_expire_seconds double,
+    out p_error varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors.
+    declare c_keys longtext default if(
+        p_is_published,
+        '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
+            "dedup_key", "max_attempts", "group_key", "topic", "expire_seconds"]',
+        '["body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
+            "dedup_key", "max_attempts", "group_key", "predecessor_ids", "predecessor_positions",
+            "on_predecessor_dead", "expire_seconds"]'
+    );
+    declare v_keys, v_key, v_value, v_type, v_topic longtext;
+    declare v_at int default 0;
+    declare exit handler for sqlexception
+        set p_error = concat(v_key, ' cannot be read: ', left(v_value, 40));
+    set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
+        p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
+        p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
+        p_on_predecessor_dead = null, p_expire_seconds = null, p_error = null;
+
+    if coalesce(not json_valid(p_message), true) or json_type(p_message) <> 'OBJECT' then
+        set p_error = 'a message must be a JSON object';
+    else
+        set v_keys = json_keys(p_message);
+    end if;
+
+    entries: while p_error is null and v_at < json_length(v_keys) do
+        set v_key = json_unquote(json_extract(v_keys, concat('$[', v_at, ']'))), v_at = v_at + 1;
+        if not json_contains(c_keys, json_quote(v_key)) then
+            set p_error = concat('unknown key ', left(v_key, 60));
+            leave entries;
+        end if;
+        set v_value = json_extract(p_message, concat('$.', v_key));
+        set v_type = json_type(v_value);
+        if v_type = 'NULL' then
+            iterate entries;
+        end if;
+
+        if v_key = 'body' then
+            set p_body = if(v_type = 'STRING', json_unquote(v_value), v_value);
+        elseif v_key = 'headers' then
+            if v_type <> 'OBJECT' then
+                set p_error = 'headers must be an object';
+            end if;
+            set p_headers = v_value;
+        elseif v_key in ('priority', 'max_attempts') then
+            if v_type not in ('INTEGER', 'UNSIGNED INTEGER') or char_length(v_value) > 9 then
+                set p_error = concat(v_key, ' must be an integer, got ', left(v_value, 40));
+            elseif v_key = 'priority' then
+                set p_priority = v_value;
+            else
+                set p_max_attempts = v_value;
+            end if;
+        elseif v_key in ('delay_seconds', 'expire_seconds') then
+            if v_type not in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') then
+                set p_error = concat(v_key, ' must be a number');
+            elseif v_key = 'delay_seconds' then
+                set p_delay_seconds = v_value;
+            else
+                set p_expire_seconds = v_value;
+            end if;
+        elseif v_key = 'predecessor_ids' then
+            set p_predecessor_ids = v_value;
+        elseif v_key = 'predecessor_positions' then
+            set p_positions = v_value;
+        elseif v_type <> 'STRING' then
+            set p_error = concat(v_key, ' must be a string');
+        elseif v_key = 'message_type' then
+            set p_message_type = json_unquote(v_value);
+        elseif v_key = 'dedup_key' then
+            set p_dedup_key = json_unquote(v_value);
+        elseif v_key = 'group_key' then
+            set p_group_key = json_unquote(v_value);
+        elseif v_key = 'on_predecessor_dead' then
+            set p_on_predecessor_dead = json_unquote(v_value);
+        elseif v_key = 'topic' then
+            set v_topic = json_unquote(v_value);
+        elseif v_key = 'body_base64' then
+            set p_body_binary = from_base64(json_unquote(v_value));
+            if p_body_binary is null then
+                set p_error = 'body_base64 is not base64';
+            end if;
+        else
+            call rowq.internal_parse_timestamp(json_unquote(v_value), p_run_at);
+            if p_run_at is null then
+                set p_error = concat('run_at is no moment: ', left(json_unquote(v_value), 40));
+            end if;
+        end if;
+    end while;
+
+    if p_is_published and p_error is null then
+        call rowq.internal_topic_error('topic', v_topic, false, p_error);
+        set p_message_type = coalesce(p_message_type, v_topic);
+    end if;
+    if p_error is null then
+        call rowq.internal_message_error(
+            p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
+            p_on_predecessor_dead, p_expire_seconds, p_max_body_length, p_error
+        );
+    end if;
+end//
+delimiter ;
+
+drop procedure if exists rowq.internal_parsed_error;
+
+delimiter //
+create procedure rowq.internal_parsed_error(p_message longtext, out p_error varchar(120))
+sql security definer
+modifies sql data
+begin
+-- purpose   Return what is wrong with a message of publish_batch that no queue takes; null means nothing.
+-- differs   no such helper elsewhere: parse_message returns much that is not needed
+    declare v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_body_binary longblob;
+    declare v_priority, v_max_attempts int;
+    declare v_delay_seconds, v_expire_seconds double;
+    declare v_run_at datetime(6);
+    call rowq.internal_parse_message(
+        p_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers, v_priority,
+        v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids,
+        v_positions, v_on_predecessor_dead, v_expire_seconds, p_error
+    );
+end//
+delimiter ;
 
 drop procedure if exists rowq.internal_release_dedup_keys;
 

@@ -244,12 +244,7 @@ begin
 -- purpose   Refuse the messages of publish_batch where one is bad that no queue is bound to, as internal_store_batch does with the others.
 -- errors    RQ711
     declare v_place int;
-    declare v_message, v_body, v_message_type, v_headers, v_dedup_key, v_group_key longtext;
-    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
-    declare v_body_binary longblob;
-    declare v_priority, v_max_attempts int;
-    declare v_delay_seconds, v_expire_seconds double;
-    declare v_run_at datetime(6);
+    declare v_message longtext;
     declare v_error varchar(120);
     declare v_is_end boolean default false;
     declare each_message cursor for
@@ -272,11 +267,7 @@ begin
         if v_is_end then
             leave messages;
         end if;
-        call rowq.internal_parse_message(
-            v_message, true, 33554432, v_body, v_body_binary, v_message_type, v_headers,
-            v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
-            v_predecessor_ids, v_positions, v_on_predecessor_dead, v_expire_seconds, v_error
-        );
+        call rowq.internal_parsed_error(v_message, v_error);
         if v_error is not null then
             call rowq.internal_refuse(concat(left(v_error, 80), ' (message ', v_place, ')'));
         end if;

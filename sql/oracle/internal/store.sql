@@ -1,4 +1,4 @@
--- Store: new messages, dedup keys, and delayed messages that are due.
+-- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
 -- or blocked. A batch takes a few statements, not a few for each message. A dedup key is a row of
@@ -6,6 +6,10 @@
 -- first message's id back as a duplicate. promote moves what is due from delayed to ready, or into
 -- its group.
 --
+--   enqueue, publish, check_schedule -> message_error
+--   enqueue, publish, enqueue_tick -> new_message
+--   enqueue_batch, publish_batch -> parse_messages -> parse_message
+--   parse_message -> message_error, new_message
 --   enqueue, enqueue_batch, store_bound, ... -> store -> reserve_dedup_keys, store_group_waiting
 --   reserve_dedup_keys -> dedup_order
 --   join_groups, pop_dead -> dedup_order
@@ -15,6 +19,378 @@
 --   promote_group_waiting -> postpone
 --
 -- Writes dedup, delayed, expiry, group_waiting, message, ready.
+
+function internal_message_error(
+    p_body                in clob,
+    p_body_binary         in blob,
+    p_message_type        in varchar2,
+    p_headers             in clob,
+    p_priority            in number,
+    p_delay_seconds       in number,
+    p_run_at              in timestamp,
+    p_dedup_key           in varchar2,
+    p_max_attempts        in number,
+    p_group_key           in varchar2,
+    p_on_predecessor_dead in varchar2,
+    p_expire_seconds      in number
+)
+return varchar2
+is
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+    v_cuts  t_numbers;
+    v_error varchar2(32767);
+begin
+    v_error := case
+        when p_priority is null
+             or p_priority not between 0 and 9
+             or p_priority <> trunc(p_priority)
+            then 'priority must be between 0 and 9, got ' || internal_number_text(p_priority)
+        when p_body is not null and p_body_binary is not null
+            then 'body and body_binary exclude each other'
+        when length(p_message_type) > 200
+            then 'message_type is longer than 200 characters'
+        when p_delay_seconds is not null and p_run_at is not null
+            then 'delay_seconds and run_at exclude each other'
+        when p_delay_seconds not between 0 and 315360000
+            then 'delay_seconds must be between 0 and 315360000, got '
+                || internal_number_text(p_delay_seconds)
+        when p_run_at > sys_extract_utc(systimestamp) + numtodsinterval(3650, 'day')
+            then 'run_at must be a moment within the next ten years'
+        when length(p_dedup_key) > 200
+            then 'dedup_key must be 1 to 200 characters'
+        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+        when utl_raw.cast_to_raw(substr(p_dedup_key, 1, 9)) = utl_raw.cast_to_raw('schedule:')
+            then 'dedup_key must not begin with schedule:, which is for schedules'
+        when length(p_group_key) > 200
+            then 'group_key must be 1 to 200 characters'
+        when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
+            then 'max_attempts must be between 1 and 10000, got '
+                || internal_number_text(p_max_attempts)
+        when utl_raw.cast_to_raw(p_on_predecessor_dead) not in (
+            utl_raw.cast_to_raw('hold'), utl_raw.cast_to_raw('continue'),
+            utl_raw.cast_to_raw('fail')
+        )
+            then 'on_predecessor_dead must be hold, continue or fail'
+        when p_expire_seconds not between 0.001 and 315360000
+            then 'expire_seconds must be between 0.001 and 315360000, got '
+                || internal_number_text(p_expire_seconds)
+    end;
+    if p_headers is not null and v_error is null then
+        internal_json_error('headers', p_headers, 'object', 20, 65536, v_cuts, v_error);
+    end if;
+    return v_error;
+end internal_message_error;
+
+function internal_new_message(
+    p_now                 in timestamp,
+    p_place               in number,
+    p_body                in clob,
+    p_body_binary         in blob,
+    p_message_type        in varchar2,
+    p_headers             in clob,
+    p_priority            in number,
+    p_delay_seconds       in number,
+    p_run_at              in timestamp,
+    p_dedup_key           in varchar2,
+    p_max_attempts        in number,
+    p_group_key           in varchar2,
+    p_predecessor_ids     in rowq_ids,
+    p_on_predecessor_dead in varchar2,
+    p_expire_seconds      in number
+)
+return t_new_message
+is
+-- purpose   Return a message as it will be stored, from arguments that are already checked.
+-- differs   no such helper elsewhere: part of store
+    v_new t_new_message;
+begin
+    v_new.body := p_body;
+    v_new.body_binary := p_body_binary;
+    v_new.message_type := p_message_type;
+    v_new.headers := p_headers;
+    v_new.lane := p_priority * 2 + 1;
+    v_new.seq := internal_microseconds(p_now) + p_place;
+    v_new.enqueued_at := p_now + numtodsinterval(p_place / 1000000, 'second');
+    v_new.due_at := coalesce(p_run_at, p_now + numtodsinterval(p_delay_seconds, 'second'));
+    if v_new.due_at <= p_now then
+        v_new.due_at := null;
+    end if;
+    v_new.expires_at := v_new.enqueued_at + numtodsinterval(p_expire_seconds, 'second');
+    v_new.dedup_key := p_dedup_key;
+    v_new.max_attempts := p_max_attempts;
+    v_new.group_key := p_group_key;
+    v_new.place := p_place;
+    v_new.predecessor_ids := p_predecessor_ids;
+    v_new.on_predecessor_dead := p_on_predecessor_dead;
+    return v_new;
+end internal_new_message;
+
+function internal_parse_messages(
+    p_messages     in clob,
+    p_max_length   in number,
+    p_is_published in boolean default false
+)
+return t_new_messages
+is
+-- purpose   Read and check the messages of enqueue_batch, or of publish_batch, where p_max_length is null.
+-- errors    RQ711
+    c_error constant varchar2(100 char) :=
+        'messages must be a JSON array of at most 10000 objects';
+    v_now     constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_rest    clob := p_messages;
+    v_headers t_clobs;
+    v_list    json_element_t;
+    v_array   json_array_t;
+    v_new     t_new_messages;
+    v_error   varchar2(32767);
+begin
+    if not internal_is_json(p_messages) then
+        internal_refuse(c_error);
+    end if;
+    -- A JSON object would round a number of many digits or with an exponent, so cut the headers out
+    -- as text. That looks at each character, so do it only where there are headers. The pattern
+    -- lists the digits, because a range would follow the session's NLS_SORT, as instr does.
+    if dbms_lob.instr(p_messages, '"headers"') > 0
+       and regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}')
+    then
+        internal_cut_headers(p_messages, v_headers, v_rest);
+    end if;
+    v_list := json_element_t.parse(v_rest);
+    if not v_list.is_array() then
+        internal_refuse(c_error);
+    end if;
+    v_array := treat(v_list as json_array_t);
+    if v_array.get_size() > 10000 then
+        internal_refuse(c_error);
+    end if;
+
+    for i in 1 .. v_array.get_size() loop
+        v_new(i) := internal_parse_message(
+            v_array.get(i - 1), case when v_headers.exists(i) then v_headers(i) end, v_now, i,
+            p_max_length, p_is_published, v_error
+        );
+        if v_error is not null then
+            internal_refuse(v_error || ' (message ' || internal_number_text(i) || ')');
+        end if;
+    end loop;
+    return v_new;
+end internal_parse_messages;
+
+function internal_parse_message(
+    p_message      in json_element_t,
+    p_headers      in clob,
+    p_now          in timestamp,
+    p_place        in number,
+    p_max_length   in number,
+    p_is_published in boolean,
+    p_error        out varchar2
+)
+return t_new_message
+is
+-- purpose   Read and check one message of enqueue_batch, or of publish_batch, where it has a topic and no predecessors; p_error is what is wrong with it, or null.
+    c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|expire_seconds|'
+        || case
+            when p_is_published then 'topic|'
+            else 'predecessor_ids|predecessor_positions|on_predecessor_dead|'
+        end;
+    c_places constant varchar2(100 char) :=
+        ' must be a flat list of places before the message''s own';
+    v_object  json_object_t;
+    v_keys    json_key_list;
+    v_new     t_new_message;
+    v_known   pls_integer := 0;
+    v_body    clob;
+    v_headers clob;
+    v_bytes   blob;
+    v_type    varchar2(32767);
+    v_topic   varchar2(32767);
+    v_key     varchar2(32767);
+    v_group   varchar2(32767);
+    v_on_dead varchar2(32767);
+    v_ids     rowq_ids;
+    v_places  rowq_ids;
+    v_moment  varchar2(32767);
+    v_numbers t_numbers;
+    v_run_at  timestamp(6);
+
+    -- has says whether a key is there and not null. It counts each key that is there as known.
+    function has(p_key in varchar2)
+    return boolean
+    is
+    begin
+        if not v_object.has(p_key) then
+            return false;
+        end if;
+        v_known := v_known + 1;
+        return not v_object.get(p_key).is_null();
+    end has;
+
+    function text_of(p_key in varchar2)
+    return varchar2
+    is
+    begin
+        if not has(p_key) then
+            return null;
+        end if;
+        if not v_object.get(p_key).is_string() then
+            p_error := p_key || ' must be a string';
+            return null;
+        end if;
+        -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
+        return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
+    end text_of;
+
+    function list_of(p_key in varchar2, p_meaning in varchar2)
+    return rowq_ids
+    is
+        v_list    rowq_ids;
+        v_is_good boolean;
+    begin
+        if not has(p_key) then
+            return null;
+        end if;
+        v_is_good := internal_is_id_list(v_object.get(p_key).to_clob(), v_list);
+        if not v_is_good then
+            p_error := p_key || p_meaning;
+        end if;
+        return v_list;
+    end list_of;
+
+    -- key_of refuses an empty text, which Oracle takes as null.
+    function key_of(p_key in varchar2)
+    return varchar2
+    is
+        v_text varchar2(32767) := text_of(p_key);
+    begin
+        if v_text is null and v_object.has(p_key) then
+            if v_object.get(p_key).is_string() then
+                p_error := p_key || ' must be 1 to 200 characters';
+            end if;
+        end if;
+        return v_text;
+    end key_of;
+
+    function number_of(p_key in varchar2, p_default in number default null)
+    return number
+    is
+        v_number number;
+    begin
+        if not has(p_key) then
+            return p_default;
+        end if;
+        if not v_object.get(p_key).is_number() then
+            p_error := p_key || ' must be a number';
+            return null;
+        end if;
+        v_number := v_object.get_number(p_key);
+        if v_number is null then
+            -- The number is greater than any that NUMBER holds.
+            p_error := p_key || ' is out of range';
+        end if;
+        return v_number;
+    end number_of;
+begin
+    p_error := null;
+    if not p_message.is_object() then
+        p_error := 'a message must be a JSON object';
+        return v_new;
+    end if;
+    v_object := treat(p_message as json_object_t);
+
+    if has('body') then
+        -- A value that is no string is kept as JSON text. An empty text is not a missing one, but
+        -- Oracle takes '' as null: keep an empty CLOB.
+        v_body := case
+            when v_object.get('body').is_string() then v_object.get_clob('body')
+            else v_object.get('body').to_clob()
+        end;
+        v_body := coalesce(v_body, empty_clob());
+    end if;
+    if has('body_base64') then
+        if v_object.get('body_base64').is_string() then
+            v_bytes := internal_from_base64(v_object.get_clob('body_base64'));
+        end if;
+        if v_bytes is null then
+            p_error := 'body_base64 is not base64';
+        end if;
+    end if;
+    if has('headers') then
+        -- p_headers is given if the headers were cut out of the message (internal_cut_headers).
+        v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
+    end if;
+    v_type := text_of('message_type');
+    v_key := key_of('dedup_key');
+    v_group := key_of('group_key');
+    if p_is_published then
+        v_topic := text_of('topic');
+        p_error := coalesce(p_error, internal_topic_error('topic', v_topic, false));
+        v_type := coalesce(v_type, v_topic);
+    else
+        v_ids := list_of(
+            'predecessor_ids', ' must be a flat list of at most 10000 ids, no null'
+        );
+        v_places := list_of('predecessor_positions', c_places);
+        v_on_dead := text_of('on_predecessor_dead');
+        if v_on_dead is null and v_object.has('on_predecessor_dead') then
+            if v_object.get('on_predecessor_dead').is_string() then
+                p_error := 'on_predecessor_dead must be hold, continue or fail';
+            end if;
+        end if;
+    end if;
+    v_moment := text_of('run_at');
+    v_run_at := internal_parse_timestamp(v_moment);
+    if v_moment is not null and v_run_at is null then
+        p_error := 'run_at is no moment: ' || substr(v_moment, 1, 40);
+    end if;
+    v_numbers(1) := number_of('priority', 5);
+    v_numbers(2) := number_of('delay_seconds');
+    v_numbers(3) := number_of('max_attempts');
+    v_numbers(4) := number_of('expire_seconds');
+
+    if v_known < v_object.get_size() then
+        p_error := 'unknown key';
+        begin
+            v_keys := v_object.get_keys();
+            for i in 1 .. v_keys.count loop
+                if instr(c_keys, '|' || v_keys(i) || '|') = 0 then
+                    p_error := 'unknown key ' || substr(v_keys(i), 1, 60);
+                end if;
+            end loop;
+        exception
+            when value_error then
+                -- ORA-06502: json_key_list holds no key of more than 4000 bytes.
+                p_error := 'unknown key of more than 4000 bytes';
+        end;
+    end if;
+    if v_places is not null and p_error is null then
+        for i in 1 .. v_places.count loop
+            if v_places(i) not between 1 and p_place - 1 then
+                p_error := 'predecessor_positions' || c_places;
+            end if;
+        end loop;
+        if v_ids is null then
+            v_ids := rowq_ids();
+        end if;
+    end if;
+    p_error := coalesce(
+        p_error,
+        internal_message_error(
+            v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
+            v_numbers(3), v_group, v_on_dead, v_numbers(4)
+        ),
+        internal_body_error(v_body, v_bytes, p_max_length)
+    );
+    if p_error is null then
+        v_new := internal_new_message(
+            p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
+            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead, v_numbers(4)
+        );
+        v_new.predecessor_positions := v_places;
+        v_new.topic := v_topic;
+    end if;
+    return v_new;
+end internal_parse_message;
 
 procedure internal_store(
     p_queue_id   in number,

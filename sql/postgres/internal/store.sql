@@ -1,4 +1,4 @@
--- Store: new messages, dedup keys, and delayed messages that are due.
+-- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
 -- or blocked. A batch takes a few statements, not a few for each message; the plain case has a path
@@ -6,12 +6,243 @@
 -- key waits for that row and gets the first message's id back as a duplicate. promote moves what is
 -- due from delayed to ready, or into its group.
 --
---   enqueue_batch -> reserve_dedup_keys, store_plain, store_unkeyed
+--   enqueue, publish, refuse_predecessors, ... -> message_error
+--   publish_batch, store_unkeyed, store_keyed -> parse_messages -> message_error, refuse_bad_value
+--   parse_predecessors -> refuse_bad_value
+--   enqueue_batch -> store_plain, store_unkeyed, store_keyed -> reserve_dedup_keys
 --   dequeue_fast, maintain_queue -> promote -> push_ready
 --   release, reset, pass_group_slots, ... -> push_ready
 --   retry_later -> push_delayed -> push_ready
 --
 -- Writes dedup, delayed, expiry, group_waiting, message, ready. Only reads floor.
+
+create or replace function rowq.internal_message_error(
+    p_body                text,
+    p_body_binary         bytea,
+    p_message_type        text,
+    p_headers             jsonb,
+    p_priority            integer,
+    p_delay_seconds       double precision,
+    p_run_at              timestamp with time zone,
+    p_dedup_key           text,
+    p_max_attempts        integer,
+    p_group_key           text,
+    p_predecessor_ids     bigint[],
+    p_on_predecessor_dead text,
+    p_expire_seconds      double precision
+)
+returns text
+language plpgsql
+as $$
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
+begin
+    return case
+        when p_priority is null or p_priority not between 0 and 9
+            then 'priority must be between 0 and 9, got ' || coalesce(p_priority::text, 'null')
+        when p_body is not null and p_body_binary is not null
+            then 'body and body_binary exclude each other'
+        when char_length(p_message_type) > 200
+            then 'message_type is longer than 200 characters'
+        when p_delay_seconds is not null and p_run_at is not null
+            then 'delay_seconds and run_at exclude each other'
+        when p_delay_seconds not between 0 and 315360000
+            then format('delay_seconds must be between 0 and 315360000, got %s', p_delay_seconds)
+        when p_run_at > clock_timestamp() + interval '3650 days' or not isfinite(p_run_at)
+            then 'run_at must be a moment within the next ten years'
+        when char_length(p_dedup_key) not between 1 and 200
+            then 'dedup_key must be 1 to 200 characters'
+        when starts_with(p_dedup_key, 'schedule:')
+            then 'dedup_key must not begin with schedule:, which is for schedules'
+        when char_length(p_group_key) not between 1 and 200
+            then 'group_key must be 1 to 200 characters'
+        when not rowq.internal_is_id_list(p_predecessor_ids)
+            then 'predecessor_ids must be a flat list of at most 10000 ids, no null'
+        when p_on_predecessor_dead not in ('hold', 'continue', 'fail')
+            then 'on_predecessor_dead must be hold, continue or fail, got '
+                || left(p_on_predecessor_dead, 100)
+        when p_max_attempts not between 1 and 10000
+            then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
+        when p_expire_seconds not between 0.001 and 315360000
+            then format('expire_seconds must be between 0.001 and 315360000, got %s',
+                        p_expire_seconds)
+        when p_headers is not null
+            then rowq.internal_json_error(
+                'headers', p_headers, 'object', 'strict $.**{20}', 65536
+            )
+    end;
+end;
+$$;
+
+create or replace function rowq.internal_parse_messages(
+    p_messages   jsonb,
+    p_max_length integer
+)
+returns table (
+    place          integer,
+    body           text,
+    body_binary    bytea,
+    message_type   text,
+    headers        jsonb,
+    priority       integer,
+    delay_seconds  double precision,
+    run_at         timestamp with time zone,
+    dedup_key      text,
+    max_attempts   integer,
+    group_key      text,
+    expire_seconds double precision
+)
+language plpgsql
+as $$
+-- purpose   Read and check the messages of enqueue_batch.
+-- errors    RQ711
+#variable_conflict use_column
+declare
+    v_place integer;
+    v_error text;
+begin
+    if p_messages is null
+       or jsonb_typeof(p_messages) <> 'array'
+       or jsonb_array_length(p_messages) > 10000 then
+        raise exception
+            'RQ711 invalid_argument: messages must be a JSON array of at most 10000 objects'
+            using errcode = 'RQ711';
+    end if;
+
+    select e.place into v_place
+    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    where jsonb_typeof(e.message) <> 'object'
+    limit 1;
+    if found then
+        raise exception 'RQ711 invalid_argument: a message must be a JSON object (message %)',
+            v_place
+            using errcode = 'RQ711';
+    end if;
+
+    select e.place, format(
+               case when t.wanted is null then 'unknown key %I' else '%I must be a %s' end,
+               left(k.key, 100), t.wanted
+           )
+    into v_place, v_error
+    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    cross join lateral jsonb_each(e.message) k (key, value)
+    left join (
+        values
+            ('body', 'value'), ('body_base64', 'string'), ('message_type', 'string'),
+            ('headers', 'object'), ('priority', 'number'), ('delay_seconds', 'number'),
+            ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number'),
+            ('group_key', 'string'), ('predecessor_ids', 'array'),
+            ('predecessor_positions', 'array'), ('on_predecessor_dead', 'string'),
+            ('expire_seconds', 'number')
+    ) t (key, wanted) on t.key = k.key
+    where t.wanted is null
+       or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
+    limit 1;
+    if found then
+        raise exception 'RQ711 invalid_argument: % (message %)', v_error, v_place
+            using errcode = 'RQ711';
+    end if;
+
+    begin
+        for place, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+            dedup_key, max_attempts, group_key, expire_seconds in
+            select e.place::integer,
+                   case when e.body <> 'null' then e.body #>> '{}' end,
+                   decode(e.body_base64, 'base64'),
+                   e.message_type,
+                   nullif(e.headers, 'null'),
+                   coalesce(e.priority, 5),
+                   e.delay_seconds,
+                   case when e.run_at is not null then rowq.internal_parse_timestamp(e.run_at) end,
+                   e.dedup_key,
+                   e.max_attempts,
+                   e.group_key,
+                   e.expire_seconds
+            from rows from (
+                jsonb_to_recordset(p_messages) as (
+                    body           jsonb,
+                    body_base64    text,
+                    message_type   text,
+                    headers        jsonb,
+                    priority       integer,
+                    delay_seconds  double precision,
+                    run_at         text,
+                    dedup_key      text,
+                    max_attempts   integer,
+                    group_key      text,
+                    expire_seconds double precision
+                )
+            ) with ordinality e (
+                body, body_base64, message_type, headers, priority, delay_seconds, run_at,
+                dedup_key, max_attempts, group_key, expire_seconds, place
+            )
+        loop
+            -- A short text with a good priority and a good delay has nothing else to check.
+            if priority not between 0 and 9
+               or delay_seconds not between 0 and 315360000
+               or octet_length(body) > p_max_length
+               or num_nonnulls(
+                   body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key,
+                   expire_seconds
+               ) > 0 then
+                v_error := coalesce(
+                    rowq.internal_message_error(
+                        body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+                        dedup_key, max_attempts, group_key, null, null, expire_seconds
+                    ),
+                    rowq.internal_body_error(body, body_binary, p_max_length)
+                );
+                if v_error is not null then
+                    raise exception 'RQ711 invalid_argument: % (message %)', v_error, place
+                        using errcode = 'RQ711';
+                end if;
+            end if;
+            return next;
+        end loop;
+    exception
+        when data_exception then
+            perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
+            from jsonb_array_elements(p_messages) with ordinality e (message, place);
+            raise;
+    end;
+end;
+$$;
+
+create or replace function rowq.internal_refuse_bad_value(p_message jsonb, p_position integer)
+returns void
+language plpgsql
+as $$
+-- purpose   Refuse a message of enqueue_batch with a value that cannot be read, by key and position.
+-- errors    RQ711
+declare
+    v_key text;
+begin
+    foreach v_key in array array[
+        'priority', 'max_attempts', 'delay_seconds', 'run_at', 'body_base64', 'predecessor_ids',
+        'predecessor_positions'
+    ] loop
+        begin
+            case v_key
+                when 'delay_seconds' then
+                    perform (p_message ->> v_key)::double precision;
+                when 'run_at' then
+                    perform rowq.internal_parse_timestamp(p_message ->> v_key);
+                when 'body_base64' then
+                    perform decode(p_message ->> v_key, 'base64');
+                when 'predecessor_ids', 'predecessor_positions' then
+                    perform max(e.id::bigint)
+                    from jsonb_array_elements_text(nullif(p_message -> v_key, 'null')) e (id);
+                else
+                    perform (p_message ->> v_key)::integer;
+            end case;
+        exception
+            when data_exception then
+                raise exception 'RQ711 invalid_argument: %: % (message %)',
+                    v_key, sqlerrm, p_position
+                    using errcode = 'RQ711';
+        end;
+    end loop;
+end;
+$$;
 
 create or replace function rowq.internal_reserve_dedup_keys(
     p_queue_id    integer,
@@ -214,6 +445,155 @@ begin
     if v_expires then
         perform rowq.internal_open_lanes(p_queue_id, '{-6}'::smallint[] /* expiry */);
     end if;
+end;
+$$;
+
+create or replace function rowq.internal_store_keyed(
+    p_queue_id   integer,
+    p_queue_name text,
+    p_messages   jsonb,
+    p_max_length integer,
+    p_now        timestamp with time zone
+)
+returns table (place integer, message_id bigint, outcome text)
+language plpgsql
+as $$
+-- purpose   Store a batch with dedup keys, groups or predecessors, and notify the sessions that listen.
+-- locks     new rows; waits as enqueue does, in the order of the keys; rows of predecessors, tried
+--           only
+-- errors    RQ701 RQ711
+-- differs   elsewhere part of store_batch or store
+#variable_conflict use_column
+declare
+    v_ids          bigint[];
+    v_max_attempts integer[];
+    v_types        text[];
+    v_dedup_keys   text[];
+    v_group_keys   text[];
+    v_headers      jsonb[];
+    v_bodies       text[];
+    v_binaries     bytea[];
+    v_expires_ats  timestamp with time zone[];
+    v_lanes        smallint[];
+    v_due_ats      timestamp with time zone[];
+    v_kept_ids     bigint[];
+    v_awaited      bigint[];
+    v_links        rowq.blocked[];
+    v_blocked      bigint[];
+    v_waiting      bigint[];
+begin
+    -- An array for each column: the row type of a table would have another column once an upgrade
+    -- adds one, which a call that is under way does not know.
+    select array_agg(nextval('rowq.message_seq')), array_agg(p.max_attempts),
+           array_agg(p.message_type), array_agg(p.dedup_key), array_agg(p.group_key),
+           array_agg(p.headers), array_agg(p.body), array_agg(p.body_binary),
+           array_agg(p_now + make_interval(secs => p.expire_seconds)),
+           array_agg((p.priority * 2 + 1)::smallint),
+           array_agg(coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)))
+    into v_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers, v_bodies,
+         v_binaries, v_expires_ats, v_lanes, v_due_ats
+    from rowq.internal_parse_messages(p_messages, p_max_length) p;
+    if v_ids is null then
+        return;
+    end if;
+
+    v_kept_ids := rowq.internal_reserve_dedup_keys(p_queue_id, v_ids, v_dedup_keys);
+
+    -- Messages of this batch that others of it wait for need no second write.
+    select array_agg(distinct v_kept_ids[p.place]) into v_awaited
+    from (
+        select e.position::integer as place
+        from jsonb_path_query(
+            p_messages, '$[*].predecessor_positions[*] ? (@ >= 1 && @ <= 10000)'
+        ) e ("position")
+    ) p
+    where v_kept_ids[p.place] = v_ids[p.place];
+
+    insert into rowq.message (
+        queue_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary, group_key, has_successors, expires_at
+    )
+    select p_queue_id, m.max_attempts, m.message_id, p_now, m.message_type, m.dedup_key,
+           m.headers, m.body, m.body_binary, m.group_key,
+           case when m.message_id = any (v_awaited) then true end, m.expires_at
+    from unnest(
+        v_ids, v_kept_ids, v_max_attempts, v_types, v_dedup_keys, v_group_keys, v_headers,
+        v_bodies, v_binaries, v_expires_ats
+    ) m (
+        message_id, kept_id, max_attempts, message_type, dedup_key, group_key, headers, body,
+        body_binary, expires_at
+    )
+    where m.message_id = m.kept_id;
+    perform rowq.internal_require_queue_row(p_queue_id, p_queue_name);
+
+    if array_remove(v_expires_ats, null) <> '{}' then
+        perform rowq.internal_open_lanes(p_queue_id, '{-6}'::smallint[] /* expiry */);
+        insert into rowq.expiry (queue_id, lane, expires_at, message_id, seq)
+        select p_queue_id, m.lane, least(m.expires_at, p_now + interval '1 day'), m.message_id,
+               m.message_id
+        from unnest(v_ids, v_kept_ids, v_lanes, v_expires_ats) m (
+            message_id, kept_id, lane, expires_at
+        )
+        where m.message_id = m.kept_id
+          and m.expires_at is not null;
+    end if;
+
+    v_links := rowq.internal_parse_predecessors(
+        p_queue_id, p_messages, v_ids, v_group_keys, v_kept_ids, v_lanes, v_due_ats, p_now
+    );
+
+    -- Enter groups before predecessors are held: whoever ends one of those waits for this
+    -- transaction, which must wait for nobody from then on.
+    perform rowq.internal_open_lanes(p_queue_id, array_agg(m.lane))
+    from unnest(v_lanes, v_due_ats) m (lane, due_at)
+    where m.due_at <= p_now or m.due_at is null;
+    if v_links <> '{}' then
+        -- The archive looks for messages that wait only where this lane is.
+        perform rowq.internal_open_lanes(p_queue_id, '{-4}'::smallint[] /* deferred */);
+    end if;
+    select rowq.internal_join_groups(
+               p_queue_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
+           )
+    into v_waiting
+    from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
+        message_id, kept_id, group_key, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and m.group_key is not null
+      and (m.due_at <= p_now or m.due_at is null)
+      and not exists (
+          select
+          from unnest(v_links) t
+          where t.message_id = m.message_id
+      )
+    having count(*) > 0;
+
+    v_blocked := rowq.internal_block_batch(p_queue_id, v_links, v_awaited);
+
+    insert into rowq.delayed (queue_id, lane, message_id, due_at, group_key)
+    select p_queue_id, m.lane, m.message_id, m.due_at, m.group_key
+    from unnest(v_ids, v_kept_ids, v_group_keys, v_lanes, v_due_ats) m (
+        message_id, kept_id, group_key, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and m.due_at > p_now
+      and m.message_id <> all (v_blocked);
+
+    insert into rowq.ready (queue_id, lane, seq, message_id)
+    select p_queue_id, m.lane, m.message_id, m.message_id
+    from unnest(v_ids, v_kept_ids, v_lanes, v_due_ats) m (message_id, kept_id, lane, due_at)
+    where m.message_id = m.kept_id
+      and (m.due_at <= p_now or m.due_at is null)
+      and m.message_id <> all (v_blocked)
+      and m.message_id = any (v_waiting) is not true;
+    if found and rowq.internal_is_listened(p_queue_id) then
+        perform pg_notify(rowq.internal_channel(p_queue_id), p_queue_name);
+    end if;
+
+    return query
+    select m.place::integer, m.kept_id,
+           case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
+    from unnest(v_ids, v_kept_ids) with ordinality m (message_id, kept_id, place);
 end;
 $$;
 

@@ -56,7 +56,7 @@ begin
         from rowq.enqueue(
             v_queue_name, p_body, p_body_binary, coalesce(p_message_type, p_topic), p_headers,
             p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
-            p_expire_seconds => p_expire_seconds
+            null, null, p_expire_seconds
         ) e;
     end loop;
 end;

@@ -1,4 +1,4 @@
--- Store: new messages, dedup keys, and delayed messages that are due.
+-- Store: new messages and what they may have, dedup keys, and delayed messages that are due.
 --
 -- A message is one row of message and one row of the place where it waits: ready, delayed, grouped
 -- or blocked. A batch takes a few statements, not a few for each message. A dedup key is a row of
@@ -6,6 +6,8 @@
 -- first message's id back as a duplicate. promote moves what is due from delayed to ready, or into
 -- its group.
 --
+--   enqueue, publish, check_schedule -> check_message
+--   enqueue_batch -> check_input
 --   enqueue -> next_message_id, reserve_dedup_key
 --   publish, enqueue_tick -> store -> next_message_id, reserve_dedup_key
 --   publish_batch -> enqueue_batch -> next_message_id, store_batch
@@ -18,6 +20,207 @@
 
 set quoted_identifier on;
 set ansi_nulls on;
+go
+
+create or alter procedure rowq.InternalCheckMessage
+    @message_type nvarchar(max),
+    @headers nvarchar(max),
+    @priority int,
+    @delay_seconds float,
+    @run_at datetime2(6),
+    @dedup_key nvarchar(max),
+    @max_attempts int,
+    @group_key nvarchar(max),
+    @predecessor_ids nvarchar(max),
+    @on_predecessor_dead nvarchar(max),
+    @expire_seconds float
+as
+begin
+-- purpose   Refuse invalid arguments of enqueue.
+-- errors    RQ711
+    set nocount on;
+    declare @error nvarchar(200);
+    declare @is_object bit = 0;
+
+    if @priority is null or @priority not between 0 and 9
+        exec rowq.InternalCheckRange N'priority', @priority, 0, 9, @is_required = 1;
+    if @delay_seconds not between 0 and 315360000
+        exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+    if @max_attempts not between 1 and 10000
+        exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+    if @expire_seconds not between 0.001e0 and 315360000
+        exec rowq.InternalCheckRange N'expire_seconds', @expire_seconds, 0.001e0, 315360000;
+
+    -- openjson reports an object as type 5. It raises an error for text that is not JSON or is
+    -- nested more than 128 deep, so isjson looks first: at the headers alone, and at the headers as
+    -- deep inside other JSON as they are ever read.
+    if isjson(@headers) = 1 and isjson(concat(N'[{"headers":', @headers, N'}]')) = 1
+        select @is_object = iif(max(j.[type]) = 5, 1, 0)
+        from openjson(concat(N'[', @headers, N']')) j;
+
+    -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
+    set @error = case
+        when @message_type is not null
+            and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201
+            then N'message_type is longer than 200 characters'
+        when @headers is not null and @is_object = 0
+            then N'headers must be a JSON object'
+        when datalength(@headers) / 2 > 65536
+            and len((@headers + N'.') collate Latin1_General_100_CI_AS_SC) > 65537
+            then N'headers are longer than 65536 characters'
+        when @delay_seconds is not null and @run_at is not null
+            then N'delay_seconds and run_at exclude each other'
+        when @run_at > dateadd(day, 3650, sysutcdatetime())
+            then N'run_at must be a moment within the next ten years'
+        when @dedup_key is not null
+            and len((@dedup_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
+            then N'dedup_key must be 1 to 200 characters'
+        when left(@dedup_key, 9) collate Latin1_General_100_BIN2 = N'schedule:'
+            then N'dedup_key must not begin with schedule:, which is for schedules'
+        when @group_key is not null
+            and len((@group_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
+            then N'group_key must be 1 to 200 characters'
+        when (@on_predecessor_dead + N'.') collate Latin1_General_100_BIN2
+            not in (N'hold.', N'continue.', N'fail.')
+            then N'on_predecessor_dead must be hold, continue or fail'
+    end;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
+    if @predecessor_ids is not null
+        exec rowq.InternalCheckIds @predecessor_ids, N'predecessor_ids';
+
+    if @headers is not null
+    begin
+        set @headers = concat(N'[{"headers":', @headers, N'}]');
+        exec rowq.InternalCheckHeaders @headers, @is_batch = 0;
+    end;
+end
+go
+
+create or alter procedure rowq.InternalCheckInput
+    @input rowq.input_list readonly,
+    @max_body_length int,
+    @is_published bit
+as
+begin
+-- purpose   Refuse a batch with an invalid message, and say which one; topics of published ones are for InternalCheckTopics.
+-- errors    RQ711
+    set nocount on;
+    declare @error nvarchar(200);
+
+    -- kind is openjson's type: 0 null, 1 text, 2 number, 3 boolean, 4 array, 5 object.
+    select top (1) @error = concat(left(f.fault, 100), N' (message ', g.position, N')')
+    from @input g
+    cross apply (
+        select case
+            when g.name is null
+                then iif(g.kind = 5, null, N'a message must be a JSON object')
+            when g.name not in (
+                    N'body', N'body_base64', N'message_type', N'headers', N'priority',
+                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key',
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead', N'topic',
+                    N'expire_seconds'
+                )
+                or g.name like N'% '
+                or g.name = N'topic' and @is_published = 0
+                then concat(N'unknown key ', g.name)
+            when @is_published = 1
+                and g.name in (
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead'
+                )
+                then N'a published message has no predecessors'
+            when g.kind = 0
+                then null
+            when g.name in (N'body', N'body_base64') and g.size > @max_body_length
+                then concat(
+                    N'body is ', g.size, N' long, and the queue takes ', @max_body_length,
+                    N': max_body_length'
+                )
+            when g.name = N'body'
+                then null
+            when g.name = N'headers' and g.kind = 5
+                then iif(g.size > 65536, N'headers are longer than 65536 characters', null)
+            when g.name = N'headers'
+                then N'headers must be an object'
+            when g.name in (N'priority', N'max_attempts')
+                and (g.kind <> 2 or g.value like N'%[^0-9-]%' or try_cast(g.value as int) is null)
+                then concat(g.name, N' must be an integer, got ', left(g.value, 40))
+            when g.name = N'priority'
+                then iif(
+                    try_cast(g.value as int) between 0 and 9, null,
+                    concat(N'priority must be between 0 and 9, got ', g.value)
+                )
+            when g.name = N'max_attempts'
+                then iif(
+                    try_cast(g.value as int) between 1 and 10000, null,
+                    concat(N'max_attempts must be between 1 and 10000, got ', g.value)
+                )
+            when g.name = N'delay_seconds'
+                then case
+                    when g.kind <> 2 or try_cast(g.value as float) is null
+                        then N'delay_seconds must be a number'
+                    when try_cast(g.value as float) not between 0 and 315360000
+                        then concat(
+                            N'delay_seconds must be between 0 and 315360000, got ',
+                            left(g.value, 40)
+                        )
+                end
+            when g.name = N'expire_seconds'
+                then case
+                    when g.kind <> 2 or try_cast(g.value as float) is null
+                        then N'expire_seconds must be a number'
+                    when try_cast(g.value as float) not between 0.001e0 and 315360000
+                        then concat(
+                            N'expire_seconds must be between 0.001 and 315360000, got ',
+                            left(g.value, 40)
+                        )
+                end
+            when g.name in (N'predecessor_ids', N'predecessor_positions')
+                then iif(g.kind = 4, null, concat(g.name, N' must be an array'))
+            when g.kind <> 1
+                then concat(g.name, N' must be a string')
+            when g.name = N'on_predecessor_dead'
+                and g.value + N'.' not in (N'hold.', N'continue.', N'fail.')
+                then N'on_predecessor_dead must be hold, continue or fail'
+            when g.name = N'message_type' and g.size > 200
+                then N'message_type is longer than 200 characters'
+            when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200
+                then concat(g.name, N' must be 1 to 200 characters')
+            when g.name = N'dedup_key' and left(g.value, 9) = N'schedule:'
+                then N'dedup_key must not begin with schedule:, which is for schedules'
+            when g.name = N'body_base64' and g.is_base64 = 0
+                then N'body_base64 is not base64'
+            when g.name = N'run_at' and g.moment is null
+                then concat(N'run_at is no moment: ', left(g.value, 40))
+            when g.name = N'run_at' and g.moment > dateadd(day, 3650, sysutcdatetime())
+                then N'run_at must be a moment within the next ten years'
+        end
+    ) f (fault)
+    where f.fault is not null
+    order by g.position;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
+
+    select top (1) @error = concat(
+        iif(
+            h.bodies > 1, N'body and body_base64 exclude each other',
+            N'delay_seconds and run_at exclude each other'
+        ),
+        N' (message ', h.position, N')'
+    )
+    from (
+        select g.position,
+               sum(iif(g.name in (N'body', N'body_base64'), 1, 0)) as bodies,
+               sum(iif(g.name in (N'delay_seconds', N'run_at'), 1, 0)) as times
+        from @input g
+        where g.kind > 0
+        group by g.position
+    ) h
+    where h.bodies > 1 or h.times > 1
+    order by h.position;
+    if @error is not null
+        exec rowq.InternalRefuse @error;
+end
 go
 
 create or alter procedure rowq.InternalNextMessageId
