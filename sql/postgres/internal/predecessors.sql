@@ -713,7 +713,7 @@ begin
                 -- It has ended, and its row was locked. Its keys were freed then.
                 v_gone := rowq.internal_delete_messages(p_queue_id, array[v_note.message_id]);
                 continue when v_gone.o_held is not null;
-                v_ended_id := v_gone.o_links[1][3];
+                v_ended_id := v_gone.o_links[1][3]::bigint;
             elsif v_note.message_id is not null then
                 v_due_ats := v_due_ats || v_note.due_at;
                 v_deferred_ids := v_deferred_ids || v_note.deferred_id;
