@@ -7,8 +7,7 @@ from typing import Any
 
 from docs import commands
 from docs.calls import by_engine, by_language
-from rowq.contract import Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.contract import Routine, load_contract, sql_directory
 from sql.generate.contract import details, errors, table, types
 
 FOLDER = "docs/reference"

@@ -1,12 +1,34 @@
-"""sql/contract.toml as Python values: every routine's parameters and columns, and every error."""
+"""sql/contract.toml as Python values: every routine's parameters and columns, and every error.
+
+The SQL files are inside the package in a wheel, and at the repository root in a checkout.
+"""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from rowq.resources import sql_directory
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent.parent
+
+
+def sql_directory() -> Path:
+    """Return the directory of contract.toml and of one directory of SQL per engine."""
+    return _find("sql", "contract.toml")
+
+
+def migrations_directory() -> Path:
+    """Return the directory that holds one directory of migrations per engine."""
+    return _find("migrations", "")
+
+
+def _find(directory: str, landmark: str) -> Path:
+    for root in (_PACKAGE, _CHECKOUT):
+        if (root / directory / landmark).exists():
+            return root / directory
+    raise FileNotFoundError(f"rowq is not installed completely: it has no directory {directory}")
 
 
 @dataclass(frozen=True, slots=True)

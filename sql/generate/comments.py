@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rowq.resources import sql_directory
+from rowq.contract import sql_directory
 from rowq.tools.migrate.comments import NO_COLUMN, TABLE, literal, meaning, routines, tables
 from rowq.tools.migrate.sources import TABLES
 

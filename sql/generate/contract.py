@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rowq.resources import sql_directory
+from rowq.contract import sql_directory
 
 _HEAD = """\
 <!-- Generated from contract.toml by make generate. Do not edit. -->

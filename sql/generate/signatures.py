@@ -11,9 +11,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from rowq.contract import Overload, Parameter, Routine, load_contract
+from rowq.contract import Overload, Parameter, Routine, load_contract, sql_directory
 from rowq.engines.sqlserver.calls import procedure_name
-from rowq.resources import sql_directory
 
 _WIDTH = 100
 _LONG_TEXTS = {"body", "error", "header_value", "progress"}

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from rowq.contract import Column, Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.contract import Column, Routine, load_contract, sql_directory
 
 _ENGINE = "postgres"
 _WIDTH = 100

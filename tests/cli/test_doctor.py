@@ -148,7 +148,7 @@ def test_an_account_that_may_not_try_it_changes_nothing(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "rowq.tools.doctor.round_trip.may_call", lambda _, routine: routine.name != "drop_queue"
+        "rowq.tools.doctor.examine.may_call", lambda _, routine: routine.name != "drop_queue"
     )
     assert tried(database_url) == Check(
         "round trip", Status.UNKNOWN, "this account may not call drop_queue"
@@ -175,7 +175,7 @@ def test_the_rights_of_an_account_are_told_by_role(
     def may_call(_connection: Connection, routine: Routine) -> bool:
         return bool(roles & set(routine.roles))
 
-    monkeypatch.setattr("rowq.tools.doctor.rights.may_call", may_call)
+    monkeypatch.setattr("rowq.tools.doctor.examine.may_call", may_call)
     (found,) = (check for check in examine(database_url) if check.check_name == "rights")
     assert found.status is status
     assert found.detail.startswith(words)

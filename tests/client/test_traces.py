@@ -22,7 +22,7 @@ import rowq
 from rowq import tracing
 from rowq.contrib.opentelemetry import names
 from rowq.messages import UnreadableHeaders
-from rowq.tools.command.facts import environment
+from rowq.tools.command.execute import environment
 from rowq.tools.trace_headers import carried, joined, trace_of
 from tests.engines.base import Connection
 from tests.helpers.topics import word

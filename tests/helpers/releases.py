@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.resources import migrations_directory, sql_directory
+from rowq.contract import migrations_directory, sql_directory
 from rowq.tools.migrate.frozen import migration_files, number_of, script_of
 from rowq.tools.migrate.release import read_release
 from rowq.tools.migrate.sources import FAMILIES, TABLES, file_units, sources_of
@@ -154,7 +154,7 @@ def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     release(migrations)
     monkeypatch.setattr(
-        "rowq.tools.migrate.engines.migrations_directory", lambda: migrations.parent
+        "rowq.tools.migrate.release.migrations_directory", lambda: migrations.parent
     )
     return migrations
 

@@ -182,7 +182,7 @@ def test_a_database_goes_to_the_next_version_and_back(
     if server.engine not in {"postgres", "mysql"}:
         pytest.skip("columns are read from information_schema; to run it: --engine postgres18")
     folder = next_version.root / "migrations"
-    monkeypatch.setattr("rowq.tools.migrate.engines.migrations_directory", lambda: folder)
+    monkeypatch.setattr("rowq.tools.migrate.release.migrations_directory", lambda: folder)
     newest = len(migration_files(folder / server.engine))
     assert newest == NEWEST + 1
 

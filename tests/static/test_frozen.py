@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from rowq.engines import TOOLS, engine_module
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import (
     GRANTS,
     Unit,
@@ -18,7 +17,7 @@ from rowq.tools.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.release import read_release, release_for
 from rowq.tools.migrate.sources import read, sources, sources_of
 from rowq.tools.migrate.steps import recorded
 from sql.generate.release import (

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from rowq.engines.timeouts import TimedOutError
+from rowq.engines.sockets import TimedOutError
 from rowq.messages import (
     Claim,
     DelayedMessage,

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rowq.messages import QueueStats
 from rowq.queue import Queue
-from rowq.tools.causes import cause_of
+from rowq.tools.terminal import cause_of
 from rowq.web.access import LEVEL, ROOT
 from rowq.web.causes import Group, kind_of
 from rowq.web.databases import Database, in_thread

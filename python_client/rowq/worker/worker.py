@@ -9,7 +9,7 @@ from rowq.errors import WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals
 from rowq.worker.handlers import Handler
 from rowq.worker.meter import Measured
-from rowq.worker.metrics.library import load_library
+from rowq.worker.metrics import load_library
 from rowq.worker.metrics.worker import serving_worker
 from rowq.worker.processes import WorkerProcesses
 from rowq.worker.stats import WorkerStats

@@ -12,8 +12,8 @@ from contextlib import ExitStack, closing
 import oracledb
 import pytest
 
+from rowq.contract import migrations_directory
 from rowq.errors import CannotConnect
-from rowq.resources import migrations_directory
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.statements import units
 from tests.engine_only.oracle.installed import grant, rows

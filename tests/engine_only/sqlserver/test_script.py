@@ -7,8 +7,8 @@ import pytest
 from rowq.tools import migrate
 from rowq.tools.engines.sqlserver.statements import batches
 from rowq.tools.engines.sqlserver.status import shipped_routines
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import GRANTS, created
+from rowq.tools.migrate.release import release_for
 
 MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
 

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from psycopg import sql
 
-from rowq.contrib.imports.ranks import rank_of, ranks
 from rowq.contrib.imports.source import Item, group_key_of, key_or
-from rowq.contrib.imports.tables import FOR_UPDATE, TableSource
+from rowq.contrib.imports.tables import FOR_UPDATE, TableSource, rank_of, ranks
 from rowq.messages import NewMessage
 
 _JOBS = "procrastinate_jobs"

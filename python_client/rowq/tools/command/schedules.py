@@ -23,7 +23,7 @@ from rowq.tools.console.options import (
 )
 from rowq.tools.console.output import print_enqueued, print_json, print_rows
 from rowq.tools.console.streams import say
-from rowq.tools.zones import clock_of, local_text
+from rowq.tools.terminal import clock_of, local_text
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
 

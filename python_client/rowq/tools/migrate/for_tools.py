@@ -11,9 +11,8 @@ from typing import NamedTuple
 from rowq.engines import TOOLS, engine_module
 from rowq.errors import RowqError
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import Unit, split
-from rowq.tools.migrate.release import Numbered, Release
+from rowq.tools.migrate.release import Numbered, Release, release_for
 
 _REVISION = '''"""{heading}.
 

@@ -8,11 +8,9 @@ from typing import Any, ClassVar, Self
 from rowq.engines import engine_for_url
 from rowq.tools.migrate.bookkeeping import Bookkeeping
 from rowq.tools.migrate.comments import COMMENTS
-from rowq.tools.migrate.errors import MessagesLeft, MigrationError
+from rowq.tools.migrate.errors import MessagesLeft, MigrationError, refusals
 from rowq.tools.migrate.frozen import GRANTS
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import refusals
+from rowq.tools.migrate.inspection import BaseInspection, Losses
 from rowq.tools.migrate.release import Numbered, Release
 
 

@@ -17,8 +17,10 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 
 from rowq.engines.mysql.engine import ENGINE
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import (
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
     first_words,
     is_one_of,
     lent,

@@ -11,8 +11,10 @@ from typing import Any
 
 import oracledb
 
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import (
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
     first_words,
     is_one_of,
     lent,

@@ -20,8 +20,6 @@ from rowq.worker.engines.base import (
     Notifications,
     TransactionEnded,
     WorkTransaction,
-)
-from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
     lent,

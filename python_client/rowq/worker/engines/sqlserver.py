@@ -13,8 +13,16 @@ from typing import Any
 import pyodbc
 
 from rowq.engines.sqlserver.driver import commit, execute, roll_back, value_of
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
+    first_words,
+    is_one_of,
+    lent,
+    refuse_ending,
+    refusing,
+)
 
 _ENDING = frozenset(
     {

@@ -24,8 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rowq.contract import Routine, load_contract
-from rowq.resources import migrations_directory, sql_directory
+from rowq.contract import Routine, load_contract, migrations_directory, sql_directory
 from rowq.tools.migrate.frozen import migration_files, number_of
 
 HERE = Path(__file__).resolve().parent

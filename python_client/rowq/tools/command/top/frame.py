@@ -9,10 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
-from rowq.tools.causes import cause_of
 from rowq.tools.command.top.view import Snapshot, View
 from rowq.tools.console.output import LEVEL_STYLES
-from rowq.tools.terminal import printable
+from rowq.tools.terminal import cause_of, printable
 from rowq.tools.throughput import is_live
 
 _BARS = "▁▂▃▄▅▆▇█"

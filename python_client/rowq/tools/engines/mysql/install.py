@@ -12,8 +12,6 @@ from typing import Any
 
 import pymysql
 
-from rowq.tools.engines.mysql.owner import drop_owner, make_owner
-from rowq.tools.engines.mysql.refusals import refusal
 from rowq.tools.engines.mysql.statements import (
     BOOKKEEPING,
     BOOKKEEPING_TABLES,
@@ -22,12 +20,17 @@ from rowq.tools.engines.mysql.statements import (
     replacing,
     statements,
 )
-from rowq.tools.engines.mysql.status import Inspection, made_for_others
-from rowq.tools.migrate.errors import MigrationError, SchemaInUse
+from rowq.tools.engines.mysql.status import (
+    Inspection,
+    drop_owner,
+    made_for_others,
+    make_owner,
+    refusal,
+)
+from rowq.tools.migrate.errors import MigrationError, SchemaInUse, tables_in_use
 from rowq.tools.migrate.frozen import created
+from rowq.tools.migrate.inspection import Losses
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import tables_in_use
 
 _GONE = {1049, 1146}
 

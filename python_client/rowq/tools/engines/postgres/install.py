@@ -17,13 +17,11 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from rowq.tools.engines.postgres.refusals import refusal
 from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
-from rowq.tools.engines.postgres.status import Inspection
-from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.engines.postgres.status import Inspection, refusal
+from rowq.tools.migrate.errors import MigrationError, tables_in_use
+from rowq.tools.migrate.inspection import Losses
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import tables_in_use
 
 _T = TypeVar("_T")
 

@@ -9,14 +9,22 @@ from typing import Any
 
 import pyodbc
 
-from rowq.engines.sqlserver.driver import signals_held
-from rowq.engines.sqlserver.errors import words_of
-from rowq.tools.engines.sqlserver.refusals import refusal
+from rowq.engines.sqlserver.driver import fault_of, numbers_of, signals_held, text_of, words_of
 from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
 from rowq.tools.engines.sqlserver.status import Inspection
-from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.errors import (
+    BY_NUMBER,
+    MigrationError,
+    MissingPrivilege,
+    SchemaInUse,
+    tables_in_use,
+)
+from rowq.tools.migrate.inspection import Losses
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
+
+_LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
+_BUSY = {1205, 1222}
+_IN_USE = {3726, 3729, 3732, 15136, 15138}
 
 # After a refusal by preflight.sql there is neither a lock nor another account any more.
 _LEAVE = """
@@ -25,6 +33,21 @@ if applock_mode(N'dbo', N'rowq.migrate', N'Session') <> N'NoLock'
         @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
 revert;
 """
+
+
+def refusal(error: pyodbc.Error) -> MigrationError | None:
+    """Return the refusal that an error of a migration is; None for any other error."""
+    if found := fault_of(error):
+        message, _, remedy = found.partition("\n")
+        return BY_NUMBER[found[:5]](message, remedy or None)
+    numbers, text = numbers_of(error), words_of(text_of(error))
+    if numbers & _BUSY:
+        return tables_in_use()
+    if numbers & _IN_USE:
+        return SchemaInUse(f"{SchemaInUse.number} schema_in_use: {text}")
+    if numbers & _LACKS_PRIVILEGE:
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    return None
 
 
 class Connection:
