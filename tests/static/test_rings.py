@@ -39,7 +39,7 @@ def lines_by_hand(path: Path) -> list[str]:
 
 
 def test_the_client_has_no_more_lines_than_a_person_reads() -> None:
-    assert len(client()) > 50
+    assert len(client()) > 40
     assert sum(len(lines_by_hand(path)) for path in client()) <= MOST_LINES
 
 

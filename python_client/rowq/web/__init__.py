@@ -3,7 +3,7 @@
     app.mount("/rowq", rowq.web.create_app(url, authorize=may_look))
 
 app.py puts the application together of what site.py keeps; serving.py serves and ends it. access.py
-decides who may do what, databases.py calls the routines, and sampler.py looks once for all who look.
+decides who may do what, databases.py calls the routines, and sampler.py looks once for all pages.
 pages.py and actions.py answer requests. templates/ and static/ are what a browser gets; of static/,
 the files with a licence beside them are of others. It needs the extra `web`; nothing else of rowq
 imports it.
