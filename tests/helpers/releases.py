@@ -9,9 +9,8 @@ import pytest
 from rowq.contract import migrations_directory, sql_directory
 from rowq.tools.migrate.frozen import migration_files, number_of, script_of
 from rowq.tools.migrate.release import read_release
-from rowq.tools.migrate.sources import FAMILIES, TABLES, file_units, sources_of
-from sql.generate.release import release
-from sql.generate.sums import SUMS
+from rowq.tools.migrate.sources import INTERNAL, TABLES, file_units, sources_of
+from sql.generate.release import SUMS, release
 from sql.generate.version import write_version
 
 NEWEST = len(migration_files(migrations_directory() / "postgres"))
@@ -204,7 +203,7 @@ def change_sources(migrations: Path) -> None:
 
 def remove_unit(folder: Path, name: str) -> None:
     """Remove a unit, such as internal/second, from the file of sql/<engine> that has it."""
-    for path in (folder / TABLES, *sorted((folder / FAMILIES).glob("*.sql"))):
+    for path in (folder / TABLES, *sorted((folder / INTERNAL).glob("*.sql"))):
         text = path.read_text(encoding="utf-8")
         found = file_units(path.relative_to(folder).as_posix(), text)
         if name in found:

@@ -61,13 +61,16 @@ class BaseInstaller(ABC):
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
-        When `target` is reached already: see to roles and rights once more, and return None.
+        When `target` is reached already, return None. Unless a step before this one has just done
+        so, see to roles and rights once more.
         """
         with refusals(self.DatabaseError, self.refusal), self.alone(installing=True):
+            before = self.installed
             self.installed = self.release.installed(self.look.installed_ids())
             self.prepare()
             if self.installed >= target:
-                self.refresh()
+                if self.installed != before:
+                    self.refresh()
                 return None
             numbered = self.release.get(self.installed + 1)
             numbered.migration.process_steps(self, "apply")

@@ -11,7 +11,7 @@ from rowq.tools.engines.mysql.statements import (
     statements,
 )
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit, created, joined, split
+from rowq.tools.migrate.frozen import Section, created, joined, split
 from rowq.tools.migrate.release import Numbered, Release
 
 _HEAD = """-- {heading}.
@@ -158,34 +158,34 @@ class Script(BaseScript):
     )
     REFUSE_OLDER = _REFUSE_OLDER + _RAISE
     REMEMBER = _REMEMBER
-    END = Unit("after", "done", "do release_lock(@rowq_lock);\n")
+    END = Section("after", "done", "do release_lock(@rowq_lock);\n")
     PLAIN_HEAD = _PLAIN_HEAD
-    OPEN = (Unit("before", "settings", _OPEN),)
-    CLOSE = (Unit("after", "settings", _CLOSE),)
+    OPEN = (Section("before", "settings", _OPEN),)
+    CLOSE = (Section("after", "settings", _CLOSE),)
     FOR_OWNER = ("owner",)
     REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
         for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
         for name in ("preflight.sql", "lock.sql"):
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
-    def removable(self, release: Release) -> Iterator[Unit]:
+    def removable(self, release: Release) -> Iterator[Section]:
         """Return what refuses to drop the database with others' objects in it."""
         made = {name for text in release.files(1).values() for _, name in created(text)}
         ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
-        yield Unit("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
+        yield Section("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
 
-    def undone(self, release: Release, numbered: Numbered) -> Iterator[Unit]:
+    def undone(self, release: Release, numbered: Numbered) -> Iterator[Section]:
         """Return the parts of a script that takes a migration back, the account with the last."""
         yield from super().undone(release, numbered)
         if numbered.number == 1:
-            yield Unit("after", "owner", _DROP_OWNER)
+            yield Section("after", "owner", _DROP_OWNER)
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's statements, without the lines that tell the client where they end."""
@@ -195,9 +195,9 @@ class Script(BaseScript):
         """Return a part as it is: Flyway knows the client's delimiter."""
         return text
 
-    def prepared(self, release: Release) -> Iterator[Unit]:
+    def prepared(self, release: Release) -> Iterator[Section]:
         """Return what makes the account that the procedures run as."""
-        yield Unit("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
+        yield Section("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
 
     def client_form(self, text: str) -> str:
         """Return a file or statement as it stands in the script: its procedures have an owner."""
@@ -209,14 +209,14 @@ class Script(BaseScript):
 
     def without_owner(self, release: Release, script: str) -> str:
         """Return a script with procedures that run as the account that runs it."""
-        caller = Unit("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
+        caller = Section("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
         head, parts = split(script)
         return joined(
             head,
             (
                 caller
                 if (part.kind, part.name) == ("before", "owner.sql")
-                else Unit(part.kind, part.name, self.source_form(part.text))
+                else Section(part.kind, part.name, self.source_form(part.text))
                 for part in parts
             ),
         )

@@ -8,7 +8,7 @@ from rowq.tools.engines.oracle.packages import packages
 from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units, with_units
 from rowq.tools.migrate import comments
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit
+from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 
 _HEAD = """-- {heading}.
@@ -128,19 +128,21 @@ class Script(BaseScript):
         compare="> 0", number=804, fault="RQ804 schema_newer", those="not in ({known})"
     )
     REMEMBER = _REMEMBER
-    END = Unit("after", "committed", "commit\n/\n")
+    END = Section("after", "committed", "commit\n/\n")
     PLAIN_HEAD = _PLAIN_HEAD
     REFUSE_MESSAGES = _REFUSE_MESSAGES
     END_OF_STATEMENT = "\n/\n"
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
-        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
-        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Section("before", "preflight.sql", release.text("preflight.sql"))
+        yield Section(
+            "before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql"))
+        )
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
-        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
+        yield Section("before", "preflight.sql", release.text("preflight.sql"))
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's units."""
@@ -162,17 +164,15 @@ class Script(BaseScript):
 
     def assembled(self, sources: Path) -> dict[str, str]:
         """Return path and text of the packages and of the comments."""
-        made = [(f"rowq_{table}", "", text) for table, text in comments.tables(sources).items()]
-        of_columns = comments.columns(sources).items()
-        made += [(f"rowq_{table}", name, text) for (table, name), text in of_columns]
         calls = (
-            f"describe('{table}', {comments.literal(column) if column else 'null'},"
+            f"describe('rowq_{table}', {comments.literal(column) if column else 'null'},"
             f" {comments.literal(text)});\n"
-            for table, column, text in made
+            for kind, table, column, text in comments.described(sources)
+            if kind != "routine"
         )
         return {
             **{f"packages/{name}": text for name, text in packages(sources)},
-            **comments.filled(sources, "".join(calls)),
+            **comments.script(sources, "".join(calls)),
         }
 
 

@@ -50,11 +50,13 @@ _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_te
 
 # An add-on has put the routines behind wrappers of their names. A schema of another owner is not
 # looked at.
-_WRAPPED = """
+WRAPPED = """
     select 1
-    from pg_namespace n
-    join pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
-    where n.nspname = 'rowq_node'
+    from pg_catalog.pg_namespace n
+    join pg_catalog.pg_namespace r
+        on r.nspname operator(pg_catalog.=) 'rowq'
+        and r.nspowner operator(pg_catalog.=) n.nspowner
+    where n.nspname operator(pg_catalog.=) 'rowq_node'
 """
 
 # A text begins with how the routine runs, so that a caller never runs with his own rights what is
@@ -222,7 +224,7 @@ class Inspection(BaseInspection):
         Raises:
             RoutedDatabase: it is a node of a cluster.
         """
-        if self._rows(_WRAPPED):
+        if self._rows(WRAPPED):
             raise RoutedDatabase(
                 f"{RoutedDatabase.number} routed_database: this is a node of a cluster that carries"
                 " calls",

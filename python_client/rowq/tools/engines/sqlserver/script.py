@@ -7,7 +7,7 @@ from rowq.engines.sqlserver.calls import procedure_name
 from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, batches
 from rowq.tools.migrate import comments
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit
+from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
@@ -115,22 +115,24 @@ class Script(BaseScript):
     REFUSE_NEWER = _REFUSE_NEWER
     REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
-    END = Unit("after", "committed", _TAIL)
+    END = Section("after", "committed", _TAIL)
     LITERAL = "N'{}'"
     PLAIN_HEAD = _PLAIN_HEAD
-    OPEN = (Unit("before", "settings", "set implicit_transactions off;\ngo\n"),)
+    OPEN = (Section("before", "settings", "set implicit_transactions off;\ngo\n"),)
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
-        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Unit("before", "begin", "begin transaction;\ngo\n")
-        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Section("before", "begin", "begin transaction;\ngo\n")
+        yield Section(
+            "before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql"))
+        )
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
-        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Unit("before", "begin", "begin transaction;\ngo\n")
+        yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Section("before", "begin", "begin transaction;\ngo\n")
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's batches, without what takes back what sqlcmd alone was told."""
@@ -148,11 +150,11 @@ class Script(BaseScript):
         """Return path and text of the comments."""
         made = [
             ("procedure", procedure_name(name), "", text)
-            for name, text in comments.routines(sources).items()
+            if kind == "routine"
+            else ("table", name, column, text)
+            for kind, name, column, text in comments.described(sources)
         ]
-        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
-        made += [("table", *place, text) for place, text in comments.columns(sources).items()]
-        return comments.filled(sources, comments.rows(made, "N"))
+        return comments.script(sources, comments.rows(made, "N"))
 
 
 SCRIPT = Script()
