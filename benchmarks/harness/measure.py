@@ -1,4 +1,4 @@
-"""Makes figures: what the server wrote and used, medians with their spread, and targets for ratios."""
+"""Makes figures: what the server wrote and used, medians and spread, and targets for ratios."""
 
 import statistics
 from collections.abc import Sequence
