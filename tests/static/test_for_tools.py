@@ -8,9 +8,9 @@ import pytest
 
 from rowq.engines import TOOLS, engine_module
 from rowq.tools import migrate
-from rowq.tools.engines.mysql.statements import statements
-from rowq.tools.engines.oracle.statements import units
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.mysql.script import statements
+from rowq.tools.engines.oracle.script import units
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.migrate.frozen import Section, split
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 from tests.static.plsql.gate import is_client

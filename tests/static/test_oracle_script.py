@@ -9,7 +9,7 @@ import pytest
 from rowq.contract import sql_directory
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.script import SCRIPT as ORACLE
-from rowq.tools.engines.oracle.statements import forgiven, units
+from rowq.tools.engines.oracle.script import forgiven, units
 from rowq.tools.engines.oracle.status import shipped_routines
 from rowq.tools.migrate.frozen import created, drops
 from rowq.tools.migrate.release import read_release, release_for

@@ -162,7 +162,6 @@ class Signer:
     """Signs what comes back from a browser."""
 
     def __init__(self, key: bytes) -> None:
-        """Keep the key."""
         self._key = key
         self.token = self._signature("form", b"")
         """Stands in each form."""

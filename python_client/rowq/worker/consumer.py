@@ -38,7 +38,6 @@ class ServerSlot:
     """
 
     def __init__(self, context: Context, server: Server, turn: PollingTurn) -> None:
-        """Prepare for the worker of `context`, and connect to nothing."""
         self._context = context
         self.server = server
         self.claim: LiveClaim | None = None

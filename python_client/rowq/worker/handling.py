@@ -57,7 +57,6 @@ class HandlerCaller:
     """
 
     def __init__(self, context: Context, handler: Handler) -> None:
-        """Call `handler` for the worker of `context`."""
         self._context = context
         self._handler = handler
         self._may_interrupt = not isinstance(handler, OwnHandler)
@@ -159,7 +158,6 @@ class MeasuredCaller(HandlerCaller):
     """Measures for metrics how long the handler takes, and counts what it raises."""
 
     def __init__(self, context: Context, handler: Handler, meter: Meter) -> None:
-        """Call `handler` for the worker of `context`, and tell `meter`."""
         super().__init__(context, handler)
         self._meter = meter
 
@@ -258,7 +256,6 @@ class PlainWork:
     """Works on a claim without a transaction: a message is handled, then completed."""
 
     def __init__(self, context: Context, caller: HandlerCaller, queue: Queue) -> None:
-        """Use `queue` for the calls about the claims."""
         self._context = context
         self._caller = caller
         self._queue = queue
@@ -326,7 +323,6 @@ class TracedCaller(HandlerCaller):
     """
 
     def __init__(self, context: Context, handler: Handler, traces: Traces) -> None:
-        """Call `handler` for the worker of `context`, traced by `traces`."""
         super().__init__(context, handler)
         self._traces = traces
 
@@ -367,7 +363,6 @@ class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
     """Traces each call of the handler, and measures it for metrics."""
 
     def __init__(self, context: Context, handler: Handler, traces: Traces, meter: Meter) -> None:
-        """Call `handler` for the worker of `context`, traced by `traces`, and tell `meter`."""
         MeasuredCaller.__init__(self, context, handler, meter)
         self._traces = traces
 

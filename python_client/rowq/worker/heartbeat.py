@@ -33,7 +33,6 @@ class Reports:
     """The reports of one worker process to one server, in the thread of a heartbeat."""
 
     def __init__(self, context: Context, server: Server) -> None:
-        """Prepare to report for the worker of `context`."""
         self._context = context
         self._due_at = {stripe: 0.0 for stripe in context.stripes if stripe.server == server.name}
         self._reported: set[str] = set()
@@ -97,7 +96,6 @@ class Heartbeat:
     """
 
     def __init__(self, context: Context, server: Server) -> None:
-        """Prepare to watch claims that the worker of `context` has on a server."""
         self._context = context
         self._server = server
         self._reports = Reports(context, server)

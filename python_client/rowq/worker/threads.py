@@ -16,8 +16,7 @@ from rowq.worker.context import Context, Server, StopSignals, log
 from rowq.worker.handlers import find_handler, retry
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
-from rowq.worker.meter import Measures, Meter
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import Measures, Meter, WorkerStats
 from rowq.worker.timeouts import Call
 
 _PAUSES = 3
@@ -35,7 +34,6 @@ class Pulse:
     """Looks at the threads of one process from outside; it waits for none of them."""
 
     def __init__(self, context: Context, meter: Meter, heartbeats: Iterable[Heartbeat]) -> None:
-        """Look at the worker of `context`, which counts by `meter`."""
         self._context = context
         self._meter = meter
         self._heartbeats = list(heartbeats)
@@ -228,7 +226,6 @@ class Maintenance:
     """
 
     def __init__(self, context: Context, server: Server) -> None:
-        """Prepare for the stripes that the worker of `context` has on a server."""
         self._context = context
         self._server = server
         self._names = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.tools.engines.mysql.statements import owned, replacing, statements
+from rowq.tools.engines.mysql.script import owned, replacing, statements
 from rowq.tools.migrate.release import release_for
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")

@@ -15,7 +15,7 @@ import pytest
 from rowq.contract import migrations_directory
 from rowq.errors import CannotConnect
 from rowq.tools import migrate
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engines.base import wait_until_blocked
 from tests.engines.oracle.server import RIGHTS, OracleServer

@@ -15,7 +15,7 @@ from rowq.engines.sqlserver.driver import value_of
 from rowq.engines.sqlserver.engine import ENGINE
 from rowq.engines.sqlserver.url import parse_url
 from rowq.tools import migrate
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.migrate.release import release_for
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import leave_message, works

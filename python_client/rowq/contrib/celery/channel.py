@@ -39,7 +39,6 @@ class QoS(virtual.QoS):  # type: ignore[misc]
     """
 
     def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
-        """Keep what is delivered on a channel, where nothing was yet."""
         super().__init__(channel, prefetch_count)
         self._deliveries: dict[str, Delivery] = {}
 

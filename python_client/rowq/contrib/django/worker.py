@@ -80,7 +80,6 @@ class DjangoHandler:
     """
 
     def __init__(self, name: str) -> None:
-        """Call what "module:function" names."""
         self._name = name
 
     def __call__(self, message: Any, *connection: Any) -> Any:

@@ -33,7 +33,6 @@ class Tables(TableSource):
     }
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether this release has jobs that wait for others."""
         super().__init__(connection, schema)
         self._jobs = self.table("job")
         has_blocked = "blocked" in self.columns_of("job")

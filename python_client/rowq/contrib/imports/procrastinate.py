@@ -32,7 +32,6 @@ class Tables(TableSource):
     }
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether the table is there."""
         super().__init__(connection, schema)
         self._jobs = self.table(_JOBS)
         self._ranks = cache(self._find_ranks)

@@ -86,7 +86,6 @@ class Sending:
     """A call that is traced if it sends: the arguments to make it with, and what comes of it."""
 
     def __init__(self, arguments: Mapping[str, Any], span: Span | None = None) -> None:
-        """Make the call with `arguments`."""
         self.arguments = arguments
         self._span = span
 

@@ -158,7 +158,6 @@ class StartupCheck:
     _RUNS = 2
 
     def __init__(self) -> None:
-        """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
         self._suspects: Counter[int] = Counter()

@@ -78,7 +78,6 @@ class Show:
     """Says what happens and how far it is; use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
-        """Write to `console`."""
         self._console = console
         self._task: TaskID | None = None
         self._label = ""

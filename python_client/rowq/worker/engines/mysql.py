@@ -73,7 +73,6 @@ class MysqlWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: Any) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._ended: TransactionEnded | None = None
         self._before: Counter[str] | None = None

@@ -62,7 +62,6 @@ class OracleWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: Any) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._number = ""
         self._committed: bool | None = None

@@ -47,7 +47,6 @@ class View:
     _throughput: Throughput[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin without a look."""
         self._throughput = Throughput(self.max_count)
 
     def remember(self, snapshot: Snapshot) -> None:

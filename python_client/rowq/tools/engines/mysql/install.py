@@ -12,7 +12,7 @@ from typing import Any
 
 import pymysql
 
-from rowq.tools.engines.mysql.statements import (
+from rowq.tools.engines.mysql.script import (
     BOOKKEEPING,
     BOOKKEEPING_TABLES,
     OWNER,

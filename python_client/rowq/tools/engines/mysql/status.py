@@ -6,7 +6,7 @@ from typing import Any
 
 import pymysql
 
-from rowq.tools.engines.mysql.statements import OWNER, statements
+from rowq.tools.engines.mysql.script import OWNER, statements
 from rowq.tools.migrate.errors import (
     BY_NUMBER,
     ForeignSchema,

@@ -12,7 +12,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units
+from rowq.tools.engines.oracle.script import BOOKKEEPING, forgiven, units
 from rowq.tools.engines.oracle.status import Inspection
 from rowq.tools.migrate.errors import BY_NUMBER, MigrationError, MissingPrivilege, tables_in_use
 from rowq.tools.migrate.installer import BaseInstaller

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.tools.migrate.inspection import BaseInspection, Losses
 

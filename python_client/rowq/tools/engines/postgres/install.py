@@ -17,7 +17,7 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
+from rowq.tools.engines.postgres.script import BEFORE, BOOKKEEPING
 from rowq.tools.engines.postgres.status import Inspection, refusal
 from rowq.tools.migrate.errors import MigrationError, tables_in_use
 from rowq.tools.migrate.inspection import Losses

@@ -3,11 +3,33 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
 from rowq.tools.migrate import comments
+from rowq.tools.migrate.bookkeeping import Bookkeeping
 from rowq.tools.migrate.client_script import BaseScript
 from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
+
+TRUST = "trust.sql"
+# These run first in the transaction of a migration, in this order.
+BEFORE = ("preflight.sql", TRUST, "lock.sql")
+
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="%s",
+    user="session_user",
+    now="clock_timestamp() at time zone 'utc'",
+    new_id="gen_random_uuid()",
+    version="""
+    insert into rowq.meta (name, value)
+    values ('schema_version', '{number}'), ('rowq_version', '{version}')
+    on conflict (name) do update
+    set value = excluded.value,
+        changed_at = clock_timestamp()
+    where rowq.meta.value <> excluded.value;
+""",
+)
+
 
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8

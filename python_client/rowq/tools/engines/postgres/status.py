@@ -13,7 +13,7 @@ from psycopg.errors import (
     LockNotAvailable,
 )
 
-from rowq.tools.engines.postgres.statements import TRUST
+from rowq.tools.engines.postgres.script import TRUST
 from rowq.tools.migrate.errors import (
     BY_NUMBER,
     ForeignSchema,

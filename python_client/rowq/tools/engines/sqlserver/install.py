@@ -10,7 +10,7 @@ from typing import Any
 import pyodbc
 
 from rowq.engines.sqlserver.driver import fault_of, numbers_of, signals_held, text_of, words_of
-from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
+from rowq.tools.engines.sqlserver.script import BOOKKEEPING, HOLD_MESSAGES, batches
 from rowq.tools.engines.sqlserver.status import Inspection
 from rowq.tools.migrate.errors import (
     BY_NUMBER,

@@ -7,7 +7,7 @@ from typing import Any
 
 from rowq.engines import is_driver_error
 from rowq.engines.sqlserver.driver import numbers_of, signals_held
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.tools.migrate.inspection import BaseInspection, Losses
 
