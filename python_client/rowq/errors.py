@@ -41,6 +41,7 @@ class Refused(RowqError):
     name: ClassVar[str]
 
     def __init__(self, text: str) -> None:
+        """Keep `text`, and see to it that it begins with number and name as the routines' do."""
         opening = f"{self.number} {self.name}"
         super().__init__(text if text.startswith(opening) else f"{opening}: {text}")
 
@@ -114,6 +115,7 @@ class ConnectionLost(RowqError):
     """
 
     def __init__(self, text: str = "", *, is_unknown: bool = False) -> None:
+        """Keep `text`, and whether the call may have taken effect."""
         super().__init__(text)
         self.is_unknown = is_unknown
 

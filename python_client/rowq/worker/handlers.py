@@ -54,6 +54,7 @@ class Fail(_Decision):
     """Raised or returned by a handler: the message is dead, without another attempt."""
 
     def __init__(self, error: str | None = None) -> None:
+        """Keep `error` with the dead message."""
         super().__init__(error or "the handler gave the message up")
         self.error = error
 

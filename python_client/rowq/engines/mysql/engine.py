@@ -114,9 +114,6 @@ class MysqlEngine(SynchronousEngine):
             with suppress(load_driver().Error, OSError):
                 connection.close()
 
-    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
-        return False
-
     def is_usable(self, connection: Any) -> bool:
         if not connection.open:
             return False

@@ -100,9 +100,6 @@ class SqlserverEngine(SynchronousEngine):
         with suppress(load_driver().Error):
             connection.close()
 
-    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
-        return False
-
     def is_usable(self, connection: Any) -> bool:
         if connection.closed:
             return False

@@ -122,7 +122,7 @@ class _NodeInstaller(Installer):
 
     def _scripts(self, *names: str) -> None:
         for name in names:
-            with refusals(self.DatabaseError, self.refusal):
+            with refusals(self.DatabaseError, self.REFUSAL):
                 self.connection.execute(script(name))
 
 

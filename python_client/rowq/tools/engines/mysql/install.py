@@ -8,7 +8,6 @@ behind.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pymysql
 
@@ -27,33 +26,28 @@ from rowq.tools.engines.mysql.status import (
     make_owner,
     refusal,
 )
-from rowq.tools.migrate.errors import MigrationError, SchemaInUse, tables_in_use
+from rowq.tools.migrate.errors import SchemaInUse, tables_in_use
 from rowq.tools.migrate.frozen import created
 from rowq.tools.migrate.inspection import Losses
-from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.installer import BaseInstaller, ScriptConnection
 
 _GONE = {1049, 1146}
 
 
-class Connection:
+class Connection(ScriptConnection):
     """A connection that runs whole scripts; all else is the driver's.
 
     Attributes:
         is_owned: whether the procedures that it makes run as rowq's own account.
     """
 
-    def __init__(self, driver_connection: Any) -> None:
-        self.is_owned = False
-        self._connection = driver_connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+    is_owned = False
 
     def execute(self, text: str) -> None:
         """Run a script, one statement after the other."""
-        cursor = self._connection.cursor()
+        cursor = self.driver_connection.cursor()
         parts = statements(owned(text) if self.is_owned else text)
-        if "mariadb" in self._connection.server_version.lower():
+        if "mariadb" in self.driver_connection.server_version.lower():
             parts = replacing(parts)
         for statement in parts:
             cursor.execute(statement)
@@ -65,17 +59,11 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release."""
 
     BOOKKEEPING = BOOKKEEPING
+    CONNECTION = Connection
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = pymysql.Error
     look: Inspection
-
-    def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`."""
-        self.connection = Connection(driver_connection)
-        self.look = Inspection(driver_connection)
-
-    def refusal(self, error: pymysql.Error) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:

@@ -8,14 +8,13 @@ second session: the first one loses its locks with every statement of DDL.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import oracledb
 
 from rowq.tools.engines.oracle.script import BOOKKEEPING, forgiven, units
 from rowq.tools.engines.oracle.status import Inspection
 from rowq.tools.migrate.errors import BY_NUMBER, MigrationError, MissingPrivilege, tables_in_use
-from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.installer import BaseInstaller, ScriptConnection
 
 _FAULT = re.compile(r"RQ8\d\d \w+[^\n]*")
 _LACKS_PRIVILEGE = {1031, 1950, 41900}
@@ -47,19 +46,13 @@ def refusal(error: oracledb.DatabaseError) -> MigrationError | None:
     return None
 
 
-class Connection:
+class Connection(ScriptConnection):
     """A connection that runs whole scripts; all else is the driver's."""
-
-    def __init__(self, driver_connection: Any) -> None:
-        self._connection = driver_connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
 
     def execute(self, text: str) -> None:
         """Run a script, one unit after the other; what was done before is no error."""
         for unit in units(text):
-            with self._connection.cursor() as cursor:
+            with self.driver_connection.cursor() as cursor:
                 try:
                     cursor.execute(unit)
                 except oracledb.DatabaseError as error:
@@ -71,17 +64,11 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release."""
 
     BOOKKEEPING = BOOKKEEPING
+    CONNECTION = Connection
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = oracledb.DatabaseError
     look: Inspection
-
-    def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`."""
-        self.connection = Connection(driver_connection)
-        self.look = Inspection(driver_connection)
-
-    def refusal(self, error: oracledb.DatabaseError) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:  # noqa: ARG002 - the lock is a table

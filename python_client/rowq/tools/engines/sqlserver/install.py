@@ -20,7 +20,7 @@ from rowq.tools.migrate.errors import (
     tables_in_use,
 )
 from rowq.tools.migrate.inspection import Losses
-from rowq.tools.migrate.installer import BaseInstaller
+from rowq.tools.migrate.installer import BaseInstaller, ScriptConnection
 
 _LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
 _BUSY = {1205, 1222}
@@ -50,14 +50,8 @@ def refusal(error: pyodbc.Error) -> MigrationError | None:
     return None
 
 
-class Connection:
+class Connection(ScriptConnection):
     """A connection that runs whole scripts; all else is the driver's."""
-
-    def __init__(self, driver_connection: Any) -> None:
-        self.driver_connection = driver_connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.driver_connection, name)
 
     def execute(self, text: str) -> list[str]:
         """Run a script, one batch after the other; return what the server said beside."""
@@ -75,16 +69,10 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release, one transaction for each."""
 
     BOOKKEEPING = BOOKKEEPING
+    CONNECTION = Connection
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = pyodbc.Error
-
-    def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`."""
-        self.connection = Connection(driver_connection)
-        self.look = Inspection(driver_connection)
-
-    def refusal(self, error: pyodbc.Error) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:
