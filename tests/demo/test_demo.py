@@ -15,7 +15,7 @@ from rowq.tools.command.demo import print_result
 from rowq.tools.console.errors import CommandFailed
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.demo import ledger
-from rowq.tools.demo.killer import Killed
+from rowq.tools.demo.ledger import Killed
 from rowq.tools.demo.report import Report, dollars
 from rowq.tools.migrate import migrate
 from tests.engines.base import Server

@@ -30,7 +30,11 @@ _TICK_SECONDS = 0.1
 
 
 class Reports:
-    """The reports of one worker process to one server, in the thread of a heartbeat."""
+    """The reports of one worker process to one server, in the thread of a heartbeat.
+
+    A report is one call every ten seconds for each stripe of the queue. People see the workers by
+    them; nothing else depends on them, so that no error of a report ends or delays the worker.
+    """
 
     def __init__(self, context: Context, server: Server) -> None:
         self._context = context

@@ -31,7 +31,11 @@ OnProgress = Callable[[WorkerStats], None]
 
 
 class Pulse:
-    """Looks at the threads of one process from outside; it waits for none of them."""
+    """Looks at the threads of one process from outside; it waits for none of them.
+
+    That a process runs, or answers, says nothing: a worker may be cut off from its database, or its
+    heartbeat may be, while handlers go on.
+    """
 
     def __init__(self, context: Context, meter: Meter, heartbeats: Iterable[Heartbeat]) -> None:
         self._context = context

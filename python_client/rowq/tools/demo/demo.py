@@ -16,8 +16,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.messages import NewMessage
 from rowq.queue import Queue
-from rowq.tools.demo.killer import Killed, Killer
-from rowq.tools.demo.ledger import Ledger, bodies, cents_per_month, rows
+from rowq.tools.demo.ledger import Killed, Killer, Ledger, bodies, cents_per_month, rows
 from rowq.tools.demo.report import Report, Show
 from rowq.tools.local_postgres.server import LocalPostgres
 from rowq.tools.migrate import migrate

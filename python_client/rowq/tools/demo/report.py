@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rowq.tools.demo.killer import Killed
+from rowq.tools.demo.ledger import Killed
 
 _LINE_SECONDS = 1.0
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any, ClassVar, Self
 
 from rowq.engines import engine_for_url
-from rowq.tools.migrate.bookkeeping import Bookkeeping
+from rowq.tools.migrate.client_script import Bookkeeping
 from rowq.tools.migrate.comments import COMMENTS
 from rowq.tools.migrate.errors import MessagesLeft, MigrationError, refusals
 from rowq.tools.migrate.frozen import GRANTS

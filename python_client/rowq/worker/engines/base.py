@@ -1,4 +1,8 @@
-"""What a transactional worker needs of an engine: a transaction that it lends its handlers."""
+"""What a transactional worker needs of an engine: a transaction that it lends its handlers.
+
+For as long as a handler has the connection, methods of it are replaced. A statement is known by its
+first words; what hides its deeds, such as a call of a procedure, is noticed afterwards.
+"""
 
 import re
 from abc import ABC, abstractmethod

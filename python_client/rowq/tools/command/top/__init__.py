@@ -15,8 +15,7 @@ from rich.live import Live
 from rowq.engines import is_foreseen
 from rowq.messages import LAST_ID
 from rowq.queue import Queue
-from rowq.tools.command.top.frame import frame
-from rowq.tools.command.top.view import Snapshot, View
+from rowq.tools.command.top.frame import Snapshot, View, frame
 from rowq.tools.console.database import hide_secrets, open_queue, server_of
 from rowq.tools.console.errors import one_line
 from rowq.tools.console.options import Url

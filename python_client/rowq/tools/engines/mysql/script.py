@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from rowq.tools.migrate.bookkeeping import Bookkeeping
-from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.frozen import Section, created, joined, split
 from rowq.tools.migrate.release import Numbered, Release
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rowq.tools.engines.oracle.packages import packages
 from rowq.tools.migrate import comments
-from rowq.tools.migrate.bookkeeping import Bookkeeping
-from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 

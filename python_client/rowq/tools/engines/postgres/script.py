@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowq.tools.migrate import comments
-from rowq.tools.migrate.bookkeeping import Bookkeeping
-from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
 
