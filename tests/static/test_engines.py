@@ -97,7 +97,7 @@ def test_the_package_has_both_extras_of_every_engine() -> None:
         ("install", "Installer", BaseInstaller),
         ("status", "Inspection", BaseInspection),
         ("script", "SCRIPT", BaseScript),
-        ("statements", "BOOKKEEPING", Bookkeeping),
+        ("script", "BOOKKEEPING", Bookkeeping),
         ("doctor", "CHECKS", EngineChecks),
     ],
 )
