@@ -1,14 +1,12 @@
 """The pages of the routines, made of sql/contract.toml: one each, a list of them, errors, types."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from docs import commands
 from docs.calls import by_engine, by_language
-from rowq.contract import Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.contract import Routine, load_contract, raw_contract, sql_directory
 from sql.generate.contract import details, errors, table, types
 
 FOLDER = "docs/reference"
@@ -36,8 +34,7 @@ With what is required, on PostgreSQL; on another engine take its call from above
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file's name."""
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        contract = tomllib.load(file)
+    contract = raw_contract()
     held = _tests_of_promises()
     made = {f"{name}.md": _page(name, contract, held) for name in contract["routine"]}
     return {

@@ -7,9 +7,11 @@ import statistics
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 _SYNCS = 200
 _PAGE = 8192
@@ -77,3 +79,22 @@ def _field(path: str, name: str) -> str:
             if key.strip() == name:
                 return value.strip()
     return ""
+
+
+class Closing(ABC):
+    """A context manager whose end is its `close`, however that comes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held."""

@@ -1,4 +1,4 @@
-"""Runs sessions at work, each in a process of its own."""
+"""Runs sessions at work, each in a process of its own, on numbered bodies of one length."""
 
 import multiprocessing
 import resource
@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from benchmarks.harness.bodies import body
 from benchmarks.harness.team import Gate, Team
+
+BODY_BYTES = 200
+
+_HEAD, _MIDDLE, _TAIL = '{"n":"', '","pad":"', '"}'
+_PAD = "x" * (BODY_BYTES - 10 - len(_HEAD + _MIDDLE + _TAIL))
+BODY_SQL = f"'{_HEAD}' || lpad(g::text, 10, '0') || '{_MIDDLE}{_PAD}{_TAIL}'"
 
 WARM_UP = 5
 NO_END = 3600.0
@@ -18,6 +23,11 @@ NO_LIMIT = 10**12
 """Values of a task's `seconds` and `messages` that it does not come to."""
 
 _EMPTY_ENOUGH = 3
+
+
+def body(number: int) -> bytes:
+    """Return a message's text, a JSON object of exactly BODY_BYTES characters."""
+    return f"{_HEAD}{number:010}{_MIDDLE}{_PAD}{_TAIL}".encode()
 
 
 class Worker(Protocol):
@@ -154,3 +164,19 @@ def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
 def _own_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def once_a_second(act: Callable[[], object], *, at_once: bool) -> Callable[[], None]:
+    """Return a function that calls another if it has not done so for a second.
+
+    at_once: whether the first call counts, too; else the second begins now.
+    """
+    last = -1.0 if at_once else time.monotonic()
+
+    def maybe() -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1:
+            act()
+            last = time.monotonic()
+
+    return maybe

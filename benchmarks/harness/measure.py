@@ -1,4 +1,4 @@
-"""Makes figures: what the server wrote and used, and medians with their spread."""
+"""Makes figures: what the server wrote and used, medians and spread, and targets for ratios."""
 
 import statistics
 from collections.abc import Sequence
@@ -53,3 +53,27 @@ class Spread:
 def spread(values: Sequence[float]) -> Spread:
     """Return the spread of at least one value."""
     return Spread(statistics.median(values), min(values), max(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A ratio and its bound.
+
+    what: the ratio in words. at_least: whether the bound is the least allowed, else the most.
+    found: rowq's ratio, None if it was not measured. peer: the same ratio of pgmq, if it has one.
+    """
+
+    what: str
+    bound: float
+    at_least: bool
+    found: Spread | None
+    peer: Spread | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the median keeps to the bound; None if it was not measured."""
+        if self.found is None:
+            return None
+        if self.at_least:
+            return self.found.median >= self.bound
+        return self.found.median <= self.bound

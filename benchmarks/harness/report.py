@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.measure import Spread
+from benchmarks.harness.measure import Spread, Target
 from benchmarks.harness.results import Results
-from benchmarks.harness.targets import Target
 
 _SETTING = {
     "sessions": "sessions",

@@ -138,3 +138,15 @@ def _run_all(
 def _brief(figures: dict[str, Any]) -> str:
     shown = [f"{name}={value:g}" for name, value in figures.items()]
     return " ".join(shown[:7])
+
+
+class Installed(Protocol):
+    """A system that a template database is made for."""
+
+    @property
+    def name(self) -> str:
+        """A word."""
+
+    @property
+    def install(self) -> Callable[[str], object]:
+        """A function that brings it into the empty database of a URL."""

@@ -1,20 +1,27 @@
-"""Measures rowq beside other queues, and writes the results and the page."""
+"""Measures rowq beside other queues, or beside another commit, and writes results and page."""
 
 import argparse
+import io
+import os
 import shlex
-from collections.abc import Callable
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from benchmarks.harness.results import write_results
+from benchmarks.harness.report import spread_text
+from benchmarks.harness.results import Results, write_results
 from benchmarks.harness.runner import Engine, Plan, System, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios
-from benchmarks.studies import before
 from benchmarks.studies.page import PAGE, RESULTS, write
 from benchmarks.studies.queues import systems
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
-from benchmarks.studies.seeds import study
+from benchmarks.studies.seeds.report import seeds_engine, seeds_scenarios
 
 _SETS = ("queues", "seeds", "peers")
 _SET = (
@@ -24,6 +31,14 @@ _SET = (
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
+
+NAME = "rowq_before"
+_MIGRATE = "import sys; from rowq.tools.migrate import migrate; migrate(sys.argv[1])"
+_FIGURES = {
+    "messages_per_second": "rate",
+    "wal_bytes_per_message": "log",
+    "server_cpu_us_per_message": "server's CPU",
+}
 
 
 def main(words: list[str] | None = None) -> None:
@@ -42,8 +57,8 @@ def main(words: list[str] | None = None) -> None:
     peers = engine.peers(asked.pgmq_sql)
     if asked.before:
         (own, *_) = engine.engine.systems()
-        peers = [before.rowq_before(own, ROOT, asked.before, SCRATCH / "before")]
-        scenarios = before.beside(scenarios)
+        peers = [rowq_before(own, ROOT, asked.before, SCRATCH / "before")]
+        scenarios = beside(scenarios)
     if asked.rounds:
         scenarios = [replace(scenario, rounds=asked.rounds) for scenario in scenarios]
     plan = Plan(
@@ -59,7 +74,7 @@ def main(words: list[str] | None = None) -> None:
     found = run_plan(plan)
     if asked.before:
         write_results(to / f"before_{engine.name}.json", found)
-        print(*before.ratios(found), sep="\n")
+        print(*ratios(found), sep="\n")
         return
     write_results(to / RESULTS / f"{engine.name}.json", found)
     write(to)
@@ -104,8 +119,8 @@ def _engine(name: str) -> _Choice:
 def _seeds(name: str) -> _Choice:
     return _Choice(
         f"seeds_{name}",
-        study.seeds_engine(name),
-        lambda quick: study.seeds_scenarios(name, quick=quick),
+        seeds_engine(name),
+        lambda quick: seeds_scenarios(name, quick=quick),
         lambda _: [],
     )
 
@@ -157,3 +172,48 @@ def _command(asked: argparse.Namespace) -> str:
     more += ["--before", asked.before] if asked.before else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")
+
+
+def rowq_before(rowq: Any, root: Path, commit: str, to: Path) -> Any:
+    """Return a system that is rowq at a commit.
+
+    Args:
+        rowq: the system that is rowq as it is now; the calls and their client stay the same.
+        root: the checkout.
+        commit: whatever git knows as one.
+        to: a directory for the files of that commit, which is emptied first.
+    """
+    return replace(
+        rowq, name=NAME, version="", origin=f"commit {commit}", install=_installer(root, commit, to)
+    )
+
+
+def beside(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return the scenarios with both systems and no other one."""
+    return [replace(scenario, systems=["rowq", NAME]) for scenario in scenarios]
+
+
+def ratios(data: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each scenario and figure: what rowq has for one of rowq_before."""
+    results = Results(data)
+    for scenario in results.scenarios:
+        known = results.rounds(scenario, NAME)[0]
+        for figure, word in _FIGURES.items():
+            if figure in known:
+                found = results.between(scenario, figure, "rowq", NAME)
+                yield f"{scenario}: {word}, rowq / {NAME}: {spread_text(found)}"
+
+
+def _installer(root: Path, commit: str, to: Path) -> Callable[[str], object]:
+    command = ["git", "-C", str(root), "archive", commit, "python_client", "sql", "migrations"]
+    packed = subprocess.run(command, capture_output=True, check=True).stdout
+    # Remove what another run has left, so that files of two commits are never mixed.
+    shutil.rmtree(to, ignore_errors=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+        files.extractall(to, filter="data")
+    environment = os.environ | {"PYTHONPATH": str(to / "python_client")}
+
+    def install(url: str) -> None:
+        subprocess.run([sys.executable, "-c", _MIGRATE, url], check=True, env=environment, cwd=to)
+
+    return install

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.measure import Target
 from benchmarks.harness.report import bullets, facts, figures_table, settings, table, targets_table
 from benchmarks.harness.results import Results, read_results
-from benchmarks.harness.targets import Target
 from benchmarks.studies.peers.report import beaten, peers_section
 from benchmarks.studies.queues.targets import check_targets
 from benchmarks.studies.queues_mariadb.targets import check_targets as check_mariadb

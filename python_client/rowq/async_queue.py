@@ -21,11 +21,9 @@ from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSes
 from rowq.awaitable import may_be_entered
 from rowq.bodies import (
     batch_entries,
-    bodies,
     has_ended,
     message_arguments,
     message_from_json,
-    plain_headers,
     plain_results,
     result_from_json,
 )
@@ -66,7 +64,15 @@ from rowq.messages import (
     TopicOutcome,
     WorkerReport,
 )
-from rowq.options import MessageOptions, PublishOptions, QueueSettings, takes, with_defaults
+from rowq.options import (
+    MessageOptions,
+    PublishOptions,
+    QueueSettings,
+    ScheduleChanges,
+    ScheduleSettings,
+    takes,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from rowq.tracing import Traces
@@ -536,25 +542,15 @@ class AsyncQueue:
 
     # schedule
 
+    @takes(ScheduleSettings)
     async def create_schedule(
         self,
         queue_name: str,
         schedule_name: str,
         data: Any = None,
         *,
-        cron: str | None = None,
-        interval_seconds: float | None = None,
-        time_zone: str = "UTC",
         text: str | None = None,
-        message_type: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        priority: int = 5,
-        max_attempts: int | None = None,
-        group_key: str | None = None,
-        missed: str = "once",
-        overlap: bool = True,
-        starts_at: datetime | None = None,
-        ends_at: datetime | None = None,
+        **settings: Unpack[ScheduleSettings],
     ) -> ScheduleOutcome:
         """Let maintain enqueue a message at certain times; an existing schedule stays ("exists").
 
@@ -563,73 +559,35 @@ class AsyncQueue:
         seconds late: "once", "all" or "skip". Without `overlap` a tick makes no message while that
         of an earlier one has not ended. The message has the headers "schedule" and "tick".
         """
-        body, body_binary = bodies(data, text, self._default)
+        whole = with_defaults(ScheduleSettings, settings, "create_schedule")
         row = await self._row(
             "create_schedule",
             queue_name=queue_name,
             schedule_name=schedule_name,
-            cron=cron,
-            interval_seconds=interval_seconds,
-            time_zone=time_zone,
-            body=body,
-            body_binary=body_binary,
-            message_type=message_type,
-            headers=plain_headers(headers, self._default),
-            priority=priority,
-            max_attempts=max_attempts,
-            group_key=group_key,
-            missed=missed,
-            overlap=overlap,
-            starts_at=starts_at,
-            ends_at=ends_at,
+            **message_arguments(data, text, whole, self._default),
         )
         return ScheduleOutcome(*row)
 
+    @takes(ScheduleChanges)
     async def alter_schedule(
         self,
         queue_name: str,
         schedule_name: str,
         data: Any = None,
         *,
-        cron: str | None = None,
-        interval_seconds: float | None = None,
-        time_zone: str | None = None,
         text: str | None = None,
-        message_type: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        priority: int | None = None,
-        max_attempts: int | None = None,
-        group_key: str | None = None,
-        missed: str | None = None,
-        overlap: bool | None = None,
-        starts_at: datetime | None = None,
-        ends_at: datetime | None = None,
-        is_paused: bool | None = None,
+        **changes: Unpack[ScheduleChanges],
     ) -> ScheduleOutcome:
         """Change a schedule, pause it or let it go on; None leaves a setting as it is.
 
         It counts anew from now, and what it has missed is not made up for. Raises ScheduleNotFound.
         """
-        body, body_binary = bodies(data, text, self._default)
+        whole = with_defaults(ScheduleChanges, changes, "alter_schedule")
         row = await self._row(
             "alter_schedule",
             queue_name=queue_name,
             schedule_name=schedule_name,
-            cron=cron,
-            interval_seconds=interval_seconds,
-            time_zone=time_zone,
-            body=body,
-            body_binary=body_binary,
-            message_type=message_type,
-            headers=plain_headers(headers, self._default),
-            priority=priority,
-            max_attempts=max_attempts,
-            group_key=group_key,
-            missed=missed,
-            overlap=overlap,
-            starts_at=starts_at,
-            ends_at=ends_at,
-            is_paused=is_paused,
+            **message_arguments(data, text, whole, self._default),
         )
         return ScheduleOutcome(*row)
 

@@ -14,7 +14,6 @@ class Opening(Coroutine[Any, Any, _Opened]):
     """A coroutine that opens something; `async with` awaits it and enters what it has opened."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, _Opened]) -> None:
-        """Stand for a coroutine that has not begun."""
         self._coroutine = coroutine
 
     def __await__(self) -> Generator[Any, Any, _Opened]:

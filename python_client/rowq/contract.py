@@ -1,12 +1,34 @@
-"""sql/contract.toml as Python values: every routine's parameters and columns, and every error."""
+"""sql/contract.toml as Python values: every routine's parameters and columns, and every error.
+
+The SQL files are inside the package in a wheel, and at the repository root in a checkout.
+"""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from rowq.resources import sql_directory
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent.parent
+
+
+def sql_directory() -> Path:
+    """Return the directory of contract.toml and of one directory of SQL per engine."""
+    return _find("sql", "contract.toml")
+
+
+def migrations_directory() -> Path:
+    """Return the directory that holds one directory of migrations per engine."""
+    return _find("migrations", "")
+
+
+def _find(directory: str, landmark: str) -> Path:
+    for root in (_PACKAGE, _CHECKOUT):
+        if (root / directory / landmark).exists():
+            return root / directory
+    raise FileNotFoundError(f"rowq is not installed completely: it has no directory {directory}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +73,8 @@ class Routine:
 
     is_own: whether the other engines will not have it, so that the client has no method for it.
     repeatable: whether a call may be made again when its answer was lost. short_form_of: the
-    routine that this one calls, None for one that stands for itself. error_engines: by number, the
-    engines where the routine may raise an error, of an error that not all of them have.
+    routine that this one calls, None for one that stands for itself. only_on: by number, the
+    engines of an error or a promise that not all of them have.
     """
 
     name: str
@@ -63,25 +85,27 @@ class Routine:
     columns: tuple[Column, ...]
     outcomes: tuple[str, ...]
     errors: tuple[str, ...]
+    promises: tuple[str, ...]
     roles: tuple[str, ...]
     repeatable: bool
     engines: tuple[str, ...]
     is_own: bool
     short_form_of: str | None
     overloads: tuple[Overload, ...]
-    error_engines: Mapping[str, tuple[str, ...]]
+    only_on: Mapping[str, list[str]]
 
     def on(self, engine: str) -> "Routine":
         """Return the routine as an engine has it, without what it lacks."""
+
+        def there(numbers: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(one for one in numbers if engine in self.only_on.get(one, [engine]))
+
         return replace(
             self,
             parameters=tuple(one for one in self.parameters if _is_on(engine, one)),
             columns=tuple(one for one in self.columns if _is_on(engine, one)),
-            errors=tuple(
-                number
-                for number in self.errors
-                if engine in self.error_engines.get(number, (engine,))
-            ),
+            errors=there(self.errors),
+            promises=there(self.promises),
         )
 
     def overloads_on(self, engine: str) -> tuple[Overload, ...]:
@@ -137,10 +161,15 @@ def _of(contract: Contract, engine: str) -> Mapping[str, Routine]:
 
 
 @cache
+def raw_contract() -> Mapping[str, Any]:
+    """Return sql/contract.toml as it stands there, read once per process."""
+    return tomllib.loads((sql_directory() / "contract.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def load_contract() -> Contract:
     """Read sql/contract.toml, once per process."""
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        raw = tomllib.load(file)
+    raw = raw_contract()
     routines = {name: _routine(name, entry, raw) for name, entry in raw["routine"].items()}
     return Contract(
         version=raw["contract_version"],
@@ -166,6 +195,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         columns=tuple(_column(column, raw) for column in entry["columns"]),
         outcomes=tuple(entry.get("outcomes", ())),
         errors=tuple(entry["errors"]),
+        promises=tuple(entry["promises"]),
         roles=tuple(entry["roles"]),
         repeatable=entry.get("repeatable", False),
         engines=tuple(entry.get("engines", entry.get("engines_so_far", ()))),
@@ -177,9 +207,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
             for parameter, types in parameters.items()
             for type_ in types
         ),
-        error_engines={
-            number: tuple(engines) for number, engines in entry.get("error_engines", {}).items()
-        },
+        only_on=raw["promise_engines"] | entry.get("error_engines", {}),
     )
 
 

@@ -24,7 +24,6 @@ class UnreadableHeaders(dict[str, Any]):
     """
 
     def __init__(self, text: str, reason: str) -> None:
-        """Keep the JSON text, and what Python's reader said of it."""
         # Code in C reads a dictionary without the methods below, so that it must not be empty.
         super().__init__({"unreadable headers": text})
         self.text = text

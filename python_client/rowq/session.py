@@ -31,8 +31,7 @@ from rowq.backoff import Backoff
 from rowq.contract import load_contract
 from rowq.engines import engine_for_url, is_foreseen, without_password
 from rowq.engines.base import Engine, Row
-from rowq.engines.connections import source_of
-from rowq.engines.guard import refuse_own_claim
+from rowq.engines.connections import refuse_own_claim, source_of
 from rowq.engines.uncommitted import place_of
 from rowq.errors import (
     ConnectionLost,

@@ -8,9 +8,15 @@ import re
 from pathlib import Path
 
 from rowq.tools.migrate.frozen import is_released, migration_files, number_of
-from sql.generate.changelog import numbers_of, released_versions
 from sql.generate.files import ROOT, write_all
-from sql.generate.version import VERSION, engines_of, version_of, write_version
+from sql.generate.version import (
+    VERSION,
+    engines_of,
+    numbers_of,
+    released_versions,
+    version_of,
+    write_version,
+)
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MIGRATION = '''\

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from rowq.resources import sql_directory
-from rowq.tools.migrate.comments import NO_COLUMN, TABLE, literal, meaning, routines, tables
-from rowq.tools.migrate.sources import TABLES
+from rowq.contract import raw_contract, sql_directory
+from rowq.tools.migrate.comments import NO_COLUMN, TABLE, literal, meaning, routines
+from rowq.tools.migrate.sources import TABLES, read
 
 _EACH_TABLE = re.compile(r"^(?=create table )", re.MULTILINE)
 _LINE_OF_A_COLUMN = re.compile(r"^(    (\w+) +[a-z].*?)(?: comment '.*')?(?=,?$)", re.MULTILINE)
@@ -19,11 +19,7 @@ def commented_routine(sources: Path, name: str, text: str) -> str:
     Raises:
         ValueError: there is no one place for it.
     """
-    comment = f"comment {literal(routines(sources)[name])}"
-    text, count = _OF_A_PROCEDURE.subn(lambda found: f"{found[1]}{comment}\n", text)
-    if count != 1:
-        raise ValueError(f"{name} has {count} places for a comment")
-    return text
+    return _put(f"comment {literal(routines(sources)[name])}\n", _OF_A_PROCEDURE, name, text)
 
 
 def commented_tables() -> str:
@@ -33,7 +29,7 @@ def commented_tables() -> str:
         ValueError: there is no one place for that of a table.
     """
     sources = sql_directory() / "mysql"
-    before, *made = _EACH_TABLE.split((sources / TABLES).read_text(encoding="utf-8"))
+    before, *made = _EACH_TABLE.split(read(sources / TABLES))
     return before + "".join(_commented_table(sources, statement) for statement in made)
 
 
@@ -43,17 +39,20 @@ def _commented_table(sources: Path, text: str) -> str:
     if statement is None:
         raise ValueError(f"no table in the house style: {text.partition(' (')[0]}")
     table = statement[1]
-    comment = f"comment = {literal(tables(sources)[table])}"
-    text, count = _OF_A_TABLE.subn(lambda found: f"{found[1]}\n{comment}", text)
-    if count != 1:
-        raise ValueError(f"{table} has {count} places for a comment")
-    return TABLE.sub(lambda found: _with_columns(sources, table, found[0]), text)
 
-
-def _with_columns(sources: Path, table: str, statement: str) -> str:
     def described(line: re.Match[str]) -> str:
         if line[2] in NO_COLUMN:
             return line[0]
         return f"{line[1]} comment {literal(meaning(sources, table, line[2]))}"
 
-    return _LINE_OF_A_COLUMN.sub(described, statement)
+    columns = _LINE_OF_A_COLUMN.sub(described, statement[0])
+    comment = f"\ncomment = {literal(raw_contract()['tables'][table])}"
+    return _put(comment, _OF_A_TABLE, table, columns + text[statement.end() :])
+
+
+def _put(comment: str, place: re.Pattern[str], name: str, text: str) -> str:
+    """Return a text with a comment in its one place; raises ValueError if there is not one."""
+    text, count = place.subn(lambda found: f"{found[1]}{comment}", text)
+    if count != 1:
+        raise ValueError(f"{name} has {count} places for a comment")
+    return text

@@ -1,10 +1,9 @@
 """sql/CONTRACT.md: what sql/contract.toml says, for people to read."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rowq.resources import sql_directory
+from rowq.contract import raw_contract
 
 _HEAD = """\
 <!-- Generated from contract.toml by make generate. Do not edit. -->
@@ -19,8 +18,7 @@ the queue's setting, or none. Every engine spells the types in its own way (last
 
 def contract_md() -> str:
     """Return the whole text of CONTRACT.md."""
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        contract = tomllib.load(file)
+    contract = raw_contract()
     parts = [_HEAD, _summary(contract)]
     parts += [_routine(name, entry, contract) for name, entry in contract["routine"].items()]
     parts += [errors(contract), _promises(contract), types(contract)]

@@ -12,8 +12,7 @@ from pathlib import Path
 import rowq
 from rowq.tools import migrate
 from sql.generate.long_description import REPOSITORY, repository_of
-from sql.generate.release import ROOT, faults_of_build, is_claimed
-from sql.generate.sums import SUMS, sums_of, write_sums
+from sql.generate.release import ROOT, SUMS, faults_of_build, is_claimed, sums_of, write_sums
 from sql.generate.version import faults_of_version, version_of
 
 FOLDER = ROOT / "dist"

@@ -4,9 +4,8 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from rowq.contract import Routine, load_contract
+from rowq.contract import Routine, load_contract, sql_directory
 from rowq.engines.sqlserver.calls import procedure_name
-from rowq.resources import sql_directory
 from rowq.tools.engines.oracle.packages import ROLES
 from rowq.tools.migrate.sources import TABLES
 

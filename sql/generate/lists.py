@@ -12,8 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rowq.contract import load_contract
-from rowq.resources import sql_directory
+from rowq.contract import load_contract, sql_directory
 
 _LAST_BY_HAND = "expire_seconds"
 _FEWEST = 5

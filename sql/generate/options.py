@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from rowq.contract import Parameter, load_contract
 
 _TYPES = {
+    "boolean": "bool",
     "float": "float",
     "int32": "int",
     "int64s": "Sequence[int]",
@@ -34,23 +35,54 @@ _IN_JAVASCRIPT = (
 )
 _BODIES = {"body", "body_binary"}
 """What Python takes as `data` or `text`."""
+_BOOLEANS = {"true": "True", "false": "False"}
+_WITH_DEFAULTS = {
+    "MessageOptions": "enqueue",
+    "PublishOptions": "publish",
+    "ScheduleSettings": "create_schedule",
+}
+"""Class of options, and the routine whose defaults they have."""
 _WIDTH = 92
 
 
 def classes() -> str:
     """Return the defaults that are not None, and a TypedDict for each kind of options."""
-    options = _optional("enqueue")
-    listed = ", ".join(f'"{one.name}": {one.default}' for one in options if one.default != "null")
+    changes = _optional("alter_schedule")
+    settings = [one for one in changes if one.name != "is_paused"]
     return "\n\n".join(
         [
-            f"DEFAULTS: Mapping[str, Any] = {{{listed}}}\n"
-            '"""What an option is that is left out, if that is not None."""\n',
-            _class("QueueSettings", "create_queue", "Settings of a queue."),
-            _class("MessageOptions", "enqueue", "Options of a message."),
-            _class("PublishOptions", "publish", "Options of a published message."),
+            _defaults(),
+            _class("QueueSettings", _optional("create_queue"), "Settings of a queue."),
+            _class("MessageOptions", _optional("enqueue"), "Options of a message."),
+            _class("PublishOptions", _optional("publish"), "Options of a published message."),
+            _class("ScheduleSettings", settings, "Settings of a schedule."),
+            _class(
+                "ScheduleChanges",
+                [one for one in changes if one not in settings],
+                "Settings of a schedule that is there; None leaves one as it is.",
+                "ScheduleSettings",
+            ),
             "",
         ]
     )
+
+
+def _defaults() -> str:
+    """Return by class what an option is that is left out, if that is not None."""
+    lines = [
+        f"    {name!r}: {{{', '.join(_spelled(_optional(routine)))}}},\n"
+        for name, routine in _WITH_DEFAULTS.items()
+    ]
+    return (
+        f"DEFAULTS: Mapping[str, Mapping[str, Any]] = {{\n{''.join(lines)}}}\n"
+        '"""By class, what an option is that is left out, if that is not None."""\n'
+    ).replace("'", '"')
+
+
+def _spelled(options: list[Parameter]) -> Iterator[str]:
+    for one in options:
+        if one.default not in {None, "null"}:
+            yield f"'{one.name}': {_BOOLEANS.get(str(one.default), one.default)}"
 
 
 def fields() -> str:
@@ -93,9 +125,9 @@ def _type(one: Parameter) -> str:
     return _TYPES[one.type] + (" | None" if one.default == "null" else "")
 
 
-def _class(name: str, routine: str, doc: str) -> str:
-    head = f'class {name}(TypedDict, total=False):\n    """{doc}"""\n'
-    return head + "".join(_attributes(_optional(routine)))
+def _class(name: str, options: list[Parameter], doc: str, base: str = "TypedDict") -> str:
+    head = f'class {name}({base}, total=False):\n    """{doc}"""\n'
+    return head + "".join(_attributes(options))
 
 
 def _attributes(options: list[Parameter]) -> Iterator[str]:

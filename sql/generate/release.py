@@ -8,6 +8,7 @@ nor its script may change: their sums stand in migrations/<engine>/SHA256SUMS.
 All of it is written, or nothing and every reason said.
 """
 
+import hashlib
 import subprocess
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
@@ -26,11 +27,19 @@ from rowq.tools.migrate.frozen import (
 )
 from rowq.tools.migrate.release import read_release
 from rowq.tools.migrate.sources import sources, sources_of
-from sql.generate.changelog import dated, faults_of_changelog, faults_of_order, released_versions
 from sql.generate.compatible import faults_of_next
 from sql.generate.files import stale_files
-from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
-from sql.generate.version import engines_of, faults_of_version, version_of
+from sql.generate.version import (
+    dated,
+    engines_of,
+    faults_of_changelog,
+    faults_of_order,
+    faults_of_version,
+    released_versions,
+    version_of,
+)
+
+SUMS = "SHA256SUMS"
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,6 +48,29 @@ Next: make verify
       git add --all && git commit --message "rowq {version}"
       make dist && make test ARGS="tests/release" && git tag v{version}
 """
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return name and sum of files in a folder, as they are now."""
+    return {name: digest_of(folder / name) for name in names}
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Return name and sum of every file that a folder's sums hold, none where it has no sums."""
+    sums = folder / SUMS
+    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
+    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+
+
+def write_sums(folder: Path, sums: dict[str, str]) -> None:
+    """Write name and sum of files into a folder, in the place of the sums that are there."""
+    text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+    (folder / SUMS).write_text(text, encoding="utf-8", newline="\n")
 
 
 class ReleasedError(Exception):

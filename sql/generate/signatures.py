@@ -7,13 +7,10 @@ as a whole.
 
 import re
 import textwrap
-import tomllib
-from functools import cache
 from pathlib import Path
 
-from rowq.contract import Overload, Parameter, Routine, load_contract
+from rowq.contract import Overload, Parameter, Routine, load_contract, sql_directory
 from rowq.engines.sqlserver.calls import procedure_name
-from rowq.resources import sql_directory
 
 _WIDTH = 100
 _LONG_TEXTS = {"body", "error", "header_value", "progress"}
@@ -131,24 +128,9 @@ def _header(engine: str, routine: Routine) -> dict[str, str]:
     return {
         "routine": procedure_name(name) if engine == "sqlserver" else name,
         "purpose": routine.purpose,
-        "promise": " ".join(_promises(engine, name)) or "none",
+        "promise": " ".join(routine.promises) or "none",
         "errors": " ".join(routine.errors) or "none",
     }
-
-
-def _promises(engine: str, name: str) -> list[str]:
-    """Return the numbers of the promises that a routine gives on an engine."""
-    numbers, engines = _given()
-    return [number for number in numbers[name] if engine in engines.get(number, [engine])]
-
-
-@cache
-def _given() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return promises by routine, and the engines of those that not all engines give."""
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        contract = tomllib.load(file)
-    by_routine = {name: entry["promises"] for name, entry in contract["routine"].items()}
-    return by_routine, contract["promise_engines"]
 
 
 def _type(engine: str, kind: str) -> str:

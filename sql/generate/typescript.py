@@ -1,12 +1,10 @@
 """docs/examples/typescript/rowq.ts: the routines of PostgreSQL as types, for the driver pg."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from rowq.contract import Column, Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.contract import Column, Routine, load_contract, raw_contract
 
 _ENGINE = "postgres"
 _WIDTH = 100
@@ -72,8 +70,7 @@ export function isRefused(error: unknown, number?: string): boolean {
 
 def types() -> str:
     """Return the whole text of rowq.ts."""
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        raw = tomllib.load(file)
+    raw = raw_contract()
     routines = load_contract().of(_ENGINE)
     given = {one.name: one.type for entry in routines.values() for one in entry.parameters}
     returned = {one.name: one.type for entry in routines.values() for one in entry.columns}

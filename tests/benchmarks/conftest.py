@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.tools.local_postgres.binaries import choose_binaries
+from rowq.tools.local_postgres.directory import choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgresError
 from tests.engines.base import Unavailable
 from tests.engines.mysql.local import find_programs

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario, load_scenarios
-from benchmarks.studies import before, command
+from benchmarks.studies import command
 from benchmarks.studies.page import render
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues.systems import pgmq, rowq
@@ -15,8 +15,8 @@ from benchmarks.studies.queues.targets import check_targets
 from benchmarks.studies.queues_mariadb import targets as mariadb_targets
 from benchmarks.studies.queues_mariadb.engine import MARIADB, SCENARIOS
 from benchmarks.studies.seeds.common import Report
+from benchmarks.studies.seeds.report import SEEDS, seeds_engine, seeds_scenarios
 from benchmarks.studies.seeds.seed_001 import broken_order
-from benchmarks.studies.seeds.study import SEEDS, seeds_engine, seeds_scenarios
 from tests.benchmarks.runs import BENCHMARKS, run
 
 TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
@@ -110,10 +110,10 @@ def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Pa
     root = BENCHMARKS.parent
     if not (root / ".git").exists():
         pytest.skip("this is no checkout of git; to run it: clone the repository")
-    scenarios = before.beside([tiny(load_scenarios()[0])])
-    other = before.rowq_before(rowq(), root, "HEAD", tmp_path)
+    scenarios = command.beside([tiny(load_scenarios()[0])])
+    other = command.rowq_before(rowq(), root, "HEAD", tmp_path)
     found = run(POSTGRES, scenarios, home, [other])
-    lines = list(before.ratios(found))
+    lines = list(command.ratios(found))
     assert [line.partition(":")[0] for line in lines] == ["drain_durable"] * 3
     assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)
 

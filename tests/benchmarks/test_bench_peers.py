@@ -11,11 +11,10 @@ from benchmarks.studies.page import render
 from benchmarks.studies.peers.command import replaced
 from benchmarks.studies.peers.figures import order
 from benchmarks.studies.peers.peer import AbsentError, Peer
-from benchmarks.studies.peers.python_peers import PYTHON_PEERS
-from benchmarks.studies.peers.registry import PEERS
+from benchmarks.studies.peers.python_peers import PEERS, PYTHON_PEERS
 from benchmarks.studies.peers.results import PeerResults
 from benchmarks.studies.peers.run import PeerPlan, run_peers
-from benchmarks.studies.peers.scenarios import PeerScenario, load_peer_scenarios
+from benchmarks.studies.peers.runs import PeerScenario, load_peer_scenarios
 
 COUNTS = {"steady": 100, "burst": 300, "drain": 400, "idle": 0}
 OWN = [peer for peer in PYTHON_PEERS if peer.name in {"rowq", "bare"}]

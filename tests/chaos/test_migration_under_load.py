@@ -10,7 +10,7 @@ import pytest
 import rowq
 from rowq.tools.migrate import migrate, rollback, status
 from rowq.tools.migrate.errors import MigrationBusy
-from rowq.tools.migrate.frozen import Unit, files_after, joined, script_of, split
+from rowq.tools.migrate.frozen import Section, files_after, joined, script_of, split
 from rowq.tools.migrate.sources import file_units, has_units, read, sources, sources_of
 from sql.generate.release import release
 from tests.chaos.features import Features
@@ -74,7 +74,7 @@ def _make_anew(script: Path, name: str, text: str) -> None:
     """Put a file into a script, before the one that looks whether all has compiled."""
     head, parts = split(read(script))
     place = [part.name for part in parts].index("compiled.sql")
-    parts.insert(place, Unit("file", name, text))
+    parts.insert(place, Section("file", name, text))
     script.write_text(joined(head, parts), encoding="utf-8")
 
 

@@ -27,6 +27,9 @@ ALWAYS = {
     "round trip",
 }
 
+EXAMINE = importlib.import_module("rowq.tools.doctor.examine")
+"""The package has the function of that name."""
+
 
 def by_name(checks: list[dict[str, Any]]) -> dict[str, str]:
     """Return the status of each check."""
@@ -147,9 +150,7 @@ def test_an_error_of_a_routine_is_found(
 def test_an_account_that_may_not_try_it_changes_nothing(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "rowq.tools.doctor.round_trip.may_call", lambda _, routine: routine.name != "drop_queue"
-    )
+    monkeypatch.setattr(EXAMINE, "may_call", lambda _, routine: routine.name != "drop_queue")
     assert tried(database_url) == Check(
         "round trip", Status.UNKNOWN, "this account may not call drop_queue"
     )
@@ -175,7 +176,7 @@ def test_the_rights_of_an_account_are_told_by_role(
     def may_call(_connection: Connection, routine: Routine) -> bool:
         return bool(roles & set(routine.roles))
 
-    monkeypatch.setattr("rowq.tools.doctor.rights.may_call", may_call)
+    monkeypatch.setattr(EXAMINE, "may_call", may_call)
     (found,) = (check for check in examine(database_url) if check.check_name == "rights")
     assert found.status is status
     assert found.detail.startswith(words)

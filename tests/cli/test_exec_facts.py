@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.tools.command.facts import WITHHELD
+from rowq.tools.command.execute import WITHHELD
 from tests.cli.working import counts, script, work
 
 pytestmark = pytest.mark.slow("starts a program for each fact")

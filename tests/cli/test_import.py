@@ -19,8 +19,8 @@ from pgmq.install import get_embedded_install_sql
 import rowq
 from rowq.bodies import batch_entries
 from rowq.contrib.imports.csv_file import CsvFile
-from rowq.contrib.imports.ranks import rank_of, ranks
 from rowq.contrib.imports.source import origin_of
+from rowq.contrib.imports.tables import rank_of, ranks
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.cli.conftest import Run

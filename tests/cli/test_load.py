@@ -17,7 +17,7 @@ from rowq.session import Session
 from rowq.tools.console.database import require_queue
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.input_lines import BadLine, Lines, csv_bodies
-from rowq.tools.demo.orders import DATA
+from rowq.tools.demo.ledger import DATA
 from tests.cli.conftest import Run
 
 

@@ -9,8 +9,7 @@ from rich.console import Console
 
 import rowq
 from rowq.messages import Claim, DeadMessage, HealthCheck, QueueStats, WorkerReport
-from rowq.tools.command.top.frame import frame
-from rowq.tools.command.top.view import ORDERS, Snapshot, View
+from rowq.tools.command.top.frame import ORDERS, Snapshot, View, frame
 from rowq.tools.throughput import Rates
 from tests.cli.conftest import Run
 from tests.cli.tmux import tmux

@@ -17,8 +17,7 @@ import rowq
 from rowq.engines import engine_for_connection
 from rowq.engines.sqlserver.engine import ENGINE as SQLSERVER
 from rowq.worker.engines import work_transaction
-from rowq.worker.engines.base import TransactionEnded
-from rowq.worker.engines.guard import first_words
+from rowq.worker.engines.base import TransactionEnded, first_words
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import pytest
 
 import rowq
-from rowq.engines.timeouts import TimedOutError, within
+from rowq.engines.sockets import TimedOutError, within
 from tests.client.proxy import socket_option
 from tests.client.signals import interrupted
 

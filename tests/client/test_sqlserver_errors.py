@@ -13,9 +13,15 @@ import pytest
 import rowq
 from rowq.engines.sqlserver import engine
 from rowq.engines.sqlserver.calls import call_of
-from rowq.engines.sqlserver.driver import signals_held, value_of
+from rowq.engines.sqlserver.driver import (
+    fault_of,
+    numbers_of,
+    signals_held,
+    states_of,
+    value_of,
+    words_of,
+)
 from rowq.engines.sqlserver.engine import ENGINE
-from rowq.engines.sqlserver.errors import fault_of, numbers_of, states_of, words_of
 from rowq.session import OwnedSession
 from tests.client import tds_listener as tds
 from tests.client.signals import SoftLimit, interrupted

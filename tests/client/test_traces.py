@@ -20,9 +20,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import rowq
 from rowq import tracing
-from rowq.contrib.opentelemetry import names
+from rowq.contrib.opentelemetry import traces
 from rowq.messages import UnreadableHeaders
-from rowq.tools.command.facts import environment
+from rowq.tools.command.execute import environment
 from rowq.tools.trace_headers import carried, joined, trace_of
 from tests.engines.base import Connection
 from tests.helpers.topics import word
@@ -291,5 +291,5 @@ def test_headers_that_hold_no_trace_are_let_alone() -> None:
 
 def test_names_are_those_of_the_conventions() -> None:
     known = {value for value in vars(messaging_attributes).values() if isinstance(value, str)}
-    used = {value for value in vars(names).values() if str(value).startswith("messaging.")}
+    used = {value for value in vars(traces).values() if str(value).startswith("messaging.")}
     assert used <= known

@@ -14,7 +14,7 @@ from rowq.errors import StaleClaim
 from rowq.worker import context
 from rowq.worker.batching import BatchSize
 from rowq.worker.claim import LiveClaim
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import WorkerStats
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.queues import Connect

@@ -10,9 +10,9 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url
-from rowq.worker import reports
+from rowq.worker import heartbeat
 from rowq.worker.context import log
-from rowq.worker.reports import Reports
+from rowq.worker.heartbeat import Reports
 from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
@@ -29,7 +29,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers report several times a second."""
-    monkeypatch.setattr(reports, "_SECONDS", 0.2)
+    monkeypatch.setattr(heartbeat, "_REPORT_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rowq.contract import sql_directory
 from rowq.engines import engine_for_connection
-from rowq.resources import sql_directory
 from rowq.tools import migrate
 from rowq.tools.migrate import comments
 from tests.engines.base import Connection

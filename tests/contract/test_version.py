@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.release import release_for
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call_one
 

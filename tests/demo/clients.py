@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psycopg
 
-from rowq.tools.local_postgres import binaries
+from rowq.tools.local_postgres import directory
 
-PACKAGES = Path(binaries.__file__).parents[3]
+PACKAGES = Path(directory.__file__).parents[3]
 
 # This program uses the server in argv[1], says its pid, and holds it until its standard input ends.
 CLIENT = """

@@ -14,8 +14,8 @@ import rowq
 from rowq.tools.command.demo import print_result
 from rowq.tools.console.errors import CommandFailed
 from rowq.tools.console.exit_codes import ExitCode
-from rowq.tools.demo import orders
-from rowq.tools.demo.killer import Killed
+from rowq.tools.demo import ledger
+from rowq.tools.demo.ledger import Killed
 from rowq.tools.demo.report import Report, dollars
 from rowq.tools.migrate import migrate
 from tests.engines.base import Server
@@ -55,7 +55,7 @@ def tables(server: Server, url: str) -> set[str]:
 
 
 def test_the_data_are_all_the_orders_of_the_source() -> None:
-    rows = list(orders.rows())
+    rows = list(ledger.rows())
     assert len(rows) == 69_659
     assert rows[0] == {
         "order": "1",
@@ -73,20 +73,20 @@ def test_the_data_are_all_the_orders_of_the_source() -> None:
 
 
 def test_the_file_adds_up_to_the_known_total_in_18_months() -> None:
-    months = orders.cents_per_month()
+    months = ledger.cents_per_month()
     assert len(months) == 18
     assert sum(months.values()) == 250_031_563
 
 
 @pytest.mark.parametrize(("text", "expected"), [("11.77", 1177), ("0.00", 0), ("1286.01", 128_601)])
 def test_money_is_read_exactly(text: str, expected: int) -> None:
-    assert orders.cents(text) == expected
+    assert ledger.cents(text) == expected
 
 
 @pytest.mark.parametrize("text", ["11", "11.7", "11.777", "", "x.yz"])
 def test_money_in_another_form_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the type is the promise
-        orders.cents(text)
+        ledger.cents(text)
 
 
 def test_money_is_shown_with_both_decimals() -> None:
@@ -157,7 +157,7 @@ def test_the_demo_on_a_given_database_takes_its_queue_and_table_away(
         0,
     )
     assert report["orders_redelivered"] >= 1
-    assert report["booked_cents"] == report["expected_cents"] == orders.cents_per_month()
+    assert report["booked_cents"] == report["expected_cents"] == ledger.cents_per_month()
     assert report["faults"] == []
     with rowq.connect(empty_database) as queue:
         assert queue.queue_stats() == []

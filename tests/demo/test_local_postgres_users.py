@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.tools.local_postgres.binaries import VARIABLE, choose_binaries
-from rowq.tools.local_postgres.directory import _copy_programs
+from rowq.tools.local_postgres.directory import VARIABLE, _copy_programs, choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgres
 from tests.demo.clients import CLIENT, PACKAGES, answer, runs
 

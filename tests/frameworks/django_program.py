@@ -30,7 +30,7 @@ def life() -> dict[str, Any]:
 
     import rowq
     from rowq.contrib.django import enqueue
-    from rowq.contrib.django.database import url_of
+    from rowq.contrib.django.worker import url_of
     from rowq.tools.migrate import status
 
     url = url_of(connection)

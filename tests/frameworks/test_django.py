@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import typer
 
-from rowq.contrib.django.database import url_of
 from rowq.contrib.django.management.commands.rowq_work import Command
+from rowq.contrib.django.worker import url_of
 from rowq.tools.command.main import app
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.release import release_for
 from tests.engines.base import TO_RUN, Server
 from tests.static.sources import ROOT
 

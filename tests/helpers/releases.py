@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rowq.resources import migrations_directory, sql_directory
+from rowq.contract import migrations_directory, sql_directory
 from rowq.tools.migrate.frozen import migration_files, number_of, script_of
 from rowq.tools.migrate.release import read_release
-from rowq.tools.migrate.sources import FAMILIES, SESSION_SETTINGS, TABLES, file_units, sources_of
-from sql.generate.release import release
-from sql.generate.sums import SUMS
+from rowq.tools.migrate.sources import INTERNAL, SESSION_SETTINGS, TABLES, file_units, sources_of
+from sql.generate.release import SUMS, release
 from sql.generate.version import write_version
 
 NEWEST = len(migration_files(migrations_directory() / "postgres"))
@@ -152,7 +151,7 @@ def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     release(migrations)
     monkeypatch.setattr(
-        "rowq.tools.migrate.engines.migrations_directory", lambda: migrations.parent
+        "rowq.tools.migrate.release.migrations_directory", lambda: migrations.parent
     )
     return migrations
 
@@ -202,7 +201,7 @@ def change_sources(migrations: Path) -> None:
 
 def remove_unit(folder: Path, name: str) -> None:
     """Remove a unit, such as internal/second, from the file of sql/<engine> that has it."""
-    for path in (folder / TABLES, *sorted((folder / FAMILIES).glob("*.sql"))):
+    for path in (folder / TABLES, *sorted((folder / INTERNAL).glob("*.sql"))):
         text = path.read_text(encoding="utf-8")
         found = file_units(path.relative_to(folder).as_posix(), text)
         if name in found:

@@ -12,8 +12,7 @@ import pytest
 from rowq.tools import migrate
 from rowq.tools.engines.postgres.install import Installer
 from rowq.tools.migrate import steps
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.release import Numbered
+from rowq.tools.migrate.release import Numbered, release_for
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.releases import BACK, EVERY
 from tests.migrations.catalog import snapshot

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rowq.resources import sql_directory
+from rowq.contract import sql_directory
 from rowq.tools import migrate
 from rowq.tools.migrate.sources import sources_of
 from sql.generate.install import parts_of_bookkeeping

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 import rowq
 from sql.generate.dist import HOW_TO_RUN, write_dist
-from sql.generate.sums import SUMS
+from sql.generate.release import SUMS
 from tests.engines.base import TO_RUN, Server, wait_until
 from tests.engines.postgres.psql import psql_program
 from tests.helpers.releases import EVERY

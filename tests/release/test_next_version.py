@@ -18,9 +18,8 @@ from rowq.tools.migrate.frozen import is_released, migration_files
 from rowq.tools.migrate.release import read_release
 from rowq.tools.migrate.sources import sources
 from rowq.tools.migrate.steps import recorded
-from sql.generate.changelog import released_versions
-from sql.generate.sums import SUMS
-from sql.generate.version import engines_of, version_of
+from sql.generate.release import SUMS
+from sql.generate.version import engines_of, released_versions, version_of
 from tests.engines.base import Server
 from tests.helpers.next_version import REMARK, ROUTINE, add_statements, change
 from tests.helpers.one_message import works
@@ -182,7 +181,7 @@ def test_a_database_goes_to_the_next_version_and_back(
     if server.engine not in {"postgres", "mysql"}:
         pytest.skip("columns are read from information_schema; to run it: --engine postgres18")
     folder = next_version.root / "migrations"
-    monkeypatch.setattr("rowq.tools.migrate.engines.migrations_directory", lambda: folder)
+    monkeypatch.setattr("rowq.tools.migrate.release.migrations_directory", lambda: folder)
     newest = len(migration_files(folder / server.engine))
     assert newest == NEWEST + 1
 

@@ -55,8 +55,9 @@ def name_of(value: object) -> str:
 def expected_names(routine: Routine) -> list[str]:
     names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
     if routine.name in GIVEN_OTHERWISE:
-        names = ["text" if name == "body" else name for name in names if name != "body_binary"]
-        names.insert(names.index(GIVEN_OTHERWISE[routine.name]) + 1, "data")
+        names = [name for name in names if name not in {"body", "body_binary"}]
+        place = names.index(GIVEN_OTHERWISE[routine.name]) + 1
+        names[place:place] = ["data", "text"]
     return names
 
 

@@ -11,7 +11,7 @@ import rowq
 from rowq.tools import migrate
 from sql.generate.dist import HOW_TO_RUN, scripts, write_scripts
 from sql.generate.long_description import LongDescription, with_absolute_links
-from sql.generate.sums import SUMS, digest_of, read_sums, sums_of, write_sums
+from sql.generate.release import SUMS, digest_of, read_sums, sums_of, write_sums
 from tests.static.sources import ROOT
 
 pytestmark = pytest.mark.slow("builds the scripts of all engines")

@@ -13,8 +13,7 @@ import pytest
 from rowq.engines import TOOLS, engine_module, engines
 from rowq.engines.base import Engine
 from rowq.tools.doctor.check import EngineChecks
-from rowq.tools.migrate.bookkeeping import Bookkeeping
-from rowq.tools.migrate.client_script import BaseScript
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
 from rowq.tools.migrate.inspection import BaseInspection
 from rowq.tools.migrate.installer import BaseInstaller
 from tests.static.sources import ROOT, SQL
@@ -98,7 +97,7 @@ def test_the_package_has_both_extras_of_every_engine() -> None:
         ("install", "Installer", BaseInstaller),
         ("status", "Inspection", BaseInspection),
         ("script", "SCRIPT", BaseScript),
-        ("statements", "BOOKKEEPING", Bookkeeping),
+        ("script", "BOOKKEEPING", Bookkeeping),
         ("doctor", "CHECKS", EngineChecks),
     ],
 )

@@ -8,10 +8,10 @@ import pytest
 
 from rowq.engines import TOOLS, engine_module
 from rowq.tools import migrate
-from rowq.tools.engines.mysql.statements import statements
-from rowq.tools.engines.oracle.statements import units
-from rowq.tools.engines.sqlserver.statements import batches
-from rowq.tools.migrate.frozen import Unit, split
+from rowq.tools.engines.mysql.script import statements
+from rowq.tools.engines.oracle.script import units
+from rowq.tools.engines.sqlserver.script import batches
+from rowq.tools.migrate.frozen import Section, split
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 from tests.static.plsql.gate import is_client
 from tests.static.sources import ENGINES
@@ -59,8 +59,8 @@ def test_a_plain_script_has_the_statements_that_the_client_sends(engine: str) ->
 def test_on_postgres_the_plain_script_has_the_parts_of_the_client_s() -> None:
     _, parts = split(migrate.plain_script("postgres"))
     _, given = split(migrate.script("postgres"))
-    bare = [Unit(part.kind, part.name, part.text.strip()) for part in parts]
-    assert bare[1:-1] == [Unit(part.kind, part.name, part.text.strip()) for part in given[:-1]]
+    bare = [Section(part.kind, part.name, part.text.strip()) for part in parts]
+    assert bare[1:-1] == [Section(part.kind, part.name, part.text.strip()) for part in given[:-1]]
     assert (given[-1].name, parts[0].name, parts[-1].name) == ("committed", "settings", "settings")
 
 

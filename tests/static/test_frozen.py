@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from rowq.engines import TOOLS, engine_module
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import (
     GRANTS,
-    Unit,
+    Section,
     created,
     files_after,
     is_released,
@@ -18,16 +17,17 @@ from rowq.tools.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.release import read_release, release_for
 from rowq.tools.migrate.sources import read, sources, sources_of
 from rowq.tools.migrate.steps import recorded
 from sql.generate.release import (
+    SUMS,
     ReleasedError,
     faults_of_released,
+    read_sums,
     release,
     require_migration,
 )
-from sql.generate.sums import SUMS, read_sums
 from tests.helpers.releases import (
     SECOND,
     begin_next,
@@ -146,9 +146,9 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
         written = split(read(script_of(numbered.file)))[1]
         own = [part for part in written if part.kind in ("statement", "file", "gone")]
         assert own[-1].name == GRANTS
-        assert [Unit(step.kind, step.name, engine.client_form(step.text)) for step in steps] == own[
-            :-1
-        ]
+        assert [
+            Section(step.kind, step.name, engine.client_form(step.text)) for step in steps
+        ] == own[:-1]
 
 
 def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path) -> None:
@@ -262,4 +262,4 @@ def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Pat
 @pytest.mark.parametrize("text", ["select 1;", "select 1;\n-- [file a.sql]\nselect 2;\n"])
 def test_what_could_not_be_read_back_is_no_part_of_a_script(text: str) -> None:
     with pytest.raises(ValueError, match=r"file x\.sql cannot be a part of a script"):
-        joined("-- head\n", [Unit("file", "x.sql", text)])
+        joined("-- head\n", [Section("file", "x.sql", text)])

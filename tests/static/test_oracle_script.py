@@ -6,14 +6,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rowq.resources import sql_directory
+from rowq.contract import sql_directory
 from rowq.tools import migrate
 from rowq.tools.engines.oracle.script import SCRIPT as ORACLE
-from rowq.tools.engines.oracle.statements import forgiven, units
+from rowq.tools.engines.oracle.script import forgiven, units
 from rowq.tools.engines.oracle.status import shipped_routines
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import created, drops
-from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.release import read_release, release_for
 from rowq.tools.migrate.sources import file_units, read, sources_of
 from sql.generate.release import release
 from tests.helpers.releases import SECOND, change_everything, copied_without_history

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowq.tools.engines.oracle.doctor import CHECKS
-from rowq.tools.engines.oracle.statements import BOOKKEEPING
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.oracle.script import BOOKKEEPING
+from rowq.tools.migrate.release import release_for
 from rowq.worker.engines import oracle as work
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.oracle import tables as oracle_tables

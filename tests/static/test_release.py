@@ -9,17 +9,24 @@ import pytest
 from rowq.tools.migrate.frozen import is_released, migration_files, number_of
 from rowq.tools.migrate.release import read_release
 from sql.generate.begin import begin
-from sql.generate.changelog import UNRELEASED, dated, faults_of_changelog, released_versions
 from sql.generate.dist import refuse_what_is_no_release
 from sql.generate.files import stale_files
 from sql.generate.release import (
+    SUMS,
     faults_of_build,
     faults_of_released,
     is_claimed,
     release_all,
 )
-from sql.generate.sums import SUMS
-from sql.generate.version import faults_of_version, version_of, write_version
+from sql.generate.version import (
+    UNRELEASED,
+    dated,
+    faults_of_changelog,
+    faults_of_version,
+    released_versions,
+    version_of,
+    write_version,
+)
 from tests.helpers.releases import begin_next, change_sources, checkout_without_history, commit, git
 from tests.static.sources import ROOT
 

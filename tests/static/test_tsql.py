@@ -7,11 +7,9 @@ import pytest
 
 from rowq.tools import migrate
 from rowq.tools.engines.sqlserver.doctor import CHECKS
-from rowq.tools.engines.sqlserver.script import SCRIPT
-from rowq.tools.engines.sqlserver.statements import BOOKKEEPING
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.sqlserver.script import BOOKKEEPING, SCRIPT
 from rowq.tools.migrate.frozen import files_after
-from rowq.tools.migrate.release import read_release
+from rowq.tools.migrate.release import read_release, release_for
 from sql.generate.release import release
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 import rowq.web
-from rowq.web.settings import Level
+from rowq.web.access import Level
 
 PATH = "/intern/rowq"
 

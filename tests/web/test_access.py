@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import rowq
 import rowq.web
-from rowq.engines.timeouts import TimedOutError
+from rowq.engines.sockets import TimedOutError
 from rowq.session import OwnedSession
 from rowq.web import passwords
 from rowq.web.passwords import BadPasswordFile, Passwords, ProxyUser, write_password

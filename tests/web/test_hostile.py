@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.tools.causes import cause_of
+from rowq.tools.terminal import cause_of
 from rowq.web.bodies import shown_body
 from rowq.web.causes import group_dead, kind_of
 from tests.engines.base import Connection

@@ -8,7 +8,7 @@ from pathlib import Path
 import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
-from benchmarks.harness.given import Installed
+from benchmarks.harness.runner import Installed
 from rowq.engines.mysql.url import connection_parameters
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 

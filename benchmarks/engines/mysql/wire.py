@@ -9,7 +9,7 @@ import ctypes.util
 from functools import cache
 from typing import Any
 
-from benchmarks.harness.closing import Closing
+from benchmarks.harness.host import Closing
 from rowq.engines.mysql.url import connection_parameters
 
 BARE = "rowq_bench"

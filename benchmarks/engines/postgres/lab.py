@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from benchmarks.harness.given import Installed
+from benchmarks.harness.runner import Installed
 from rowq.tools.local_postgres.server import LocalPostgres
 
 # These settings are durable, and the log is so large that no checkpoint falls into a measurement.

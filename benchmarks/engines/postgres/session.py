@@ -6,8 +6,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.host import cpu_seconds
+from benchmarks.harness.host import Closing, cpu_seconds
 
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 

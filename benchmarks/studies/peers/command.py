@@ -7,9 +7,9 @@ from typing import Any
 from benchmarks.harness.results import read_results, write_results
 from benchmarks.studies.page import PAGE, RESULTS, write
 from benchmarks.studies.peers.process import ROOT
-from benchmarks.studies.peers.registry import PEERS
+from benchmarks.studies.peers.python_peers import PEERS
 from benchmarks.studies.peers.run import PeerPlan, run_peers
-from benchmarks.studies.peers.scenarios import load_peer_scenarios
+from benchmarks.studies.peers.runs import load_peer_scenarios
 
 
 def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command: str) -> None:

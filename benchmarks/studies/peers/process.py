@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.host import children_of, cpu_seconds
+from benchmarks.harness.host import Closing, children_of, cpu_seconds
 from benchmarks.studies.peers.peer import Peer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.studies.peers.node import NODE_PEERS
 from benchmarks.studies.peers.peer import AbsentError, Peer
 
 _CLIENTS = "benchmarks.studies.peers.clients"
@@ -105,3 +106,6 @@ PYTHON_PEERS = [
         cannot={"group": "it has no order by a key"},
     ),
 ]
+
+
+PEERS: list[Peer] = [*PYTHON_PEERS, *NODE_PEERS]

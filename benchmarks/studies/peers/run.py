@@ -17,9 +17,8 @@ from benchmarks.studies.peers.figures import WrongCountError
 from benchmarks.studies.peers.kinds import KINDS
 from benchmarks.studies.peers.peer import AbsentError, Peer
 from benchmarks.studies.peers.process import ProgramError, run_program
-from benchmarks.studies.peers.runs import Run, config_of
-from benchmarks.studies.peers.scenarios import PeerScenario
-from rowq.tools.local_postgres.binaries import choose_binaries
+from benchmarks.studies.peers.runs import PeerScenario, Run, config_of
+from rowq.tools.local_postgres.directory import choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgresError
 
 # PgQ is a package for Debian's PostgreSQL; without that, 18 is as good for the others.

@@ -2,20 +2,58 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from benchmarks.harness.scenarios import SCENARIOS as POSTGRES_SCENARIOS
+from benchmarks.harness.scenarios import scenario_values
 from benchmarks.studies.peers.peer import Peer
 from benchmarks.studies.peers.process import Program, start_together
-from benchmarks.studies.peers.scenarios import PeerScenario
 from benchmarks.studies.peers.watch import Watch
+
+SCENARIOS = POSTGRES_SCENARIOS.with_name("scenarios_peers.toml")
 
 QUEUE = "bench"
 _PREPARED_WORKERS = 64
 _LONGEST_FILL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PeerScenario:
+    """One scenario."""
+
+    name: str
+    kind: str
+    title: str
+    rounds: int
+    processes: int
+    workers: int
+    batch: int
+    seconds: float
+    bodies: list[list[int]]
+    needs: list[str] = field(default_factory=list)
+    messages: int = 0
+    target: int = 0
+    rate: float = 0
+    bulk: int = 1
+    fill_seconds: float = 0
+    delayed: int = 0
+    keys: int = 0
+    holder: str = ""
+
+    def shares(self) -> list[int]:
+        """Return the workers of each process; a process without any is left out."""
+        each, more = divmod(self.workers, self.processes)
+        shares = [each + (number < more) for number in range(self.processes)]
+        return [share for share in shares if share]
+
+
+def load_peer_scenarios(size: str = "full") -> list[PeerScenario]:
+    """Return all scenarios in the order of the file; size: one of the harness's SIZES."""
+    return [PeerScenario(**values) for values in scenario_values(SCENARIOS, size)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.harness.bodies import BODY_SQL
+from benchmarks.harness.load import BODY_SQL
 from benchmarks.studies.queues.statements import LEASE_SECONDS, NUMBERS_SQL, Statements
 from rowq.tools.migrate import migrate
 

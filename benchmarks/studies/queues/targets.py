@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
-from benchmarks.harness.targets import Target
 
 _DRAINS = {"drain_durable": "synchronous_commit on", "drain_async": "synchronous_commit off"}
 

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TypeVar
 
 from benchmarks.engines.mysql.wire import BARE, Connection, WireError
-from benchmarks.harness.bodies import body
-from benchmarks.harness.closing import Closing
+from benchmarks.harness.host import Closing
+from benchmarks.harness.load import body
 from benchmarks.studies.queues.statements import LEASE_SECONDS
 
 QUEUE = "bench"

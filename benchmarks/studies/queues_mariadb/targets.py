@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from benchmarks.harness.measure import Spread, spread
+from benchmarks.harness.measure import Spread, Target, spread
 from benchmarks.harness.results import Results
-from benchmarks.harness.targets import Target
 
 PEERS = ("select_update", "update_limit")
 _LEAST = {1: 0.82, 10: 1.05, 100: 1.5}

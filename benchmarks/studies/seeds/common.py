@@ -12,12 +12,11 @@ import pymysql
 
 import rowq
 from benchmarks.engines.mysql.observe import read_counts
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.host import cpu_seconds
-from benchmarks.harness.pace import once_a_second
+from benchmarks.harness.host import Closing, cpu_seconds
+from benchmarks.harness.load import once_a_second
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
-from benchmarks.harness.targets import Target
 from benchmarks.harness.team import Gate, Team
 from rowq.engines.mysql.url import connection_parameters
 from rowq.tools.migrate import migrate

@@ -12,9 +12,9 @@ import random
 import statistics
 from collections.abc import Iterator
 
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
-from benchmarks.harness.targets import Target
 from benchmarks.studies.seeds import common
 
 _BATCHES = (10, 100)

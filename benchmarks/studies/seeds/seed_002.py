@@ -8,9 +8,9 @@ jobs and not committed, and another asks for two. The document's best answer is 
 from collections.abc import Iterator
 from functools import partial
 
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
-from benchmarks.harness.targets import Target
 from benchmarks.studies.seeds import common
 
 _ORIGINS = {

@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 
 import rowq
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
-from benchmarks.harness.targets import Target
 from benchmarks.studies.seeds import common
 
 _BATCH = 5

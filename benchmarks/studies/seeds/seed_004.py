@@ -9,9 +9,9 @@ deletes; rowq's own worker hands in what is done twice a second.
 
 from collections.abc import Iterator
 
+from benchmarks.harness.measure import Target
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
-from benchmarks.harness.targets import Target
 from benchmarks.studies.seeds import common
 
 _TABLE = "scheduled_tasks"

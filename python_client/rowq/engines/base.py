@@ -220,6 +220,10 @@ class SynchronousEngine(Engine):
         """As close."""
         self.close(connection)
 
+    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - most drivers have no such one
+        """Whether the connection is an asynchronous one."""
+        return False
+
     def _refuse(self) -> NoReturn:
         raise EngineUnknown(
             f"AsyncQueue does not serve {self.product}: use rowq.connect, in a thread if need be"

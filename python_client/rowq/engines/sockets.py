@@ -1,17 +1,22 @@
-"""Sockets of drivers: whether they have input, and how the system ends a silent connection."""
+"""Sockets of drivers: input, silence, and a time limit for connecting."""
 
 import os
 import select
 import socket
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 IDLE_SECONDS, INTERVAL_SECONDS, PROBES = 30, 10, 3
 """When to ask after a silent server, how often again, and how often in all."""
 SILENT_SECONDS = IDLE_SECONDS + INTERVAL_SECONDS * PROBES
 """After so long a connection is ended whose other side acknowledges nothing."""
+
+_Made = TypeVar("_Made")
 
 
 def has_input(descriptor: int, seconds: float = 0.0) -> bool:
@@ -101,3 +106,45 @@ def _set_options(connected: socket.socket) -> None:
     for name, value in options.items():
         if option := getattr(socket, name, None):
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+class TimedOutError(Exception):
+    """Something was not made within its time."""
+
+
+def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made], None]) -> _Made:
+    """Return what `make` returns, or raise what it raises, unless that takes too long.
+
+    A thread that nobody waits for any more goes on until `make` ends, and discards what it made. So
+    it does when an exception out of a signal's handler ends the waiting.
+
+    Args:
+        seconds: how long it may take.
+        make: what to do, in a thread of its own.
+        discard: what to do with what came too late.
+
+    Raises:
+        TimedOutError: it took longer.
+    """
+    made: Future[_Made] = Future()
+
+    def run() -> None:
+        try:
+            result = make()
+        except BaseException as error:
+            if made.set_running_or_notify_cancel():
+                made.set_exception(error)
+            return
+        if made.set_running_or_notify_cancel():
+            made.set_result(result)
+        else:
+            discard(result)
+
+    threading.Thread(target=run, name="rowq connects", daemon=True).start()
+    try:
+        wait([made], timeout=seconds)
+    finally:
+        is_late = made.cancel()
+    if is_late:
+        raise TimedOutError(f"no answer within {seconds:g} seconds")
+    return made.result()

@@ -45,7 +45,6 @@ class Watch:
     """What is open on one connection, or session, of a caller's."""
 
     def __init__(self) -> None:
-        """Begin with nothing enqueued."""
         self._place: str | None = None
         self._is_open: Callable[[], bool] = lambda: False
 

@@ -4,8 +4,10 @@ import base64
 import hashlib
 import hmac
 import inspect
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from anyio import to_thread
@@ -15,7 +17,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rowq.web.settings import Level, Settings
+Level = Literal["no", "look", "act"]
+Authorize = Callable[[Request], Level | Awaitable[Level]]
+"""Says what who sent a request may do; a plain function is called in a thread."""
 
 PROBES = frozenset({"/live", "/ready"})
 """They say nothing of the queues, and whoever asks has neither a password nor a host's name."""
@@ -36,6 +40,23 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What holds for all requests; the parameters of create_app say what each means.
+
+    key: what forms and notices are signed with.
+    """
+
+    authorize: Authorize
+    title: str
+    interval: float
+    read_only: bool
+    hide_errors: bool
+    hide_bodies: bool
+    allow_hosts: Collection[str] | None
+    key: bytes
 
 
 class Guard:
@@ -141,7 +162,6 @@ class Signer:
     """Signs what comes back from a browser."""
 
     def __init__(self, key: bytes) -> None:
-        """Keep the key."""
         self._key = key
         self.token = self._signature("form", b"")
         """Stands in each form."""

@@ -9,11 +9,11 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rowq.engines.timeouts import TimedOutError
+from rowq.engines.sockets import TimedOutError
 from rowq.queue import Queue
 from rowq.tools.terminal import printable
 from rowq.web.databases import GoesOnError, is_expected
-from rowq.web.pages.queue import ALTERED
+from rowq.web.pages import ALTERED
 from rowq.web.view import View
 
 LOG = logging.getLogger("rowq.web")

@@ -19,14 +19,13 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
 from rowq.errors import InvalidArgument
-from rowq.web.access import Guard, host_of
+from rowq.web import pages
+from rowq.web.access import Authorize, Guard, Settings, host_of
 from rowq.web.actions import ACTIONS
 from rowq.web.batches import batch
 from rowq.web.databases import Database, is_expected, status_of
-from rowq.web.examination import examine
-from rowq.web.pages import dead, machines, message, others, overview, queue
-from rowq.web.sampler import Sample
-from rowq.web.settings import Authorize, Settings
+from rowq.web.pages import examine
+from rowq.web.sampler import Found
 from rowq.web.site import Site
 from rowq.web.view import View
 
@@ -37,25 +36,25 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Page = Callable[[View], Awaitable[Response]]
 
 _PAGES: Mapping[str, Page] = {
-    "/": overview.overview,
-    "/queue": queue.queue,
-    "/queue/points": queue.points,
-    "/queue/find": queue.find,
-    "/dead": dead.dead,
-    "/message": message.message,
-    "/message/body": message.body_file,
-    "/workers": others.workers,
-    "/schedules": others.schedules,
-    "/schedule": others.schedule,
-    "/topics": others.topics,
-    "/health": others.health,
-    "/parts/queues": overview.queues_part,
-    "/parts/health": others.health_part,
-    "/parts/queue": queue.queue_part,
-    "/parts/lists": queue.lists_part,
-    "/parts/workers": others.workers_part,
-    "/events": machines.events,
-    "/metrics": machines.metrics,
+    "/": pages.overview,
+    "/queue": pages.queue,
+    "/queue/points": pages.points,
+    "/queue/find": pages.find,
+    "/dead": pages.dead,
+    "/message": pages.message,
+    "/message/body": pages.body_file,
+    "/workers": pages.workers,
+    "/schedules": pages.schedules,
+    "/schedule": pages.schedule,
+    "/topics": pages.topics,
+    "/health": pages.health,
+    "/parts/queues": pages.queues_part,
+    "/parts/health": pages.health_part,
+    "/parts/queue": pages.queue_part,
+    "/parts/lists": pages.lists_part,
+    "/parts/workers": pages.workers_part,
+    "/events": pages.events,
+    "/metrics": pages.metrics,
 }
 
 
@@ -117,7 +116,7 @@ def create_app(
     app = Starlette(
         routes=[
             Mount("/static", StaticFiles(directory=_HERE / "static")),
-            Route("/live", machines.live),
+            Route("/live", pages.live),
             Route("/ready", _ready(site)),
             *_databases(site),
         ],
@@ -198,7 +197,7 @@ def _index(site: Site) -> Callable[[Request], Any]:
 
     async def answer(request: Request) -> Response:
         views = [View(request, site, database) for database in site.databases.values()]
-        found: dict[str, tuple[Sample | None, str | None]] = {}
+        found: dict[str, tuple[Found | None, str | None]] = {}
 
         async def look(view: View) -> None:
             found[view.database.name] = await _looked_at(view)
@@ -212,7 +211,7 @@ def _index(site: Site) -> Callable[[Request], Any]:
     return answer
 
 
-async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
+async def _looked_at(view: View) -> tuple[Found | None, str | None]:
     """Return what was found in a database, and why nothing newer was."""
     try:
         sample = await view.sample()
@@ -226,7 +225,7 @@ async def _looked_at(view: View) -> tuple[Sample | None, str | None]:
 
 def _ready(site: Site) -> Callable[[Request], Any]:
     async def answer(_: Request) -> Response:
-        return await machines.ready(site)
+        return await pages.ready(site)
 
     return answer
 

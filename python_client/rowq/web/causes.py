@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rowq.messages import DeadMessage
-from rowq.tools.causes import NO_ERROR, TRACEBACK, cause_of
+from rowq.tools.terminal import NO_ERROR, TRACEBACK, cause_of
 
 _NUMBERS = re.compile(
     r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b|\d+", re.IGNORECASE

@@ -13,13 +13,13 @@ import anyio.to_thread
 
 from rowq.contract import load_contract
 from rowq.engines import is_foreseen
-from rowq.engines.timeouts import TimedOutError
+from rowq.engines.sockets import TimedOutError
 from rowq.errors import Refused
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.session import OwnedSession
 from rowq.tools.rights import is_allowed
-from rowq.tools.secrets import without_secrets
+from rowq.tools.terminal import without_secrets
 
 Result = TypeVar("Result")
 

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from rowq.errors import RowqError
-from rowq.web.settings import Level
+from rowq.web.access import Level
 
 LOOPBACK = ("127.0.0.0/8", "::1")
 """Where a proxy on this machine asks from, and so may each program that runs there."""

@@ -1,17 +1,112 @@
-"""The server of a page that runs by itself."""
+"""The server of a page that runs by itself, and the end of a page where an application mounts it.
 
+A server such as uvicorn waits for open answers before it comes to the end of a lifespan, and the
+stream of a browser that follows changes is one. So streams end when the process is told to end.
+"""
+
+import asyncio
+import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from rowq.errors import PackageMissing
 from rowq.web.app import to_folder
-from rowq.web.ending import end
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
+"""What an application of Starlette's or FastAPI's takes."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def end(app: Starlette) -> None:
+    """End the streams of a page that create_app has made, and close its connections.
+
+    To be called when the server that serves it begins to end: it waits for answers that are not
+    over, and a browser that follows changes gets one for ten minutes. `page_lifespan` does it.
+    """
+    app.state.site.end()
+
+
+def page_lifespan(*pages: Starlette) -> Lifespan:
+    """Return a lifespan for who mounts these pages: it ends their streams and connections.
+
+        app = FastAPI(lifespan=rowq.web.page_lifespan(page))
+
+    At the first SIGTERM or SIGINT the streams end, and what else handles these signals is called as
+    before; connections are closed when the lifespan ends. Python handles signals in a process's
+    main thread, so where the server runs in another one, streams end with the lifespan only. In a
+    lifespan of your own:
+
+        async with rowq.web.page_lifespan(page)(app):
+            yield
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: Any) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        for page in pages:
+            page.state.site.begin()
+
+        def end_streams() -> None:
+            for page in pages:
+                page.state.site.end_streams()
+
+        # A signal may come while a lock is held that ending a stream needs: the loop does it next.
+        with _at_signals(lambda: loop.call_soon_threadsafe(end_streams)):
+            try:
+                yield
+            finally:
+                end_streams()
+                async with AsyncExitStack() as stack:
+                    for page in pages:
+                        stack.push_async_callback(asyncio.to_thread, end, page)
+
+    return lifespan
+
+
+@contextmanager
+def _at_signals(call: Callable[[], object]) -> Iterator[None]:
+    """Call something at each signal before what handles it, for the length of a block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    replaced = {number: _replaced(number, call) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, (own, before) in replaced.items():
+            if own is not None and signal.getsignal(number) is own:
+                signal.signal(number, before)
+
+
+def _replaced(number: int, call: Callable[[], object]) -> tuple[Any, Any]:
+    """Replace what handles a signal; return the handler, None where Python handles none, and it."""
+    before = signal.getsignal(number)
+    if not callable(before):
+        return None, before
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        # The loop is closed where the lifespan was broken off.
+        with suppress(RuntimeError):
+            call()
+        before(number, frame)
+
+    signal.signal(number, handle)
+    return handle, before
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,119 @@
-"""What all requests share: the databases, what was seen in them last, the templates."""
+"""What all requests share: databases, what was seen in them last, templates and their filters."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from rowq.messages import UnreadableHeaders
 from rowq.tools.metrics import Collector
+from rowq.tools.terminal import clock_of, local_text
 from rowq.tools.throughput import is_live
-from rowq.web.access import Signer
+from rowq.web.access import Settings, Signer
 from rowq.web.databases import Database
-from rowq.web.formats import FILTERS
-from rowq.web.sampler import Sampler
-from rowq.web.settings import Settings
-from rowq.worker.metrics.library import load_library
+from rowq.web.sampler import MAX_COUNT, Sampler
+from rowq.worker.metrics import load_library
 
 _HERE = Path(__file__).parent
 # Forms that are read at a time: each may take its whole length of memory.
 _MOST_FORMS = 4
+
+
+def count(number: int | None) -> str:
+    """Return a number of messages; one that was cut off has a +."""
+    if number is None:
+        return "-"
+    return f"{number:,}+" if number >= MAX_COUNT else f"{number:,}"
+
+
+def rate(a_second: float | None) -> str:
+    """Return how many messages a second."""
+    return "-" if a_second is None else f"{a_second:,.1f}".removesuffix(".0")
+
+
+def span(seconds: float | None) -> str:
+    """Return a length of time in its largest unit that is at least 2."""
+    if seconds is None:
+        return "-"
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if abs(seconds) >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def moment(time: datetime | None) -> str | Markup:
+    """Return a moment in UTC, to the second, which rowq.js shows in the browser's time zone."""
+    if time is None:
+        return "-"
+    exact = time.astimezone(UTC)
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
+        exact.isoformat(), exact.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def zoned(time: datetime | None, zone: str) -> str | Markup:
+    """Return a moment by the clocks of a schedule's zone, which a browser leaves as it is."""
+    if time is None:
+        return "-"
+    exact = time.astimezone(UTC).isoformat()
+    return Markup('<time datetime="{0}" title="{0}" data-zone="{2}">{1}</time>').format(
+        exact, local_text(time, clock_of(zone)), zone
+    )
+
+
+def words(name: str) -> str:
+    """Return the name of a column or check as words."""
+    return name.replace("_", " ")
+
+
+def setting(value: Any) -> str:
+    """Return the value of a setting."""
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def spark(counts: Sequence[int]) -> str:
+    """Return the points of a line through counts, in a box of 100 by 20."""
+    if len(counts) < 2:
+        return ""
+    greatest, step = max(*counts, 1), 100 / (len(counts) - 1)
+    points = (f"{n * step:.1f},{19 - value * 18 / greatest:.1f}" for n, value in enumerate(counts))
+    return " ".join(points)
+
+
+def header_rows(headers: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return headers as texts, in their order."""
+    if isinstance(headers, UnreadableHeaders):
+        return [("unreadable", headers.text)]
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in (headers or {}).items()
+    ]
+
+
+def json_text(value: Any) -> str:
+    """Return a JSON value as lines of text."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+FILTERS = {
+    "json_text": json_text,
+    "count": count,
+    "rate": rate,
+    "span": span,
+    "moment": moment,
+    "zoned": zoned,
+    "words": words,
+    "setting": setting,
+    "spark": spark,
+    "header_rows": header_rows,
+}
 
 
 class Site:

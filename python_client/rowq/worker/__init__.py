@@ -5,13 +5,12 @@ of one; context.py is what these threads share. consumer.py is the loop of one t
 and polling.py says which idle thread asks for more; claim.py is one claim. handling.py gives its
 messages to the handler, transactional.py does so in a transaction, and handlers.py says what a
 handler is and may decide. heartbeat.py extends leases, listener.py is told of new messages, and
-stats.py counts. For metrics meter.py measures, and liveness.py looks whether all of it goes on;
-traced.py makes spans of the handler's calls.
+meter.py counts, and measures for metrics.
 """
 
 from rowq.worker.claim import HeldMessage
 from rowq.worker.handlers import Fail, Retry
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import WorkerStats
 from rowq.worker.worker import Worker
 
 __all__ = ["Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"]

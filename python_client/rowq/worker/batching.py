@@ -6,6 +6,9 @@ with one message, and takes as many as it handles in about a tenth of a second. 
 that turns out to be slow are given back, as long as no handler has begun with them.
 """
 
+from collections.abc import Iterable
+
+from rowq.messages import Maintained
 from rowq.worker.handlers import OwnHandler
 
 GIVE_BACK_SECONDS = 0.5
@@ -16,6 +19,8 @@ TOGETHER = 10
 _TARGET_SECONDS = 0.1
 _LONGEST = 50
 _GROWTH = 2
+
+MAINTAIN_BATCH_SIZE = 1000
 
 
 class BatchSize:
@@ -51,3 +56,12 @@ class BatchSize:
         if self._is_adaptive and messages:
             fitting = int(_TARGET_SECONDS * messages / max(seconds, 1e-6))
             self._fitting = max(1, min(fitting, self._fitting * _GROWTH, _LONGEST))
+
+
+def has_more(results: Iterable[Maintained]) -> bool:
+    """Whether a call with MAINTAIN_BATCH_SIZE has probably left something to do."""
+    return any(
+        max(one.promoted, one.reaped, one.expired or 0, one.archived, one.purged)
+        >= MAINTAIN_BATCH_SIZE
+        for one in results
+    )

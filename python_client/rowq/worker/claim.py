@@ -18,7 +18,7 @@ from rowq.queue import Queue, dequeue_arguments
 from rowq.worker.batching import GIVE_BACK_SECONDS, BatchSize
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import COMPLETED, Decision, unreadable_headers
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import WorkerStats
 from rowq.worker.stripes import Stripe
 
 _FLUSH_SECONDS = 0.5
@@ -144,7 +144,6 @@ class LiveLease:
         stopping: threading.Event,
         stripe: Stripe,
     ) -> None:
-        """Note a lease of so many seconds, from a call that was made at `asked_at`."""
         self.claim_id = claim_id
         self.stripe = stripe
         self.stopping = stopping
@@ -543,7 +542,6 @@ class ClaimRequest:
         lease_seconds: int,
         batch: BatchSize,
     ) -> None:
-        """Ask a stripe for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
         self._context = context
         self._stripe = stripe
         self._lease_seconds = lease_seconds

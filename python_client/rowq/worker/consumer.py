@@ -17,11 +17,10 @@ from rowq.worker.batching import BatchSize
 from rowq.worker.claim import ClaimRequest, LiveClaim, complete, results_of
 from rowq.worker.context import Context, Server, log
 from rowq.worker.handlers import Handler
-from rowq.worker.handling import HandlerCaller, PlainWork
+from rowq.worker.handling import HandlerCaller, PlainWork, caller_for
 from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.polling import PollingTurn
 from rowq.worker.stripes import Round, Stripe
-from rowq.worker.traced import caller_for
 from rowq.worker.transactional import TransactionalWork
 
 # A claim that was still uncommitted during one round's maintain is seen after the next round's.
@@ -39,7 +38,6 @@ class ServerSlot:
     """
 
     def __init__(self, context: Context, server: Server, turn: PollingTurn) -> None:
-        """Prepare for the worker of `context`, and connect to nothing."""
         self._context = context
         self.server = server
         self.claim: LiveClaim | None = None

@@ -22,9 +22,8 @@ from rowq.errors import ConnectionLost, EngineUnknown, InvalidArgument, RowqErro
 from rowq.session import OwnedSession
 from rowq.worker.batching import TOGETHER
 from rowq.worker.handlers import Handler, check_handler, check_importable, shown
-from rowq.worker.meter import Meter
+from rowq.worker.meter import Counter, Meter
 from rowq.worker.polling import Polling
-from rowq.worker.stats import Counter
 from rowq.worker.stripes import ServerHealth, Stripe, servers_of, stripes_of
 from rowq.worker.timeouts import Timeouts
 

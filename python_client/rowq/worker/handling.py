@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rowq import tracing
 from rowq.errors import HandlerTimedOut, UnreadableBody
 from rowq.queue import Queue
+from rowq.tracing import Traces
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context, log
 from rowq.worker.handlers import (
@@ -55,7 +57,6 @@ class HandlerCaller:
     """
 
     def __init__(self, context: Context, handler: Handler) -> None:
-        """Call `handler` for the worker of `context`."""
         self._context = context
         self._handler = handler
         self._may_interrupt = not isinstance(handler, OwnHandler)
@@ -157,7 +158,6 @@ class MeasuredCaller(HandlerCaller):
     """Measures for metrics how long the handler takes, and counts what it raises."""
 
     def __init__(self, context: Context, handler: Handler, meter: Meter) -> None:
-        """Call `handler` for the worker of `context`, and tell `meter`."""
         super().__init__(context, handler)
         self._meter = meter
 
@@ -256,7 +256,6 @@ class PlainWork:
     """Works on a claim without a transaction: a message is handled, then completed."""
 
     def __init__(self, context: Context, caller: HandlerCaller, queue: Queue) -> None:
-        """Use `queue` for the calls about the claims."""
         self._context = context
         self._caller = caller
         self._queue = queue
@@ -314,3 +313,65 @@ class PlainWork:
             claim.decide(interrupted(messages))
             raise
         claim.decide(result.decisions)
+
+
+class TracedCaller(HandlerCaller):
+    """Traces each call of the handler.
+
+    The span says what the handler has decided: where its message was taken from the worker, or its
+    transaction failed, that has no effect.
+    """
+
+    def __init__(self, context: Context, handler: Handler, traces: Traces) -> None:
+        super().__init__(context, handler)
+        self._traces = traces
+
+    def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
+        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        with self._traces.processing(messages[0].stripe.queue_name, messages) as span:
+            result = super().call(messages, *connection)
+            self._note(span, result)
+        return result
+
+    async def _noted(
+        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    ) -> None:
+        results: list[HandlerResult] = []
+
+        async def keep(result: HandlerResult) -> None:
+            results.append(result)
+
+        try:
+            with self._traces.processing(message.stripe.queue_name, [message]) as span:
+                await super()._noted(message, keep)
+                self._note(span, results[0])
+        finally:
+            for result in results:
+                await note(result)
+
+    def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
+        if not isinstance(error, Retry | Fail | Release):
+            self._traces.note_raised(error)
+        return super()._raised(ids, error)
+
+    def _note(self, span: Any, result: HandlerResult) -> None:
+        decided = result.decisions.values()
+        self._traces.note_decisions(span, [(one.routine, one.error) for one in decided])
+
+
+class MeasuredTracedCaller(TracedCaller, MeasuredCaller):
+    """Traces each call of the handler, and measures it for metrics."""
+
+    def __init__(self, context: Context, handler: Handler, traces: Traces, meter: Meter) -> None:
+        MeasuredCaller.__init__(self, context, handler, meter)
+        self._traces = traces
+
+
+def caller_for(context: Context, handler: Handler) -> HandlerCaller:
+    """Return what calls `handler` from one thread of the worker of `context`."""
+    traces, meter = tracing.active, context.meter
+    if traces and meter:
+        return MeasuredTracedCaller(context, handler, traces, meter)
+    if traces:
+        return TracedCaller(context, handler, traces)
+    return MeasuredCaller(context, handler, meter) if meter else HandlerCaller(context, handler)

@@ -4,21 +4,90 @@ It also gives back what a slow claim has not begun with, and reports that the wo
 """
 
 import logging
+import random
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import rowq
 from rowq.backoff import Backoff
 from rowq.engines.base import Row
 from rowq.queue import Queue
 from rowq.session import Session
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context, Server, log
-from rowq.worker.reports import Reports
+
+_REPORT_SECONDS = 10.0
+# Each pause is longer or shorter by up to this share, so that workers do not report all at once.
+_REPORT_JITTER = 0.2
+_LONGEST_NAME = 200
+_MOST_THREADS = 100_000
 
 _TICK_SECONDS = 0.1
+
+
+class Reports:
+    """The reports of one worker process to one server, in the thread of a heartbeat.
+
+    A report is one call every ten seconds for each stripe of the queue. People see the workers by
+    them; nothing else depends on them, so that no error of a report ends or delays the worker.
+    """
+
+    def __init__(self, context: Context, server: Server) -> None:
+        self._context = context
+        self._due_at = {stripe: 0.0 for stripe in context.stripes if stripe.server == server.name}
+        self._reported: set[str] = set()
+        self._is_given_up = not self._due_at
+
+    def send_due(self, queue: Queue) -> None:
+        """Report for one stripe, if it is time; the next round reports another one."""
+        if self._is_given_up:
+            return
+        stripe = min(self._due_at, key=self._due_at.__getitem__)
+        if time.monotonic() < self._due_at[stripe]:
+            return
+        self._due_at[stripe] = time.monotonic() + _report_pause()
+        settings, stats = self._context.settings, self._context.counter.of(stripe)
+        try:
+            queue.report_worker(
+                stripe.queue_name,
+                self._context.worker_id,
+                worker_name=settings.name,
+                host_name=socket.gethostname()[:_LONGEST_NAME],
+                worker_version=f"rowq {rowq.__version__}",
+                threads=min(settings.handlers_at_a_time, _MOST_THREADS),
+                completed=stats.processed,
+                failed=stats.retried + stats.failed,
+            )
+        except Exception as error:
+            if self._context.is_transient(error):
+                log.debug("%s: the worker could not report, and will again: %s", stripe, error)
+                return
+            self._is_given_up = True
+            log.warning(
+                "%s: the worker does not report, so rowq top does not show it (said once): %s",
+                stripe,
+                " ".join(str(error).split()),
+            )
+        else:
+            self._reported.add(stripe.queue_name)
+
+    def end(self, queue: Queue) -> None:
+        """Report the normal end for each reported stripe; the first error ends that."""
+        if self._is_given_up or self._context.failure is not None:
+            return
+        try:
+            for name in sorted(self._reported):
+                queue.report_worker(name, self._context.worker_id, is_ended=True)
+        except Exception as error:
+            log.debug("the worker could not report its end: %s", error)
+
+
+def _report_pause() -> float:
+    return _REPORT_SECONDS * random.uniform(1 - _REPORT_JITTER, 1 + _REPORT_JITTER)  # noqa: S311 - no secret
 
 
 class Heartbeat:
@@ -31,7 +100,6 @@ class Heartbeat:
     """
 
     def __init__(self, context: Context, server: Server) -> None:
-        """Prepare to watch claims that the worker of `context` has on a server."""
         self._context = context
         self._server = server
         self._reports = Reports(context, server)

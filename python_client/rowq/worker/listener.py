@@ -44,7 +44,6 @@ class Listener:
     """The loop of the thread that listens, with its own connection, until the worker stops."""
 
     def __init__(self, context: Context, engine: ListeningEngine) -> None:
-        """Prepare to listen for the worker of `context`."""
         self._context = context
         self._engine = engine
         self._name = context.settings.queue_name

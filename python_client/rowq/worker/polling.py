@@ -153,7 +153,6 @@ class NotificationDelay:
     """
 
     def __init__(self) -> None:
-        """Let nobody go first."""
         self.seconds = 0.0
         self._misses = 0
 

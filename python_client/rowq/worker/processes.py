@@ -17,8 +17,7 @@ from typing import Any, Literal
 from rowq.backoff import Backoff
 from rowq.errors import RowqError, WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals, log
-from rowq.worker.meter import Measures
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import Measures, WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads, described
 from rowq.worker.timeouts import HandlerHung
 
@@ -44,7 +43,6 @@ class WorkerProcesses:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Prepare the children for these settings, and start none of them."""
         self._start = WorkerStats()
         self._stopping = False
         context = multiprocessing.get_context("spawn")
@@ -118,7 +116,6 @@ class WorkerProcess:
     """One child process, as its parent sees it: it runs, waits for its restart, or is done."""
 
     def __init__(self, context: SpawnContext, settings: Settings) -> None:
-        """Prepare a process for these settings, and do not start it."""
         self._context = context
         self._settings = settings
         self._backoff = Backoff(first=0.5, cap=15.0)

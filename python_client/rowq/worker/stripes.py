@@ -197,7 +197,6 @@ class ServerHealth:
     """Whether a server answers, as far as calls have shown; several threads may share it."""
 
     def __init__(self) -> None:
-        """Think that it does."""
         self._backoff = Backoff(first=_FIRST_AWAY_SECONDS, cap=_LONGEST_AWAY_SECONDS)
         self._again_at = 0.0
         self._lock = threading.Lock()

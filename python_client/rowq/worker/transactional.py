@@ -21,7 +21,7 @@ from rowq.worker.engines import work_transaction
 from rowq.worker.engines.base import TransactionEnded, WorkTransaction
 from rowq.worker.handlers import Decision, blamed, decision_of, interrupted, retry
 from rowq.worker.handling import HandlerCaller, HandlerResult
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import WorkerStats
 
 TRIES = 3
 """How often a message is handled, at a delivery, when its transaction fails for a reason that is

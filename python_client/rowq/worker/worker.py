@@ -8,11 +8,10 @@ from typing import Literal
 from rowq.errors import WorkerFailed
 from rowq.worker.context import Context, Settings, StopSignals
 from rowq.worker.handlers import Handler
-from rowq.worker.meter import Measured
-from rowq.worker.metrics.library import load_library
+from rowq.worker.meter import Measured, WorkerStats
+from rowq.worker.metrics import load_library
 from rowq.worker.metrics.worker import serving_worker
 from rowq.worker.processes import WorkerProcesses
-from rowq.worker.stats import WorkerStats
 from rowq.worker.threads import OnProgress, WorkerThreads
 
 

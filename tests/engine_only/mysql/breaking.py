@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from rowq.tools.engines.mysql.statements import statements
+from rowq.tools.engines.mysql.script import statements
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:

@@ -14,8 +14,8 @@ from rowq.engines.mysql.url import connection_parameters
 from rowq.tools import migrate
 from rowq.tools.doctor import Status, examine
 from rowq.tools.engines.mysql import install
-from rowq.tools.engines.mysql.statements import OWNER, statements
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.mysql.script import OWNER, statements
+from rowq.tools.migrate.release import release_for
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import open_account

@@ -10,7 +10,7 @@ import sqlalchemy
 import rowq
 from rowq.engines.mysql.url import connection_parameters
 from rowq.tools import migrate
-from rowq.tools.engines.mysql.statements import OWNER
+from rowq.tools.engines.mysql.script import OWNER
 from tests.engine_only.mysql.test_migrations import snapshot
 from tests.engines.base import Connection, Server
 from tests.helpers.alembic_project import Project

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.contract import sql_directory
 from rowq.engines.mysql.url import connection_parameters
-from rowq.resources import sql_directory
 from rowq.tools import migrate
 from rowq.tools.engines.mysql import install
-from rowq.tools.engines.mysql.statements import OWNER, statements
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.mysql.script import OWNER, statements
 from rowq.tools.migrate.frozen import migration_files, script_of
-from rowq.tools.migrate.release import Release
+from rowq.tools.migrate.release import Release, release_for
 from rowq.tools.migrate.sources import read, sources_of
 from sql.generate.release import release
 from tests.engine_only.mysql.breaking import breaking_off

@@ -7,8 +7,7 @@ import pymysql
 import pytest
 
 from rowq.arguments import plain_arguments
-from rowq.contract import load_contract
-from rowq.resources import sql_directory
+from rowq.contract import load_contract, sql_directory
 from tests.engines.base import Connection
 from tests.engines.mysql.accounts import NOBODY, ROLES, Accounts, accounts
 from tests.engines.mysql.server import Session

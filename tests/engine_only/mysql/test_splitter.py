@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.tools.engines.mysql.statements import owned, replacing, statements
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.mysql.script import owned, replacing, statements
+from rowq.tools.migrate.release import release_for
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
 LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)

@@ -10,9 +10,9 @@ from typing import Any
 import oracledb
 import pytest
 
+from rowq.contract import sql_directory
 from rowq.engines.oracle.url import connection_parameters
-from rowq.resources import sql_directory
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
 from tests.engines.oracle.session import owner_in

@@ -12,10 +12,10 @@ from contextlib import ExitStack, closing
 import oracledb
 import pytest
 
+from rowq.contract import migrations_directory
 from rowq.errors import CannotConnect
-from rowq.resources import migrations_directory
 from rowq.tools import migrate
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engines.base import wait_until_blocked
 from tests.engines.oracle.server import RIGHTS, OracleServer

@@ -14,7 +14,7 @@ import oracledb
 import pytest
 
 from rowq.tools import migrate
-from rowq.tools.engines.oracle.refusals import refusal
+from rowq.tools.engines.oracle.install import refusal
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from rowq.resources import sql_directory
-from rowq.tools.engines.oracle.statements import units
+from rowq.contract import sql_directory
+from rowq.tools.engines.oracle.script import units
 from rowq.tools.migrate import migrate
 from tests.contract.test_archive import DAY, finish
 from tests.engine_only.oracle.installed import rows

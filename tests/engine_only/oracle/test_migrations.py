@@ -10,9 +10,8 @@ import pytest
 
 from rowq.tools import migrate
 from rowq.tools.engines.oracle import install
-from rowq.tools.engines.oracle.statements import units
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.release import Release
+from rowq.tools.engines.oracle.script import units
+from rowq.tools.migrate.release import Release, release_for
 from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer

@@ -6,9 +6,9 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq.resources import sql_directory
+from rowq.contract import sql_directory
 from rowq.tools import migrate
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from rowq.tools.migrate.sources import sources as todays_sources
 from tests.engine_only.oracle.installed import rows, snapshot, sqlplus
 from tests.engines.base import Connection

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from rowq.tools.doctor import Status
-from rowq.tools.doctor.rights import rights
+from rowq.tools.doctor.examine import rights
 from tests.engines.base import Connection
 
 

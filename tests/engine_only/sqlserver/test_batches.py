@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 
 # Each piece of T-SQL hides the word `go`, or looks like it, and is whole in itself.
 PIECES = [

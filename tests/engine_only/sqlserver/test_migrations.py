@@ -10,13 +10,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
+from rowq.contract import sql_directory
 from rowq.engines.sqlserver.driver import value_of
 from rowq.engines.sqlserver.engine import ENGINE
 from rowq.engines.sqlserver.url import parse_url
-from rowq.resources import sql_directory
 from rowq.tools import migrate
-from rowq.tools.engines.sqlserver.statements import batches
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.engines.sqlserver.script import batches
+from rowq.tools.migrate.release import release_for
 from tests.engines.base import Connection, Server
 from tests.helpers.one_message import leave_message, works
 from tests.helpers.releases import BACK, EVERY, NEWEST

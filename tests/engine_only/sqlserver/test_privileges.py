@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from rowq.arguments import plain_arguments
-from rowq.contract import Routine, load_contract
+from rowq.contract import Routine, load_contract, sql_directory
 from rowq.engines.sqlserver.calls import procedure_name
-from rowq.resources import sql_directory
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue

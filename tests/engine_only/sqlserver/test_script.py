@@ -5,10 +5,10 @@ import re
 import pytest
 
 from rowq.tools import migrate
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.engines.sqlserver.status import shipped_routines
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.frozen import GRANTS, created
+from rowq.tools.migrate.release import release_for
 
 MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
 

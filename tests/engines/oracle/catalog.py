@@ -5,8 +5,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.contract import Parameter, Routine, load_contract
-from rowq.resources import sql_directory
+from rowq.contract import Parameter, Routine, load_contract, sql_directory
 from rowq.tools.engines.oracle.packages import beside
 from tests.engines.values import given, probes
 

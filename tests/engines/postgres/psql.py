@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from rowq.tools.local_postgres.binaries import LocalPostgresError, choose_binaries
+from rowq.tools.local_postgres.directory import LocalPostgresError, choose_binaries
 from tests.engines.base import Server
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 from testcontainers.community.postgres import PostgresContainer
 
-from rowq.tools.local_postgres.binaries import choose_binaries
+from rowq.tools.local_postgres.directory import choose_binaries
 from rowq.tools.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Control, Unavailable
 from tests.engines.docker import docker_answers, first_line, require_docker, run

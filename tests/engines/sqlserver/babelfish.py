@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from rowq.tools.engines.sqlserver import doctor, install, status
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.tools.engines.sqlserver.script import batches
 from tests.engines.sqlserver.babelfish_rules import rewrite
 
 IS_BABELFISH = "select cast(serverproperty('babelfish') as int)"

@@ -6,8 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from rowq.contract import Parameter, Routine
-from rowq.engines.sqlserver.driver import load_driver
-from rowq.engines.sqlserver.errors import fault_of, numbers_of, text_of
+from rowq.engines.sqlserver.driver import fault_of, load_driver, numbers_of, text_of
 from tests.engines.sqlserver.catalog import SqlserverCatalog, execute_named
 from tests.engines.sqlserver.tables import SqlserverTables
 from tests.engines.values import is_finite, read, spelled

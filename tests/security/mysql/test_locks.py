@@ -7,7 +7,7 @@ import pytest
 
 from rowq.tools import migrate
 from rowq.tools.engines.mysql import install
-from rowq.tools.migrate.engines import release_for
+from rowq.tools.migrate.release import release_for
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import Accounts, open_account
 from tests.helpers.calls import bodies, call_one, dequeue, enqueue

@@ -10,8 +10,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.studies.peers.clients.threads import run_threads
-from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
+from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role, run_threads
 
 _PAUSE = 0.01
 _TABLE = (

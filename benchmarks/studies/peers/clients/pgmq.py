@@ -7,8 +7,7 @@ from typing import Any
 from pgmq import PGMQueue
 from pgmq.install import get_embedded_install_sql, install_pgmq_sql
 
-from benchmarks.studies.peers.clients.threads import run_threads
-from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
+from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role, run_threads
 
 _LEASE_SECONDS = 600
 _POLL_SECONDS = 1

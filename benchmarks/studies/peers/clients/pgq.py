@@ -15,8 +15,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.studies.peers.clients.threads import run_threads
-from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
+from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role, run_threads
 
 CONSUMER = "bench"
 TICK_SECONDS = 0.1

@@ -12,12 +12,10 @@ from functools import cache
 from typing import Any, ClassVar
 
 from rowq.engines.base import Row
-from rowq.engines.calls import Readers, read_rows, readers_of
-from rowq.engines.json_columns import read_json
+from rowq.engines.calls import Readers, read_json, read_rows, readers_of
 from rowq.engines.postgres.calls import READERS, text_of, values_of
+from rowq.engines.postgres.driver import quoted, savepoint_async
 from rowq.engines.postgres.engine import PostgresEngine
-from rowq.engines.postgres.errors import quoted
-from rowq.engines.postgres.savepoints import savepoint_async
 from rowq.errors import EngineUnknown
 
 _TEXT, _BYTES = "pg_catalog.text", "pg_catalog.bytea"

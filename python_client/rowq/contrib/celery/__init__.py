@@ -17,9 +17,8 @@ try:
 except ImportError as error:
     raise PackageMissing("rowq.contrib.celery needs kombu: pip install 'rowq[celery]'") from error
 
-from rowq.contrib.celery.channel import Channel
-from rowq.contrib.celery.transport import Transport
+from rowq.contrib.celery.channel import Channel, Transport
 
 __all__ = ["Channel", "Transport"]
 
-TRANSPORT_ALIASES["rowq"] = "rowq.contrib.celery.transport:Transport"
+TRANSPORT_ALIASES["rowq"] = "rowq.contrib.celery.channel:Transport"

@@ -27,8 +27,8 @@ from rowq.messages import Message
 from rowq.options import MessageOptions
 from rowq.queue import Queue
 from rowq.session import OwnedSession
+from rowq.worker.batching import MAINTAIN_BATCH_SIZE, has_more
 from rowq.worker.context import default_name
-from rowq.worker.maintenance import MAINTAIN_BATCH_SIZE, has_more
 
 _T = TypeVar("_T")
 

@@ -1,5 +1,6 @@
 """A channel of kombu's: what it publishes is enqueued, what it receives is leased."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from queue import Empty
@@ -10,7 +11,9 @@ from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 from kombu.utils.uuid import uuid
 
-from rowq.contrib.celery.broker import Broker, Delivery, log
+from rowq.contrib.celery.broker import Broker, Delivery, Options, log
+from rowq.engines import without_password
+from rowq.errors import CannotConnect, ConnectionLost, InvalidArgument
 from rowq.messages import Message
 
 _LONGEST_TYPE = 200
@@ -25,6 +28,8 @@ NO_TEMPORARY = (
     " need: choose another result backend"
 )
 
+_noted = False
+
 
 class QoS(virtual.QoS):  # type: ignore[misc]
     """What was delivered on a channel and not acknowledged; each ending is a call of rowq's.
@@ -34,7 +39,6 @@ class QoS(virtual.QoS):  # type: ignore[misc]
     """
 
     def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
-        """Keep what is delivered on a channel, where nothing was yet."""
         super().__init__(channel, prefetch_count)
         self._deliveries: dict[str, Delivery] = {}
 
@@ -228,3 +232,76 @@ def _moment(eta: Any) -> datetime | None:
     except (TypeError, ValueError):
         return None
     return moment if moment.tzinfo else None
+
+
+class Transport(virtual.Transport):  # type: ignore[misc]
+    """A connection of kombu's: its channels share a connection to the database."""
+
+    Channel = Channel
+    can_parse_url = True
+    driver_type = "rowq"
+    driver_name = "rowq"
+    connection_errors = (*virtual.Transport.connection_errors, CannotConnect, ConnectionLost)
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        """Prepare for the URL of `client`; raises EngineUnknown, InvalidArgument."""
+        if client.alt:
+            raise InvalidArgument(
+                "rowq takes one broker URL; name the servers of a cluster in it, as"
+                " rowq+postgresql://first,second/database"
+            )
+        self.options = Options.of(client.transport_options)
+        self.broker = Broker(client.hostname, self.options)
+        super().__init__(client, **kwargs)
+
+    def establish_connection(self) -> Any:
+        """Connect; raises CannotConnect."""
+        self.broker.open()
+        return super().establish_connection()
+
+    def close_connection(self, connection: Any) -> None:
+        """Give back what was not acknowledged, and close."""
+        super().close_connection(connection)
+        self.broker.close()
+
+    def _collect(self, connection: Any) -> None:
+        """Let go without a call, as kombu asks after an error and in a forked process.
+
+        A task may be at work on what is held: it is not given back, but comes when its lease runs
+        out, unless its worker acknowledges it before.
+        """
+        del connection
+        for channel in self.channels:
+            channel.qos.leave()
+        self.broker.close()
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        """Deliver what there is; wait for it, and raise socket.timeout when the time is up.
+
+        It looks again at once when a message was acknowledged, as there may be room for another.
+        """
+        del connection
+        give_up_at = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
+            self.broker.freed.clear()
+            try:
+                self.cycle.get(self._deliver, timeout=timeout)
+            except Empty:
+                left = give_up_at - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError from None
+                self.broker.freed.wait(min(left, self.options.polling_interval))
+            else:
+                return
+
+    def note_consumer(self) -> None:
+        """Say, once in a process that receives, what is not there."""
+        global _noted
+        if not _noted:
+            _noted = True
+            log.warning("%s", NO_FANOUT)
+
+    def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
+        """Return the URL as it may be shown."""
+        del mask
+        return f"rowq+{uri if include_password else without_password(uri)}"

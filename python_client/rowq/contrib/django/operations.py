@@ -20,7 +20,6 @@ class RunRowqMigration(Operation):  # type: ignore[misc]
     reversible = True
 
     def __init__(self, number: int) -> None:
-        """Run migration `number` of rowq."""
         self.number = number
 
     def state_forwards(self, app_label: str, state: Any) -> None:

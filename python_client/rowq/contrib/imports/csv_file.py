@@ -20,7 +20,6 @@ class CsvFile(Source):
     """The rows of a file; one line of names comes first."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Begin before the first row."""
         self._file_name = str(getattr(file, "name", "the file"))
         self._origin = origin_of(Path(self._file_name).resolve())
         self._items = self._read(Lines(file))

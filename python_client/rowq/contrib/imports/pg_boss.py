@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from psycopg import sql
 
-from rowq.contrib.imports.ranks import rank_of, ranks
 from rowq.contrib.imports.source import Item, group_key_of, key_or
-from rowq.contrib.imports.tables import FOR_UPDATE, TableSource
+from rowq.contrib.imports.tables import FOR_UPDATE, TableSource, rank_of, ranks
 from rowq.messages import NewMessage
 
 _MOST_ATTEMPTS = 10_000
@@ -34,7 +33,6 @@ class Tables(TableSource):
     }
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether this release has jobs that wait for others."""
         super().__init__(connection, schema)
         self._jobs = self.table("job")
         has_blocked = "blocked" in self.columns_of("job")

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from psycopg import sql
 
-from rowq.contrib.imports.ranks import rank_of, ranks
 from rowq.contrib.imports.source import Item, group_key_of, key_or
-from rowq.contrib.imports.tables import FOR_UPDATE, TableSource
+from rowq.contrib.imports.tables import FOR_UPDATE, TableSource, rank_of, ranks
 from rowq.messages import NewMessage
 
 _JOBS = "procrastinate_jobs"
@@ -33,7 +32,6 @@ class Tables(TableSource):
     }
 
     def __init__(self, connection: Any, schema: str | None) -> None:
-        """Look whether the table is there."""
         super().__init__(connection, schema)
         self._jobs = self.table(_JOBS)
         self._ranks = cache(self._find_ranks)

@@ -1,14 +1,12 @@
 """Traces by OpenTelemetry, off until `instrument` is called.
 
-This module imports nothing of OpenTelemetry. traces.py says what is traced, and names.py how that
-is called.
+This module imports nothing of OpenTelemetry. traces.py says what is traced, and how that is called.
 """
 
 import logging
 from typing import Any
 
 from rowq import tracing
-from rowq.contrib.opentelemetry.library import load_library
 from rowq.errors import PackageMissing
 
 _log = logging.getLogger("rowq")
@@ -25,9 +23,11 @@ def instrument(*, parent: bool = False, tracer_provider: Any = None) -> None:
     Raises:
         PackageMissing: opentelemetry-api is not installed.
     """
-    load_library()
-    from rowq.contrib.opentelemetry.traces import Traces
-
+    try:
+        from rowq.contrib.opentelemetry.traces import Traces
+    except ImportError as error:
+        hint = "traces need opentelemetry-api: pip install 'rowq[otel]'"
+        raise PackageMissing(hint) from error
     tracing.active = Traces(tracer_provider, parent=parent)
 
 

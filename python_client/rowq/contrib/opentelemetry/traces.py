@@ -26,7 +26,6 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from rowq.contrib.opentelemetry import names
 from rowq.engines.base import Row
 from rowq.tools.trace_headers import TRACEPARENT, carried, joined
 
@@ -40,6 +39,27 @@ _DESTINATIONS = {
 _FAILURES = {"retry_later", "fail_now"}
 _TRACE = TraceContextTextMapPropagator()
 _BAGGAGE = W3CBaggagePropagator()
+
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+"""The version of the conventions that these names are of."""
+
+SYSTEM = "messaging.system"
+DESTINATION = "messaging.destination.name"
+OPERATION = "messaging.operation.name"
+OPERATION_TYPE = "messaging.operation.type"
+MESSAGE_ID = "messaging.message.id"
+MESSAGE_COUNT = "messaging.batch.message_count"
+ERROR_TYPE = "error.type"
+
+ROWQ = "rowq"
+"""The value of SYSTEM."""
+SEND, RECEIVE, PROCESS = "send", "receive", "process"
+"""The values of OPERATION and of OPERATION_TYPE, and the first words of the spans' """
+
+# The conventions have no names for these.
+ATTEMPT = "rowq.attempt"
+CLAIM_ID = "rowq.claim_id"
+OUTCOME = "rowq.outcome"
 
 
 class HasHeaders(Protocol):
@@ -66,7 +86,6 @@ class Sending:
     """A call that is traced if it sends: the arguments to make it with, and what comes of it."""
 
     def __init__(self, arguments: Mapping[str, Any], span: Span | None = None) -> None:
-        """Make the call with `arguments`."""
         self.arguments = arguments
         self._span = span
 
@@ -74,8 +93,8 @@ class Sending:
         """Note the answer: the last two columns are a message's id and what was done."""
         if self._span is not None and len(rows) == 1:
             *_, message_id, outcome = rows[0]
-            self._span.set_attribute(names.MESSAGE_ID, str(message_id))
-            self._span.set_attribute(names.OUTCOME, outcome)
+            self._span.set_attribute(MESSAGE_ID, str(message_id))
+            self._span.set_attribute(OUTCOME, outcome)
 
 
 class Traces:
@@ -83,7 +102,7 @@ class Traces:
 
     def __init__(self, provider: TracerProvider | None, *, parent: bool) -> None:
         """Use this provider, None for the application's; `parent` is that of rowq.instrument."""
-        self._tracer = trace.get_tracer("rowq", None, provider, names.SCHEMA_URL)
+        self._tracer = trace.get_tracer("rowq", None, provider, SCHEMA_URL)
         self._parent = parent
 
     @contextmanager
@@ -94,12 +113,12 @@ class Traces:
             return
         entries: list[dict[str, Any]] | None = arguments.get("messages")
         destination = _destination(routine, arguments)
-        attributes = _attributes(names.SEND, destination)
+        attributes = _attributes(SEND, destination)
         if entries is not None:
-            attributes[names.MESSAGE_COUNT] = len(entries)
+            attributes[MESSAGE_COUNT] = len(entries)
         given = [arguments] if entries is None else entries
         with self._span(
-            names.SEND,
+            SEND,
             destination,
             SpanKind.PRODUCER,
             attributes=attributes,
@@ -125,12 +144,12 @@ class Traces:
             return
         now = time.time_ns()
         span = self._tracer.start_span(
-            f"{names.RECEIVE} {queue_name}",
+            f"{RECEIVE} {queue_name}",
             kind=SpanKind.CLIENT,
             attributes={
-                **_attributes(names.RECEIVE, queue_name),
+                **_attributes(RECEIVE, queue_name),
                 **_facts_of(messages),
-                names.MESSAGE_COUNT: len(messages),
+                MESSAGE_COUNT: len(messages),
             },
             links=_links(messages),
             start_time=now - int((time.monotonic() - asked_at) * 1e9),
@@ -140,13 +159,13 @@ class Traces:
     @contextmanager
     def processing(self, queue_name: str, messages: Sequence[HasHeaders]) -> Iterator[Span]:
         """Trace a block in which a handler has these messages; several are those of a batch."""
-        attributes = {**_attributes(names.PROCESS, queue_name), **_facts_of(messages)}
+        attributes = {**_attributes(PROCESS, queue_name), **_facts_of(messages)}
         if len(messages) == 1:
-            attributes[names.ATTEMPT] = messages[0].attempt
+            attributes[ATTEMPT] = messages[0].attempt
         else:
-            attributes[names.MESSAGE_COUNT] = len(messages)
+            attributes[MESSAGE_COUNT] = len(messages)
         with self._span(
-            names.PROCESS,
+            PROCESS,
             queue_name,
             SpanKind.CONSUMER,
             attributes=attributes,
@@ -162,7 +181,7 @@ class Traces:
         """
         decided = list(decisions)
         routines = sorted({routine for routine, _ in decided})
-        span.set_attribute(names.OUTCOME, ", ".join(routines))
+        span.set_attribute(OUTCOME, ", ".join(routines))
         if not _FAILURES.isdisjoint(routines):
             # Of a traceback the last line says what was raised.
             lines = next((error for _, error in decided if error), "").splitlines()
@@ -219,7 +238,7 @@ def note_error(span: Span, error: BaseException) -> None:
     """Note on a span the exception that has ended it; one without a text is noted by its class."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    span.set_attribute(names.ERROR_TYPE, f"{module}{kind.__qualname__}")
+    span.set_attribute(ERROR_TYPE, f"{module}{kind.__qualname__}")
     span.set_status(StatusCode.ERROR, kind.__name__)
     # An exception whose text raises another one must not end the worker that notes it.
     with suppress(Exception):
@@ -244,28 +263,26 @@ def _destination(routine: str, arguments: Mapping[str, Any]) -> str | None:
 
 def _attributes(operation: str, destination: str | None) -> dict[str, Any]:
     """Return the attributes that every span has."""
-    named = {} if destination is None else {names.DESTINATION: destination}
+    named = {} if destination is None else {DESTINATION: destination}
     return {
-        names.SYSTEM: names.ROWQ,
-        names.OPERATION: operation,
-        names.OPERATION_TYPE: operation,
+        SYSTEM: ROWQ,
+        OPERATION: operation,
+        OPERATION_TYPE: operation,
         **named,
     }
 
 
 def _facts_of(messages: Sequence[HasHeaders]) -> dict[str, Any]:
     """Return what is to be said of messages of one claim: its id, and that of a single message."""
-    facts: dict[str, Any] = {names.CLAIM_ID: messages[0].claim_id}
+    facts: dict[str, Any] = {CLAIM_ID: messages[0].claim_id}
     if len(messages) == 1:
-        facts[names.MESSAGE_ID] = str(messages[0].message_id)
+        facts[MESSAGE_ID] = str(messages[0].message_id)
     return facts
 
 
 def _links(messages: Sequence[HasHeaders]) -> list[Link]:
     """Return a link to what has sent each message, as far as its headers tell."""
-    found = [
-        _link(message.headers, {names.MESSAGE_ID: str(message.message_id)}) for message in messages
-    ]
+    found = [_link(message.headers, {MESSAGE_ID: str(message.message_id)}) for message in messages]
     return [link for link in found if link]
 
 

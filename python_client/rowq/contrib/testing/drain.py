@@ -17,7 +17,7 @@ from rowq.session import BorrowedSession
 from rowq.worker.claim import HeldMessage, LiveLease, report_outcomes
 from rowq.worker.handlers import Handler, check_handler, find_handler, retry
 from rowq.worker.handling import HandlerResult, result_of, result_of_error
-from rowq.worker.stats import WorkerStats
+from rowq.worker.meter import WorkerStats
 from rowq.worker.stripes import Stripe
 
 _LEASE_SECONDS = 3600

@@ -46,7 +46,6 @@ class MemorySession(Session):
     """Calls the routines of the queue in memory; threads take turns."""
 
     def __init__(self) -> None:
-        """Begin without any queue."""
         self._routines = Routines()
         self._lock = threading.RLock()
         self._ended = False
@@ -107,7 +106,6 @@ class AsyncMemorySession(AsyncSession):
     """As MemorySession, whose messages it shares; nothing is waited for."""
 
     def __init__(self, memory: MemorySession) -> None:
-        """Call the routines of `memory`."""
         self._memory = memory
         self._ended = False
 

@@ -37,7 +37,6 @@ class SavepointGuard:
     """
 
     def __init__(self, connection: Any) -> None:
-        """Set the savepoint in a transaction that has written something."""
         self._connection = connection
         self._number = self._current()
         if self._number is not None:

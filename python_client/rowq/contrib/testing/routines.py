@@ -32,7 +32,6 @@ class Queues:
     """The queues by name, the numbers that they share, and what time it is."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.by_name: dict[str, StoredQueue] = {}
         self.claim_ids = count(1)
         self._newest_message = 0
@@ -88,7 +87,6 @@ class Routines:
     """The routines that a MemoryQueue has."""
 
     def __init__(self) -> None:
-        """Begin without any queue."""
         self.queues = Queues()
 
     # admin

@@ -52,7 +52,6 @@ class Backoff(Sequence[float]):
     """The delays before further attempts, by their numbers from 0, without the random share."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Read `settings` anew for each delay."""
         self._settings = settings
 
     def __len__(self) -> int:

@@ -16,27 +16,26 @@ from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.mysql.calls import call_of
 from rowq.engines.mysql.driver import (
     CHARACTER_SET,
-    SURELY_FITS,
-    check_character_set,
-    check_size,
-    drain,
-    execute,
-    load_driver,
-)
-from rowq.engines.mysql.errors import (
     CONNECTION_GONE,
     PREVENTED_BY_OPTION,
     READ_ONLY,
     ROUTINE_DENIED,
     SHORTAGES,
+    SURELY_FITS,
     UNDONE,
     WRONG_SERVER,
     account_of,
+    check_character_set,
+    check_size,
+    drain,
+    execute,
     interruption_of,
+    load_driver,
+    nested,
     number_of,
+    outermost,
     text_of,
 )
-from rowq.engines.mysql.transactions import nested, outermost
 from rowq.engines.mysql.url import connection_parameters
 from rowq.engines.sockets import end_when_silent, has_input
 from rowq.engines.uncommitted import watch_by_methods
@@ -114,9 +113,6 @@ class MysqlEngine(SynchronousEngine):
         if connection.open:
             with suppress(load_driver().Error, OSError):
                 connection.close()
-
-    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
-        return False
 
     def is_usable(self, connection: Any) -> bool:
         if not connection.open:

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle.calls import ROWS, call_of, kinds_of, prepare, sent
-from rowq.engines.oracle.driver import load_driver
-from rowq.engines.oracle.errors import (
+from rowq.engines.oracle.driver import (
     CONNECTION_GONE,
     DRIVER_GONE,
     DRIVER_TIMEOUT,
@@ -24,13 +23,14 @@ from rowq.engines.oracle.errors import (
     UNDONE,
     WRONG_SERVER,
     is_denied,
+    load_driver,
+    nested,
     number_of,
+    outermost,
     refusal_of,
 )
-from rowq.engines.oracle.transactions import nested, outermost
 from rowq.engines.oracle.url import connection_parameters, owner_of
-from rowq.engines.sockets import is_of_the_network
-from rowq.engines.timeouts import TimedOutError, within
+from rowq.engines.sockets import TimedOutError, is_of_the_network, within
 from rowq.engines.uncommitted import watch_by_methods
 from rowq.errors import CannotConnect, Refused
 

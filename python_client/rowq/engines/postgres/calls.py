@@ -22,10 +22,10 @@ from rowq.engines.calls import (
     entry_of,
     given,
     inputs_of,
+    read_json,
     read_rows,
     readers_of,
 )
-from rowq.engines.json_columns import read_json
 from rowq.engines.postgres.driver import load_driver
 from rowq.errors import InvalidArgument
 

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 from rowq.engines.base import ListeningEngine, PipeliningEngine, Row
 from rowq.engines.postgres.calls import call_of
-from rowq.engines.postgres.driver import load_driver
-from rowq.engines.postgres.errors import (
+from rowq.engines.postgres.driver import (
     CONNECTION_GONE,
     NOT_SENT,
     READ_ONLY,
@@ -22,11 +21,14 @@ from rowq.engines.postgres.errors import (
     UNDONE,
     ends_session,
     is_denied,
+    load_driver,
     quoted,
     refusal_of,
+    savepoint,
+    savepoint_async,
     sqlstate_of,
+    watch,
 )
-from rowq.engines.postgres.savepoints import savepoint, savepoint_async
 from rowq.engines.postgres.url import connection_parameters
 from rowq.engines.sockets import has_input, is_of_the_network
 from rowq.errors import CannotConnect, Refused
@@ -190,8 +192,6 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         return savepoint_async(connection, (load_driver().Error,))
 
     def watch(self, connection: Any, place: str) -> None:
-        from rowq.engines.postgres.uncommitted import watch
-
         watch(connection, place)
 
     def refusal(self, error: Exception) -> Refused | None:

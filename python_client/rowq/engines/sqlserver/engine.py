@@ -16,27 +16,25 @@ from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.sockets import ending_when_silent
 from rowq.engines.sqlserver.calls import call_of
 from rowq.engines.sqlserver.driver import (
-    drain,
-    execute,
-    is_by_freetds,
-    load_driver,
-    open_connection,
-    plain_results,
-    signals_held,
-    value_of,
-)
-from rowq.engines.sqlserver.errors import (
     CONNECTION_GONE,
     DENIED,
     SHORTAGES,
     UNDONE,
     WRONG_SERVER,
+    Transactions,
+    drain,
+    execute,
+    is_by_freetds,
+    load_driver,
     numbers_of,
+    open_connection,
+    plain_results,
     refusal_of,
+    signals_held,
     states_of,
     text_of,
+    value_of,
 )
-from rowq.engines.sqlserver.transactions import Transactions
 from rowq.engines.sqlserver.url import connection_string, default_driver, parse_url
 from rowq.errors import CannotConnect, Refused
 
@@ -101,9 +99,6 @@ class SqlserverEngine(SynchronousEngine):
     def close(self, connection: Any) -> None:
         with suppress(load_driver().Error):
             connection.close()
-
-    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
-        return False
 
     def is_usable(self, connection: Any) -> bool:
         if connection.closed:

@@ -13,8 +13,7 @@ from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AsJson
 from rowq.tools.console.output import print_json, record
 from rowq.tools.demo.demo import private_server, run
-from rowq.tools.demo.report import Report
-from rowq.tools.demo.show import Show, print_report
+from rowq.tools.demo.report import Report, Show, print_report
 
 
 def register(app: typer.Typer) -> None:

@@ -1,5 +1,6 @@
 """The handler behind `rowq work --exec`: one run of a command per message."""
 
+import json
 import os
 import re
 import shlex
@@ -9,19 +10,27 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from rowq import tracing
 from rowq.messages import Message
-from rowq.tools.command.facts import as_json, environment, facts_of
 from rowq.tools.command.programs import Programs
 from rowq.tools.console.errors import one_line
+from rowq.tools.trace_headers import TRACEPARENT, TRACESTATE, trace_of
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import log
 from rowq.worker.handlers import GiveUp, OwnHandler, Release
+
+# These are secrets of rowq's own connection; a command that needs a database has its own variable.
+WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")
+
+# Linux takes no variable above 128 KiB, and the sum of all is limited everywhere.
+_LONGEST_VARIABLE = 32 * 1024
 
 _COMPLETED = 0
 # These are EX_DATAERR and EX_TEMPFAIL of sysexits.h.
@@ -42,6 +51,57 @@ _PAUSES = (0.25, 0.5, 1.0, 2.0, 3.0, 3.0)
 _STOP_SECONDS = 1.0
 # These are SIGHUP, SIGINT, SIGKILL and SIGTERM, which Windows does not all know by name.
 _ENDING_SIGNALS = {1, 2, 9, 15}
+
+
+def facts_of(queue_name: str, message: Message) -> dict[str, Any]:
+    """Return what there is to know of a message, but for its body."""
+    return {
+        "queue": queue_name,
+        "message_id": message.message_id,
+        "claim_id": message.claim_id,
+        "attempt": message.attempt,
+        "message_type": message.message_type,
+        "headers": message.headers or {},
+        "enqueued_at": message.enqueued_at.isoformat(),
+        "last_error": message.last_error,
+    }
+
+
+def as_json(facts: Mapping[str, Any]) -> bytes:
+    """Return facts as one JSON object in UTF-8."""
+    return json.dumps(facts, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def environment(facts: Mapping[str, Any], file: Path) -> dict[bytes, bytes]:
+    """Return a program's environment: this process's without secrets, facts, and their file.
+
+    A fact is ROWQ_ and its name, empty when there is none, in UTF-8 and without NULs. One that is
+    too long for a variable is left out. TRACEPARENT and TRACESTATE are those of the worker's span
+    where it is traced, else the message's; without these they are inherited.
+    """
+    spelled = {f"ROWQ_{name.upper()}": _spelled(fact) for name, fact in facts.items()}
+    hidden = {name.encode() for name in (*WITHHELD, *spelled)}
+    traces = tracing.active
+    trace = trace_of(traces.carrier() if traces else {}) or trace_of(facts["headers"])
+    if trace:
+        hidden |= {TRACEPARENT.upper().encode(), TRACESTATE.upper().encode()}
+    spelled |= {name.upper(): value.encode() for name, value in trace.items()}
+    inherited = {name: value for name, value in os.environb.items() if name not in hidden}
+    fitting = {
+        name.encode(): value for name, value in spelled.items() if len(value) <= _LONGEST_VARIABLE
+    }
+    return inherited | fitting | {b"ROWQ_MESSAGE_FILE": os.fsencode(file)}
+
+
+def _spelled(fact: Any) -> bytes:
+    match fact:
+        case None:
+            text = ""
+        case dict():
+            text = json.dumps(fact)
+        case _:
+            text = str(fact)
+    return text.replace("\0", "").encode("utf-8", "backslashreplace")
 
 
 class CannotRun(GiveUp):
@@ -98,7 +158,6 @@ class StartupCheck:
     _RUNS = 2
 
     def __init__(self) -> None:
-        """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
         self._suspects: Counter[int] = Counter()

@@ -12,7 +12,6 @@ from rowq.contrib import imports
 from rowq.tools.command import (
     consume,
     demo,
-    doctor,
     load,
     metrics,
     migrate,
@@ -23,7 +22,6 @@ from rowq.tools.command import (
     schedules,
     stats,
     top,
-    topics,
     web,
     work,
 )
@@ -77,10 +75,10 @@ def root(
 
 demo.register(app)
 migrate.register(app)
-doctor.register(app)
+operation.register_doctor(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 app.add_typer(schedules.app, name="schedule", rich_help_panel="Queues")
-app.add_typer(topics.app, name="topic", rich_help_panel="Queues")
+app.add_typer(queues.topics, name="topic", rich_help_panel="Queues")
 produce.register(app)
 load.register(app)
 imports.register(app)

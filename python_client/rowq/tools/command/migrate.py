@@ -14,7 +14,7 @@ from rowq.tools.console.options import AsJson, Url
 from rowq.tools.console.output import print_facts, print_json, print_rows
 from rowq.tools.console.streams import can_ask, confirm, say
 from rowq.tools.migrate import Migrated, Plan, Status
-from rowq.tools.migrate.engines import named
+from rowq.tools.migrate.release import named
 from rowq.tools.terminal import printable
 
 

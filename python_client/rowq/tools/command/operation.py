@@ -1,4 +1,4 @@
-"""claims, health, maintain: the state of the queues, and their maintenance."""
+"""claims, health, maintain, doctor: the state of the queues, and their maintenance."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,13 +12,21 @@ from rowq.tools.console.database import only_url, open_queue, servers_in
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AnyQueue, AsJson, Stripes, Url, Urls
 from rowq.tools.console.output import LEVEL_STYLES, print_rows, record
+from rowq.tools.doctor import Check, Status, examine
 from rowq.worker.stripes import server_away
+
+_STYLES = {Status.FAILED: "bold red", Status.WARNING: "yellow", Status.UNKNOWN: "dim"}
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     for command in (claims, health, maintain):
         app.command(rich_help_panel="Operation")(command)
+
+
+def register_doctor(app: typer.Typer) -> None:
+    """Add the command doctor."""
+    app.command(rich_help_panel="The installation")(doctor)
 
 
 def claims(
@@ -85,3 +93,27 @@ def _lease_style(claim: Mapping[str, Any]) -> str | None:
 
 def _style(check: Mapping[str, Any]) -> str | None:
     return LEVEL_STYLES.get(check["status"])
+
+
+def doctor(
+    url: Url,
+    as_json: AsJson = False,
+) -> None:
+    """Examine server, installation, rights, settings and clock; exits with 4 when a check failed.
+
+    Sends one message through a queue of its own, which is dropped at the end, and changes nothing
+    else. A setting that is not as it should be is a warning when rowq works all the same.
+    """
+    checks: list[Check] = []
+    for check in examine(url):
+        checks.append(check)
+        if as_json:
+            print_rows([check], as_json, nothing="")
+    if not as_json:
+        print_rows(checks, as_json, nothing="", style=_found_style)
+    if any(check.status is Status.FAILED for check in checks):
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _found_style(check: Mapping[str, Any]) -> str | None:
+    return _STYLES.get(check["status"])

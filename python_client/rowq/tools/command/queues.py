@@ -6,14 +6,23 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
+from rowq.messages import PurgedQueue, QueueOutcome, QueueStats, TopicOutcome
 from rowq.options import QueueSettings
 from rowq.queue import Queue
 from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import only_url, open_queue
 from rowq.tools.console.errors import CommandFailed
 from rowq.tools.console.exit_codes import ExitCode
-from rowq.tools.console.options import AsJson, QueueName, Stripes, Url, Urls, Yes, has_options
+from rowq.tools.console.options import (
+    AnyQueue,
+    AsJson,
+    QueueName,
+    Stripes,
+    Url,
+    Urls,
+    Yes,
+    has_options,
+)
 from rowq.tools.console.output import place_of, print_facts, print_json, print_rows, record
 from rowq.tools.console.streams import can_ask, confirm, say
 
@@ -25,6 +34,15 @@ _COUNTS = (
 )  # fmt: skip
 
 _LEFT = ("ready", "delayed", "leased", "blocked", "dead")
+
+topics = typer.Typer(help="Bind queues to topics.", no_args_is_help=True)
+
+Pattern = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATTERN", help="A topic; * is any one word, # at its end any words or none."
+    ),
+]
 
 
 @app.command()
@@ -220,8 +238,33 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:
+def _print_outcome(outcome: QueueOutcome | TopicOutcome, as_json: bool) -> None:
     if as_json:
         print_json(outcome)
+    elif isinstance(outcome, TopicOutcome):
+        words = outcome.outcome.replace("_", " ")
+        say(f"{outcome.queue_name}: {outcome.topic_pattern} {words}")
     else:
         say(f"{outcome.queue_name}: {outcome.outcome}")
+
+
+@topics.command()
+def bind(queue_name: QueueName, pattern: Pattern, url: Url, as_json: AsJson = False) -> None:
+    """Let a queue get what is published under the topics that a pattern matches."""
+    with open_queue(url) as queue:
+        _print_outcome(queue.bind_topic(queue_name, pattern), as_json)
+
+
+@topics.command()
+def unbind(queue_name: QueueName, pattern: Pattern, url: Url, as_json: AsJson = False) -> None:
+    """Take a queue's pattern away; what it has got stays."""
+    with open_queue(url) as queue:
+        _print_outcome(queue.unbind_topic(queue_name, pattern), as_json)
+
+
+@topics.command("list")
+def list_topics(url: Url, queue_name: AnyQueue = None, as_json: AsJson = False) -> None:
+    """List the patterns of one queue or all."""
+    with open_queue(url) as queue:
+        found = queue.list_topics(queue_name)
+    print_rows(found, as_json, nothing="no patterns")

@@ -10,6 +10,15 @@ from rowq.tools.console.options import AsJson, QueueName, Url, Yes, header_pairs
 from rowq.tools.console.output import finish, print_json, print_rows
 from rowq.tools.console.streams import can_ask, confirm, say
 
+Named = Annotated[list[int] | None, typer.Argument(metavar="ID", help="The messages.")]
+Oldest = Annotated[
+    int | None, typer.Option(metavar="N", help="Instead of naming messages, take the N oldest.")
+]
+DiedBefore = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
+]
+Limit = Annotated[int, typer.Option(metavar="N", help="Most messages to list.")]
 OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 
 _MOST = 10_000
@@ -95,18 +104,10 @@ def cancel_many(
 def reset(
     queue_name: QueueName,
     url: Url,
-    message_ids: Annotated[
-        list[int] | None, typer.Argument(metavar="ID", help="The messages.")
-    ] = None,
-    oldest: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Instead of naming messages, take the N oldest."),
-    ] = None,
+    message_ids: Named = None,
+    oldest: Oldest = None,
     message_type: OfType = None,
-    died_before: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
-    ] = None,
+    died_before: DiedBefore = None,
     as_json: AsJson = False,
 ) -> None:
     """Make dead messages ready again, with fresh attempts; exits with 4 unless all are."""
@@ -138,7 +139,7 @@ def delayed(
         str | None,
         typer.Option(metavar="TIME", help="When that message is due, as --json prints it."),
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="Most messages to list.")] = 100,
+    limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
     """List messages that wait for their time, without their bodies, the next ones first."""
@@ -157,7 +158,7 @@ def list_dead(
     queue_name: QueueName,
     url: Url,
     after: Annotated[int, typer.Option(metavar="ID", help="Continue after this message.")] = 0,
-    limit: Annotated[int, typer.Option(metavar="N", help="Most messages to list.")] = 100,
+    limit: Limit = 100,
     newest: Annotated[bool, typer.Option("--newest", help="The newest messages first.")] = False,
     before: Annotated[
         int | None,
@@ -182,21 +183,13 @@ def list_dead(
 def discard(
     queue_name: QueueName,
     url: Url,
-    message_ids: Annotated[
-        list[int] | None, typer.Argument(metavar="ID", help="The messages.")
-    ] = None,
-    oldest: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Instead of naming messages, take the N oldest."),
-    ] = None,
+    message_ids: Named = None,
+    oldest: Oldest = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Instead of naming messages, take all.")
     ] = False,
     message_type: OfType = None,
-    died_before: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only what died before this ISO 8601 date and time."),
-    ] = None,
+    died_before: DiedBefore = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:

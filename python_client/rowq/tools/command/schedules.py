@@ -1,11 +1,13 @@
 """rowq schedule ...: create, alter, pause, resume, list, next, run, drop."""
 
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import Annotated, Any
 
 import typer
 
 from rowq.messages import Schedule, ScheduleOutcome
+from rowq.options import ScheduleChanges
 from rowq.queue import Queue
 from rowq.tools.console.database import open_queue
 from rowq.tools.console.errors import CommandFailed
@@ -13,97 +15,80 @@ from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import (
     AnyQueue,
     AsJson,
-    Headers,
     MessageMaxAttempts,
-    MessageType,
     QueueName,
     Url,
+    has_options,
     header_pairs,
     moment,
 )
 from rowq.tools.console.output import print_enqueued, print_json, print_rows
 from rowq.tools.console.streams import say
-from rowq.tools.zones import clock_of, local_text
+from rowq.tools.terminal import clock_of, local_text
 
 app = typer.Typer(help="Let the database enqueue messages at certain times.", no_args_is_help=True)
 
 ScheduleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 Body = Annotated[str | None, typer.Argument(metavar="BODY", help="Text body of its messages.")]
-Cron = Annotated[
-    str | None,
-    typer.Option(metavar="FIELDS", help="Minute, hour, day, month and weekday, as in a crontab."),
-]
 Every = Annotated[
     float | None, typer.Option("--every", metavar="SECONDS", help="An interval, instead of --cron.")
 ]
 Zone = Annotated[
     str | None, typer.Option("--zone", help="Whose clocks --cron means; UTC unless given.")
 ]
-Missed = Annotated[
-    str | None,
-    typer.Option(help="Ticks more than 60 seconds late: once (unless given), all or skip."),
-]
-Overlap = Annotated[
-    bool | None,
-    typer.Option(
-        "--overlap/--no-overlap", help="A message even while that of an earlier tick has not ended."
-    ),
-]
-Starts = Annotated[
-    str | None, typer.Option("--starts", metavar="TIME", help="No tick before this moment.")
-]
-Ends = Annotated[
-    str | None, typer.Option("--ends", metavar="TIME", help="No tick after this moment.")
-]
-Group = Annotated[str | None, typer.Option(help="Group of its messages.")]
-AnyPriority = Annotated[
-    int | None, typer.Option(help="Priority of its messages, 0 to 9; 5 unless given.")
-]
+_NAMED: Mapping[str, Any] = {
+    "cron": Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELDS", help="Minute, hour, day, month and weekday, as in a crontab."
+        ),
+    ],
+    "interval_seconds": Every,
+    "time_zone": Zone,
+    "priority": Annotated[
+        int | None, typer.Option(help="Priority of its messages, 0 to 9; 5 unless given.")
+    ],
+    "max_attempts": MessageMaxAttempts,
+    "group_key": Annotated[str | None, typer.Option("--group", help="Group of its messages.")],
+    "missed": Annotated[
+        str | None,
+        typer.Option(help="Ticks more than 60 seconds late: once (unless given), all or skip."),
+    ],
+    "overlap": Annotated[
+        bool | None,
+        typer.Option(
+            "--overlap/--no-overlap",
+            help="A message even while that of an earlier tick has not ended.",
+        ),
+    ],
+    "starts_at": Annotated[
+        str | None, typer.Option("--starts", metavar="TIME", help="No tick before this moment.")
+    ],
+    "ends_at": Annotated[
+        str | None, typer.Option("--ends", metavar="TIME", help="No tick after this moment.")
+    ],
+}
+_has_settings = has_options(ScheduleChanges, without={"is_paused"}, named=_NAMED)
 
 
 @app.command()
+@_has_settings
 def create(
     queue_name: QueueName,
     schedule_name: ScheduleName,
     url: Url,
     body: Body = None,
-    cron: Cron = None,
-    every: Every = None,
-    zone: Zone = None,
-    message_type: MessageType = None,
-    header: Headers = None,
-    priority: AnyPriority = None,
-    max_attempts: MessageMaxAttempts = None,
-    group: Group = None,
-    missed: Missed = None,
-    overlap: Overlap = None,
-    starts: Starts = None,
-    ends: Ends = None,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Create a schedule; one that exists is left as it is, with exit status 4."""
-    name = "UTC" if zone is None else zone
+    settings = {name: value for name, value in _read(given).items() if value is not None}
+    zone = settings.get("time_zone", "UTC")
     with open_queue(url) as queue:
-        made = queue.create_schedule(
-            queue_name,
-            schedule_name,
-            cron=cron,
-            interval_seconds=every,
-            time_zone=name,
-            text=body,
-            message_type=message_type,
-            headers=header_pairs(header),
-            priority=5 if priority is None else priority,
-            max_attempts=max_attempts,
-            group_key=group,
-            missed="once" if missed is None else missed,
-            overlap=overlap is not False,
-            starts_at=moment(starts),
-            ends_at=moment(ends),
-        )
+        made = queue.create_schedule(queue_name, schedule_name, text=body, **settings)
         if made.outcome == "exists" and not as_json:
-            name = _zone_of(queue, queue_name, schedule_name)
-    _print_outcome(made, name, as_json)
+            zone = _zone_of(queue, queue_name, schedule_name)
+    _print_outcome(made, zone, as_json)
     if made.outcome == "exists":
         raise CommandFailed(
             ExitCode.INCOMPLETE,
@@ -112,45 +97,17 @@ def create(
 
 
 @app.command()
+@_has_settings
 def alter(
     queue_name: QueueName,
     schedule_name: ScheduleName,
     url: Url,
     body: Body = None,
-    cron: Cron = None,
-    every: Every = None,
-    zone: Zone = None,
-    message_type: MessageType = None,
-    header: Headers = None,
-    priority: AnyPriority = None,
-    max_attempts: MessageMaxAttempts = None,
-    group: Group = None,
-    missed: Missed = None,
-    overlap: Overlap = None,
-    starts: Starts = None,
-    ends: Ends = None,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Change a schedule; what is left out stays as it is, and it counts anew from now."""
-    _alter(
-        url,
-        queue_name,
-        schedule_name,
-        as_json,
-        cron=cron,
-        interval_seconds=every,
-        time_zone=zone,
-        text=body,
-        message_type=message_type,
-        headers=header_pairs(header),
-        priority=priority,
-        max_attempts=max_attempts,
-        group_key=group,
-        missed=missed,
-        overlap=overlap,
-        starts_at=moment(starts),
-        ends_at=moment(ends),
-    )
+    _alter(url, queue_name, schedule_name, as_json, text=body, **_read(given))
 
 
 @app.command()
@@ -231,6 +188,12 @@ def drop(
         print_json(dropped)
     else:
         say(f"{dropped.schedule_name}: {dropped.outcome}")
+
+
+def _read(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as keyword arguments of Queue.alter_schedule."""
+    moments = {name: moment(given[name]) for name in ("starts_at", "ends_at")}
+    return {**given, **moments, "headers": header_pairs(given["headers"])}
 
 
 def _row(schedule: Schedule) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rowq.tools.terminal import log_to_stderr
 from rowq.worker.context import StopSignals
 
 if TYPE_CHECKING:
-    from rowq.web.settings import Authorize
+    from rowq.web.access import Authorize
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _TICK_SECONDS = 0.2

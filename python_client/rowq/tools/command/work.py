@@ -1,16 +1,19 @@
 """work: a worker that runs a command, or a Python function, for every message."""
 
+import signal
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rowq.errors import WorkerFailed
 from rowq.tools.command.execute import CannotRun, Command, parse
 from rowq.tools.command.programs import Programs
-from rowq.tools.command.progress import noting_stop, progress_line, summary
 from rowq.tools.command.striped import open_striped
 from rowq.tools.console.database import (
     only_url,
@@ -24,10 +27,59 @@ from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.options import AsJson, LeaseSeconds, QueueName, Stripes, Urls, WorkerName
 from rowq.tools.console.output import print_json
 from rowq.tools.console.streams import say
-from rowq.tools.terminal import log_to_stderr
+from rowq.tools.terminal import log_to_stderr, printable
 from rowq.worker import Worker, WorkerStats
-from rowq.worker.context import default_name
+from rowq.worker.context import StopSignals, default_name
 from rowq.worker.handlers import find_handler
+from rowq.worker.threads import OnProgress
+
+
+def summary(stats: WorkerStats) -> str:
+    """Return a worker's counts in words."""
+    return (
+        f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
+        f" {stats.released} given back, {stats.stale} lost to others"
+        + (f", {stats.cancelled} cancelled" if stats.cancelled else "")
+    )
+
+
+def noting_stop(on_progress: OnProgress | None) -> OnProgress:
+    """Return a callback that also prints, at the first signal, how the worker stops."""
+    noted = False
+
+    def on_progress_or_stop(stats: WorkerStats) -> None:
+        nonlocal noted
+        if on_progress:
+            on_progress(stats)
+        number = StopSignals.entered.asked if StopSignals.entered else None
+        if number and not noted:
+            noted = True
+            again = "Ctrl-C" if number == signal.SIGINT else number.name
+            # The stream may be closed, or full.
+            with suppress(OSError, ValueError, AttributeError):
+                say(f"stopping after the running messages; {again} again to stop now", err=True)
+
+    return on_progress_or_stop
+
+
+@contextmanager
+def progress_line(opening: str) -> Iterator[OnProgress]:
+    """Print a line on standard error, and below it one that shows the counts it is given.
+
+    While it is shown, what is written to `sys.stderr` goes above it.
+    """
+    console = Console(stderr=True, highlight=False)
+    console.print(printable(opening), markup=False)
+    line = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = line.add_task(summary(WorkerStats()), total=None)
+    with line:
+        yield lambda stats: line.update(task, description=summary(stats))
 
 
 def register(app: typer.Typer) -> None:

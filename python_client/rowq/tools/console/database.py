@@ -13,7 +13,7 @@ from rowq.errors import QueueNotFound, RowqError
 from rowq.queue import Queue
 from rowq.session import OwnedSession
 from rowq.tools.migrate import status
-from rowq.tools.secrets import without_secrets
+from rowq.tools.terminal import without_secrets
 
 _NAMED = re.compile(r"([\w-]+)=(\w+://.*)", re.DOTALL)
 

@@ -42,7 +42,6 @@ class BadInput(CommandFailed):
     """What was to be read has a fault."""
 
     def __init__(self, text: str) -> None:
-        """Say in `text` where it is."""
         super().__init__(ExitCode.BAD_INPUT, text)
 
 

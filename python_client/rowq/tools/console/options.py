@@ -136,16 +136,20 @@ _LAST = {"stripes", "as_json"}
 """Options that help lists behind those of the contract."""
 
 
-def has_options(kind: type, *, without: Collection[str] = ()) -> Callable[[_F], _F]:
+def has_options(
+    kind: type, *, without: Collection[str] = (), named: Mapping[str, Any] = {}
+) -> Callable[[_F], _F]:
     """Give a command, for its `**options`, an option for each of a kind, such as MessageOptions.
 
-    An option is named after the contract's parameter, and its help is what the contract says.
+    An option is named after the contract's parameter, and its help is what the contract says; but
+    for those that `named`, or _NAMED, spells in another way.
     """
 
     def give(command: _F) -> _F:
+        spelled = {**_NAMED, **named}
         *own, _ = inspect.signature(command).parameters.values()
         made = [
-            one.replace(annotation=_NAMED.get(one.name) or _option(one))
+            one.replace(annotation=spelled.get(one.name) or _option(one))
             for one in keywords(kind)
             if one.name not in without
         ]

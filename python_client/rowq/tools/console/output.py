@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rowq.messages import Enqueued, UnreadableHeaders
-from rowq.tools.causes import cause_of
 from rowq.tools.console.exit_codes import ExitCode
 from rowq.tools.console.streams import say
-from rowq.tools.terminal import printable, printable_json
+from rowq.tools.terminal import cause_of, printable, printable_json
 from rowq.worker.stripes import Stripe, StripedEnqueued
 
 LEVEL_STYLES = {"critical": "bold red", "warning": "yellow"}

@@ -16,11 +16,8 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.messages import NewMessage
 from rowq.queue import Queue
-from rowq.tools.demo import orders
-from rowq.tools.demo.killer import Killed, Killer
-from rowq.tools.demo.ledger import Ledger
-from rowq.tools.demo.report import Report
-from rowq.tools.demo.show import Show
+from rowq.tools.demo.ledger import Killed, Killer, Ledger, bodies, cents_per_month, rows
+from rowq.tools.demo.report import Report, Show
 from rowq.tools.local_postgres.server import LocalPostgres
 from rowq.tools.migrate import migrate
 from rowq.worker import Worker, WorkerStats
@@ -73,7 +70,7 @@ class _Run:
 
     def report(self) -> Report:
         """Send, drain, and compare."""
-        expected = orders.cents_per_month()
+        expected = cents_per_month()
         began = time.monotonic()
         message_ids = self._enqueue()
         sent = time.monotonic()
@@ -94,11 +91,11 @@ class _Run:
 
     def _enqueue(self) -> list[int]:
         """Send every order and return the message ids, in the order of the file."""
-        total = sum(1 for _ in orders.rows())
+        total = sum(1 for _ in rows())
         self.show.begin("enqueue", total)
         message_ids: list[int] = []
-        bodies = orders.bodies()
-        while batch := [NewMessage(text=body) for body in itertools.islice(bodies, _SEND)]:
+        texts = bodies()
+        while batch := [NewMessage(text=body) for body in itertools.islice(texts, _SEND)]:
             sent = self.queue.enqueue_batch(self.name, batch)
             message_ids += [added.message_id for added in sent]
             self.show.update(len(message_ids))

@@ -1,9 +1,22 @@
-"""What the demo found out, and whether it agrees with the file."""
+"""What the demo shows while it runs, and what it found out at its end.
 
+It shows bars on a terminal, and plain lines elsewhere.
+"""
+
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
-from rowq.tools.demo.killer import Killed
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rowq.tools.demo.ledger import Killed
+
+_LINE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +72,79 @@ def dollars(cents: int) -> str:
     """Return cents as dollars for people, such as 1,234.50."""
     sign = "-" if cents < 0 else ""
     return f"{sign}{abs(cents) // 100:,}.{abs(cents) % 100:02}"
+
+
+class Show:
+    """Says what happens and how far it is; use it as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._task: TaskID | None = None
+        self._label = ""
+        self._next_line_at = 0.0
+        self._bars = Progress(
+            TextColumn("{task.description:<8}"),
+            BarColumn(bar_width=40),
+            TextColumn("{task.completed:>6,.0f} of {task.total:,.0f} orders"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def begin(self, label: str, total: int) -> None:
+        """Begin to show how far `label` is."""
+        self._label = label
+        self._next_line_at = time.monotonic() + _LINE_SECONDS
+        self._task = self._bars.add_task(label, total=total)
+
+    def update(self, done: int) -> None:
+        """Show that `done` orders of what was begun last are done."""
+        assert self._task is not None
+        self._bars.update(self._task, completed=done)
+        if not self._console.is_terminal and time.monotonic() >= self._next_line_at:
+            self._next_line_at = time.monotonic() + _LINE_SECONDS
+            self.say(f"{self._label}: {done:,} orders")
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Print the result for people."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("month")
+    for name in ("from the file", "through the queue", ""):
+        table.add_column(name, justify="right")
+    for month in sorted(report.expected_cents.keys() | report.booked_cents.keys()):
+        expected, booked = report.expected_cents.get(month, 0), report.booked_cents.get(month, 0)
+        table.add_row(month, dollars(expected), dollars(booked), _verdict(expected, booked))
+    table.add_section()
+    expected, booked = sum(report.expected_cents.values()), sum(report.booked_cents.values())
+    table.add_row("total", dollars(expected), dollars(booked), _verdict(expected, booked))
+    console.print(table)
+    lines = {
+        "orders in": f"{report.orders_in:,}",
+        "done exactly once": f"{report.orders_done:,}",
+        "redelivered": f"{report.orders_redelivered:,}",
+        "enqueued": f"{report.enqueued_per_second:,.0f} orders/s",
+        "dequeued": f"{report.drained_per_second:,.0f} orders/s, each booked and completed",
+    }
+    for name, value in lines.items():
+        console.print(f"{name:<18} {value}", highlight=False, soft_wrap=True)
+
+
+def _verdict(expected: int, booked: int) -> str:
+    return "equal" if expected == booked else "DIFFERENT"

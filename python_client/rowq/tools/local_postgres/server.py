@@ -26,8 +26,13 @@ from typing import IO, Any, Self
 from urllib.parse import quote
 
 from rowq.tools.local_postgres import watchdog
-from rowq.tools.local_postgres.binaries import Binaries, LocalPostgresError, choose_binaries
-from rowq.tools.local_postgres.directory import choose_directory, make_socket_dir
+from rowq.tools.local_postgres.directory import (
+    Binaries,
+    LocalPostgresError,
+    choose_binaries,
+    choose_directory,
+    make_socket_dir,
+)
 from rowq.tools.local_postgres.watchdog import PAUSE, READY_SECONDS, STOP_SECONDS, Order, take
 
 __all__ = ["LocalPostgres", "LocalPostgresError"]

@@ -14,14 +14,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines.timeouts import TimedOutError
+from rowq.engines.sockets import TimedOutError
 from rowq.errors import InvalidArgument
 from rowq.forks import after_fork
 from rowq.messages import Claim, HealthCheck, InstalledVersion, QueueStats
 from rowq.queue import Queue
 from rowq.rights import remedy_of
 from rowq.session import OwnedSession
-from rowq.tools.secrets import without_secrets
+from rowq.tools.terminal import without_secrets
 
 _log = logging.getLogger("rowq.metrics")
 # A connection that was lost while nobody asked is made anew within so many seconds.

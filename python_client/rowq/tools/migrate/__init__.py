@@ -28,7 +28,7 @@ from rowq.tools.migrate.for_tools import (
     plain_steps,
     write_files,
 )
-from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.inspection import Losses
 from rowq.tools.migrate.runner import Migrated, Plan, migrate, plan_rollback, rollback, script
 from rowq.tools.migrate.status import Drift, Status, status
 

@@ -5,7 +5,6 @@ runs, comments.sql, is no file: it is made of both. On MariaDB and MySQL a file 
 """
 
 import re
-import textwrap
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rowq.contract import load_contract
-from rowq.tools.migrate.sources import TABLES
+from rowq.tools.migrate.sources import TABLES, filled, read
 
 COMMENTS = "comments.sql"
 
-_PLACE = re.compile(r"^( *)\{\{ comments \}\}\n", re.MULTILINE)
 _COLUMN = re.compile(r"^    (\w+) +[a-z]", re.MULTILINE)
 NO_COLUMN = {"constraint", "key", "primary", "unique", "using"}
 TABLE = re.compile(
@@ -25,20 +23,23 @@ TABLE = re.compile(
 )
 
 
-def filled(sources: Path, lines: str) -> dict[str, str]:
+def script(sources: Path, lines: str) -> dict[str, str]:
     """Return name and text of the script of an engine, with these lines in their place."""
-    template = (sources / f"{COMMENTS}.in").read_text(encoding="utf-8")
-    return {COMMENTS: _PLACE.sub(lambda place: textwrap.indent(lines, place[1]), template)}
+    return {COMMENTS: filled(read(sources / f"{COMMENTS}.in"), {"comments": lambda: lines})}
+
+
+def described(sources: Path) -> list[tuple[str, str, str, str]]:
+    """Return kind, name, column and meaning of all that the catalog of an engine describes."""
+    return [
+        *(("routine", name, "", text) for name, text in routines(sources).items()),
+        *(("table", name, "", text) for name, text in tables(sources).items()),
+        *(("column", *place, text) for place, text in columns(sources).items()),
+    ]
 
 
 def routines(sources: Path) -> dict[str, str]:
-    """Return the purpose of every routine of an engine by its name in the contract.
-
-    Args:
-        sources: sql/<engine>, with contract.toml beside it.
-    """
-    purposes = _contract(sources.parent)["routine"]
-    return {name: purposes[name]["purpose"] for name in load_contract().of(sources.name)}
+    """Return the purpose of every routine of an engine by its name in the contract."""
+    return {name: one.purpose for name, one in load_contract().of(sources.name).items()}
 
 
 def tables(sources: Path) -> dict[str, str]:
@@ -52,11 +53,7 @@ def tables(sources: Path) -> dict[str, str]:
 
 
 def columns(sources: Path) -> dict[tuple[str, str], str]:
-    """Return what every column of every table of an engine means.
-
-    Raises:
-        KeyError: the contract says nothing of a column.
-    """
+    """Return what every column of every table of an engine means; raises KeyError as `tables`."""
     return {
         (table, column): meaning(sources, table, column)
         for table, names in _tables(sources)
@@ -87,10 +84,9 @@ def literal(text: str) -> str:
 
 @cache
 def _contract(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "contract.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(read(folder / "contract.toml"))
 
 
 def _tables(sources: Path) -> Iterator[tuple[str, list[str]]]:
-    text = (sources / TABLES).read_text(encoding="utf-8")
-    for table, inner in sorted(TABLE.findall(text)):
+    for table, inner in sorted(TABLE.findall(read(sources / TABLES))):
         yield table, [name for name in _COLUMN.findall(inner) if name not in NO_COLUMN]

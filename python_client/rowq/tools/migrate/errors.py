@@ -16,11 +16,15 @@ RowqError
     └── RoutedDatabase      RQ809   a node of a cluster is migrated with all others, or not at all
 """
 
-# ruff: noqa: N818 - errors are named by what happened
-
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, TypeVar
 
 from rowq.errors import RowqError
+
+# ruff: noqa: N818 - errors are named by what happened
+
+_Error = TypeVar("_Error", bound=Exception)
 
 
 class MigrationError(RowqError):
@@ -96,3 +100,24 @@ class RoutedDatabase(MigrationError):
 BY_NUMBER: dict[str, type[MigrationError]] = {
     refusal.number: refusal for refusal in MigrationError.__subclasses__()
 }
+
+
+@contextmanager
+def refusals(
+    kind: type[_Error], refusal_of: Callable[[_Error], MigrationError | None]
+) -> Iterator[None]:
+    """Turn a driver's errors that mean a refusal into refusals; others pass through untouched."""
+    try:
+        yield
+    except kind as error:
+        if refusal := refusal_of(error):
+            raise refusal from error
+        raise
+
+
+def tables_in_use(besides: str = "") -> MigrationBusy:
+    """Return the refusal of a migration that waited for locks too long."""
+    return MigrationBusy(
+        f"{MigrationBusy.number} migration_busy: tables are in use{besides}",
+        "Try again; rowq health names long transactions.",
+    )

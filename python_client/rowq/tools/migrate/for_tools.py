@@ -11,9 +11,8 @@ from typing import NamedTuple
 from rowq.engines import TOOLS, engine_module
 from rowq.errors import RowqError
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.frozen import Unit, split
-from rowq.tools.migrate.release import Numbered, Release
+from rowq.tools.migrate.frozen import Section, split
+from rowq.tools.migrate.release import Numbered, Release, release_for
 
 _REVISION = '''"""{heading}.
 
@@ -178,14 +177,14 @@ def _client(release: Release) -> BaseScript:
     return client
 
 
-def _parts(release: Release, numbered: Numbered, *, with_owner: bool) -> list[Unit]:
+def _parts(release: Release, numbered: Numbered, *, with_owner: bool) -> list[Section]:
     script = release.script(numbered.number)
     if not with_owner:
         script = _client(release).without_owner(release, script)
     return split(script)[1]
 
 
-def _undone(release: Release, numbered: Numbered, *, with_owner: bool) -> Iterator[Unit]:
+def _undone(release: Release, numbered: Numbered, *, with_owner: bool) -> Iterator[Section]:
     client = _client(release)
     for part in client.undone(release, numbered):
         if with_owner:

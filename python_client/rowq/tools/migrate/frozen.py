@@ -49,8 +49,8 @@ _DROPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """A part of a script.
+class Section:
+    """A section of a script, which a line names.
 
     Attributes:
         kind: "file" for a source, "gone" for one that is no longer there, "statement" for one
@@ -69,7 +69,7 @@ class Unit:
         return f"-- [{f'{self.kind} {self.name}'.rstrip()}]\n"
 
 
-def joined(head: str, parts: Iterable[Unit]) -> str:
+def joined(head: str, parts: Iterable[Section]) -> str:
     """Return a script: its head, then each part after the line that names it.
 
     Raises:
@@ -83,15 +83,15 @@ def joined(head: str, parts: Iterable[Unit]) -> str:
     return "\n".join(texts)
 
 
-def split(script: str) -> tuple[str, list[Unit]]:
+def split(script: str) -> tuple[str, list[Section]]:
     """Return the head and the parts of a script that `joined` has made."""
     head, *rest = _MARK.split(script)
     found = [
-        Unit(kind, name or "", text)
+        Section(kind, name or "", text)
         for kind, name, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
     ]
     # An empty line stands before the next line that names a part.
-    between = [Unit(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
+    between = [Section(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
     return head[:-1], between + found[-1:]
 
 
@@ -115,7 +115,7 @@ def is_released(migration: Path) -> bool:
     return script_of(migration).exists()
 
 
-def brought_by(migration: Path, earlier: dict[str, str]) -> list[Unit]:
+def brought_by(migration: Path, earlier: dict[str, str]) -> list[Section]:
     """Return what a migration does to the files, in the order of installation.
 
     Args:
@@ -126,7 +126,7 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Unit]:
         return _changed(sources(sources_of(migration.parent)), earlier)
     source_form = engine_module(migration.parent.name, "script", TOOLS).SCRIPT.source_form
     return [
-        Unit(part.kind, part.name, source_form(part.text))
+        Section(part.kind, part.name, source_form(part.text))
         for part in split(read(script_of(migration)))[1]
         if part.kind in ("file", "gone")
     ]
@@ -150,15 +150,15 @@ def files_after(folder: Path, newest: int) -> dict[str, str]:
     return files
 
 
-def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Unit]:
+def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Section]:
     """Return what leads from the earlier files to those of today."""
     changed = [
-        Unit("file", path, text)
+        Section("file", path, text)
         for path, text in today.items()
         if "/" not in path or earlier.get(path) != text
     ]
     gone = [path for path in earlier if path not in today]
-    return [*changed, *(Unit("gone", path, _removal(path, earlier[path])) for path in gone)]
+    return [*changed, *(Section("gone", path, _removal(path, earlier[path])) for path in gone)]
 
 
 def _removal(path: str, text: str) -> str:

@@ -1,19 +1,31 @@
 """Installs and removes migrations: the order of the steps, which is the same for every engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any, ClassVar, Self
 
 from rowq.engines import engine_for_url
-from rowq.tools.migrate.bookkeeping import Bookkeeping
+from rowq.tools.migrate.client_script import Bookkeeping
 from rowq.tools.migrate.comments import COMMENTS
-from rowq.tools.migrate.errors import MessagesLeft, MigrationError
+from rowq.tools.migrate.errors import MessagesLeft, MigrationError, refusals
 from rowq.tools.migrate.frozen import GRANTS
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import refusals
+from rowq.tools.migrate.inspection import BaseInspection, Losses
 from rowq.tools.migrate.release import Numbered, Release
+
+
+class ScriptConnection(ABC):
+    """A connection that runs whole scripts; all else is the driver's."""
+
+    def __init__(self, driver_connection: Any) -> None:
+        self.driver_connection = driver_connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver_connection, name)
+
+    @abstractmethod
+    def execute(self, text: str) -> Any:
+        """Run a script, one statement after the other."""
 
 
 class BaseInstaller(ABC):
@@ -34,6 +46,10 @@ class BaseInstaller(ABC):
     """
 
     BOOKKEEPING: ClassVar[Bookkeeping]
+    CONNECTION: ClassVar[type[ScriptConnection]]
+    INSPECTION: ClassVar[type[BaseInspection]]
+    REFUSAL: Callable[[Any], MigrationError | None]
+    """Returns the refusal that an error of the driver is; None for any other error."""
     DatabaseError: type[Exception]
     """Base of the driver's errors, by which yoyo knows them, too."""
     has_transactional_ddl = True
@@ -63,13 +79,16 @@ class BaseInstaller(ABC):
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
-        When `target` is reached already: see to roles and rights once more, and return None.
+        When `target` is reached already, return None. Unless a step before this one has just done
+        so, see to roles and rights once more.
         """
-        with refusals(self.DatabaseError, self.refusal), self.alone(installing=True):
+        with refusals(self.DatabaseError, self.REFUSAL), self.alone(installing=True):
+            before = self.installed
             self.installed = self.release.installed(self.look.installed_ids())
             self.prepare()
             if self.installed >= target:
-                self.refresh()
+                if self.installed != before:
+                    self.refresh()
                 return None
             numbered = self.release.get(self.installed + 1)
             numbered.migration.process_steps(self, "apply")
@@ -88,7 +107,7 @@ class BaseInstaller(ABC):
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with refusals(self.DatabaseError, self.refusal), self.alone(installing=False):
+        with refusals(self.DatabaseError, self.REFUSAL), self.alone(installing=False):
             self.installed = installed = self.release.installed(self.look.installed_ids())
             target = max(installed - 1, 0) if target is None else target
             if installed <= target:
@@ -116,13 +135,10 @@ class BaseInstaller(ABC):
         self.installed = installed - 1
         return installed, target
 
-    @abstractmethod
     def use(self, driver_connection: Any) -> None:
         """Set `connection` and `look` for a new connection of the driver."""
-
-    @abstractmethod
-    def refusal(self, error: Any) -> MigrationError | None:
-        """Return the refusal that an error of the driver is; None for any other error."""
+        self.connection = self.CONNECTION(driver_connection)
+        self.look = self.INSPECTION(driver_connection)
 
     @abstractmethod
     def alone(self, *, installing: bool) -> AbstractContextManager[None]:

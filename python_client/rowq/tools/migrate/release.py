@@ -7,7 +7,9 @@ from typing import Any
 
 from yoyo.migrations import Migration
 
-from rowq.engines import TOOLS, engine_module
+from rowq.contract import migrations_directory
+from rowq.engines import TOOLS, engine_module, engines
+from rowq.errors import EngineUnknown
 from rowq.tools.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
 from rowq.tools.migrate.frozen import (
     files_after,
@@ -157,3 +159,25 @@ def read_release(folder: Path) -> Release:
     if not chain:
         raise MigrationError(f"there are no migrations in {folder}")
     return Release(folder, chain)
+
+
+def release_for(engine: str) -> Release:
+    """Return the migrations that this rowq carries for an engine, such as postgres.
+
+    Raises:
+        EngineUnknown: rowq has no engine of this name.
+    """
+    return read_release(migrations_directory() / named(engine))
+
+
+def named(word: str) -> str:
+    """Return the name of the engine that a word means: its name, or a scheme of its URLs.
+
+    Raises:
+        EngineUnknown: rowq has no engine of this name.
+    """
+    for engine in engines():
+        if word == engine.name or word in engine.schemes:
+            return engine.name
+    known = ", ".join(engine.name for engine in engines())
+    raise EngineUnknown(f"rowq has no engine {word!r}; it has {known}")

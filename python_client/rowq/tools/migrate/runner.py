@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from rowq.engines import TOOLS, engine_for_url, engine_module
 from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import UnknownMigration
-from rowq.tools.migrate.inspection import BaseInspection
+from rowq.tools.migrate.inspection import BaseInspection, Losses
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.release import Release
+from rowq.tools.migrate.release import Release, release_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,15 @@ internal/admit. So a migration brings the units that have changed, and not whole
 """
 
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from rowq.engines import TOOLS, engine_module
 
 TABLES = "tables.sql"
-FAMILIES = "internal"
+INTERNAL = "internal"
 
 # Scripts of the migrations are run around the sources, and are none.
 _INCLUDE = re.compile(r"^(?:(?:\\ir|-- source|:r) +|@@)(?!\.\./)(\S+)$", re.MULTILINE)
@@ -28,7 +29,7 @@ _MADE = re.compile(
     r" (?:if not exists )?|(?:procedure|function) )(?P<name>(?:rowq\.|rowq_)?\w+)",
     re.MULTILINE,
 )
-_COMMENT_ABOVE = re.compile(r"(?:^--[^\n]*\n)+\Z", re.MULTILINE)
+_PLACE = re.compile(r"^( *)\{\{ (\w+) \}\}\n", re.MULTILINE)
 SESSION_SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
 """What SQL Server keeps with each procedure: once in a file, and in each unit."""
 _PASCAL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -37,6 +38,11 @@ _PASCAL = re.compile(r"(?<!^)(?=[A-Z])")
 def read(path: Path) -> str:
     """Return a file's text with plain line ends, whatever git made of them."""
     return path.read_text(encoding="utf-8")
+
+
+def filled(template: str, texts: Mapping[str, Callable[[], str]]) -> str:
+    """Return a template with a text in each of its places, which are lines such as {{ name }}."""
+    return _PLACE.sub(lambda place: textwrap.indent(texts[place[2]](), place[1]), template)
 
 
 def sources(folder: Path) -> dict[str, str]:
@@ -58,7 +64,7 @@ def sources(folder: Path) -> dict[str, str]:
 
 def has_units(path: str) -> bool:
     """Return whether a file, by its path in sql/<engine>, is one of many units."""
-    return path == TABLES or path.startswith(f"{FAMILIES}/")
+    return path == TABLES or path.startswith(f"{INTERNAL}/")
 
 
 def file_units(path: str, text: str) -> dict[str, str]:
@@ -101,8 +107,10 @@ def _split(room: str, text: str) -> Iterator[tuple[str, str]]:
 
 def _begin(text: str, match: re.Match[str]) -> int:
     """Return where the unit of a statement begins: with the comment right above it."""
-    above = _COMMENT_ABOVE.search(text, 0, match.start())
-    return above.start() if above else match.start()
+    begin = match.start()
+    while begin and text.startswith("--", above := text.rfind("\n", 0, begin - 1) + 1):
+        begin = above
+    return begin
 
 
 def _stem(name: str) -> str:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from rowq.engines import TOOLS, engine_for_url, engine_module
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.release import Release
+from rowq.tools.migrate.release import Release, release_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from yoyo import step
 
-from rowq.tools.migrate.frozen import GRANTS, Unit, brought_by, drops, files_after, number_of
+from rowq.tools.migrate.frozen import GRANTS, Section, brought_by, drops, files_after, number_of
 
 
 class Runner(Protocol):
@@ -34,7 +34,7 @@ class Runner(Protocol):
 class Sql:
     """A step of plain text; a callable, because yoyo prints the rows that a string returns."""
 
-    part: Unit
+    part: Section
 
     def __call__(self, connection: Runner) -> None:
         """Run the text on the migration's connection."""
@@ -51,7 +51,7 @@ def statement(apply: str, rollback: str) -> None:
         apply: what to do; it must not mind having been done already.
         rollback: how to undo it.
     """
-    step(Sql(Unit("statement", "", apply)), _undo(rollback))
+    step(Sql(Section("statement", "", apply)), _undo(rollback))
 
 
 def frozen(migration_file: str) -> None:
@@ -80,10 +80,10 @@ def frozen(migration_file: str) -> None:
 
 
 def _undo(text: str) -> Sql:
-    return Sql(Unit("undo", "", text))
+    return Sql(Section("undo", "", text))
 
 
-def recorded(migration: Any, direction: str = "apply") -> list[Unit]:
+def recorded(migration: Any, direction: str = "apply") -> list[Section]:
     """Return what the steps of a migration of yoyo's would run, in their order.
 
     Args:
@@ -102,7 +102,7 @@ class _Recorder:
     has_transactional_ddl = True
 
     def __init__(self) -> None:
-        self.parts: list[Unit] = []
+        self.parts: list[Section] = []
         self.connection = self
 
     def transaction(self) -> Any:

@@ -17,8 +17,10 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 
 from rowq.engines.mysql.engine import ENGINE
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import (
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
     first_words,
     is_one_of,
     lent,
@@ -71,7 +73,6 @@ class MysqlWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: Any) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._ended: TransactionEnded | None = None
         self._before: Counter[str] | None = None

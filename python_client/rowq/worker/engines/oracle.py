@@ -11,8 +11,10 @@ from typing import Any
 
 import oracledb
 
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import (
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
     first_words,
     is_one_of,
     lent,
@@ -60,7 +62,6 @@ class OracleWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: Any) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._number = ""
         self._committed: bool | None = None

@@ -20,8 +20,6 @@ from rowq.worker.engines.base import (
     Notifications,
     TransactionEnded,
     WorkTransaction,
-)
-from rowq.worker.engines.guard import (
     first_words,
     is_one_of,
     lent,
@@ -68,7 +66,6 @@ class PostgresWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._number: str | None = None
         self._aborted = AbortedTransaction("", False)
@@ -167,7 +164,6 @@ class PostgresNotifications(Notifications):
     """The notifications that one connection of psycopg receives."""
 
     def __init__(self, connection: Any) -> None:
-        """Begin to keep what comes with the answers to calls, too."""
         self._connection = connection
         self._heard: list[str] = []
         self._received = 0

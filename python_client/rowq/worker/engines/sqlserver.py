@@ -13,8 +13,16 @@ from typing import Any
 import pyodbc
 
 from rowq.engines.sqlserver.driver import commit, execute, roll_back, value_of
-from rowq.worker.engines.base import AbortedTransaction, TransactionEnded, WorkTransaction
-from rowq.worker.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
+from rowq.worker.engines.base import (
+    AbortedTransaction,
+    TransactionEnded,
+    WorkTransaction,
+    first_words,
+    is_one_of,
+    lent,
+    refuse_ending,
+    refusing,
+)
 
 _ENDING = frozenset(
     {
@@ -63,7 +71,6 @@ class SqlserverWork(WorkTransaction):
     """Keeps one savepoint, always before what the next handler writes."""
 
     def __init__(self, connection: Any) -> None:
-        """Work on a connection in autocommit."""
         self._connection = connection
         self._opened = 0
 
@@ -117,7 +124,6 @@ class LentConnection:
     """A connection of pyodbc's in a handler's hands; pyodbc's own cannot be changed."""
 
     def __init__(self, connection: Any) -> None:
-        """Pass on what does not end the transaction."""
         vars(self)["rowq_lent"] = connection
 
     commit = refusing("commit")
@@ -153,7 +159,6 @@ class LentCursor:
     """A cursor of a LentConnection; leaving its block commits nothing, as pyodbc's own would."""
 
     def __init__(self, connection: LentConnection, cursor: Any) -> None:
-        """Pass on what does not end the transaction."""
         vars(self)["connection"] = connection
         vars(self)["rowq_lent"] = cursor
 

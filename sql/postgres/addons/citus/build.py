@@ -24,11 +24,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rowq.contract import Routine, load_contract
-from rowq.resources import migrations_directory, sql_directory
+from rowq.contract import Routine, load_contract, migrations_directory, raw_contract
 from rowq.tools.migrate.frozen import migration_files, number_of
+from rowq.tools.migrate.sources import filled, read
+from sql.generate.markers import Parts, fresh
 
 HERE = Path(__file__).resolve().parent
+README = HERE / "README.md"
 BUILT = HERE.parents[3] / "build" / "citus"
 """Where the scripts are written for psql."""
 CARRIER = "rowq_citus"
@@ -56,7 +58,6 @@ _IS_AWAY = ("08000", "57P01", "57P02", "57P03", "57P04", "57P05", "RQ706")
 """It is not reached, ends, has crashed, starts; its database is gone; it is not to be asked."""
 _READS = {"inspect", "maintenance"}
 """Groups of routines that do no harm on a node that the queue's name does not belong to."""
-_PLACE = re.compile(r"^( *)\{\{ (\w+) \}\}\n", re.MULTILINE)
 _CARRIER = re.compile(r"create or replace function rowq_citus\.(\w+)\(")
 _CALLER = "    perform rowq_citus.require_caller();\n"
 _ERRORS = {"RQ706", "RQ711"}
@@ -69,7 +70,6 @@ class Carried:
 
     Attributes:
         routine: the routine as PostgreSQL has it.
-        promises: those that its header cites.
         by_name: whether a call with the name of a queue goes to the node of this queue.
         by_node: what nodes.toml says of a call for every node; None where there is none.
         why_here: why the node that is asked answers by itself; empty where it does not.
@@ -77,7 +77,6 @@ class Carried:
     """
 
     routine: Routine
-    promises: tuple[str, ...]
     by_name: bool
     by_node: Mapping[str, str] | None
     why_here: str
@@ -99,22 +98,12 @@ def _nodes() -> dict[str, Any]:
     return tomllib.loads((HERE / "nodes.toml").read_text(encoding="utf-8"))
 
 
-@cache
-def _contract() -> dict[str, Any]:
-    with (sql_directory() / "contract.toml").open("rb") as file:
-        return tomllib.load(file)
-
-
-def carried(
-    name: str, entry: Mapping[str, Any], nodes: Mapping[str, str], routine: Routine
-) -> Carried:
+def carried(routine: Routine, nodes: Mapping[str, str]) -> Carried:
     """Return how a routine is answered on several nodes.
 
     Args:
-        name: the routine's.
-        entry: what contract.toml says of it.
+        routine: the routine as PostgreSQL has it.
         nodes: what nodes.toml says of it.
-        routine: the same as `entry`, as PostgreSQL has it.
 
     Raises:
         ValueError: nodes.toml leaves open which node is asked.
@@ -125,31 +114,23 @@ def carried(
     asked = nodes.get("asked")
     is_decided = asked == "here" or (has_queue if asked is None else asked == "each")
     if not is_decided or (may_be_null and asked is None):
-        raise ValueError(f"nodes.toml does not say which node answers {name}")
+        raise ValueError(f"nodes.toml does not say which node answers {routine.name}")
     if has_queue and asked == "each" and not may_be_null:
-        raise ValueError(f"{name} goes to the node of its queue, and cannot ask each")
-    kept = _contract()["promise_engines"]
+        raise ValueError(f"{routine.name} goes to the node of its queue, and cannot ask each")
     return Carried(
         routine=routine,
-        promises=tuple(
-            number for number in entry["promises"] if _ENGINE in kept.get(number, [_ENGINE])
-        ),
         by_name=has_queue and asked != "here",
         by_node=nodes if asked == "each" else None,
         why_here=nodes["why"] if asked == "here" else "",
-        is_read=entry["group"] in _READS or may_be_null,
+        is_read=routine.group in _READS or may_be_null,
     )
 
 
 def every() -> list[Carried]:
     """Return all routines of PostgreSQL, in the contract's order."""
-    entries = _contract()["routine"]
     routines = load_contract().of(_ENGINE)
-    return [
-        carried(name, entry, _nodes().get(name, {}), routines[name])
-        for name, entry in entries.items()
-        if name in routines
-    ]
+    names = [name for name in raw_contract()["routine"] if name in routines]
+    return [carried(routines[name], _nodes().get(name, {})) for name in names]
 
 
 def _moved() -> list[Carried]:
@@ -159,8 +140,7 @@ def _moved() -> list[Carried]:
 @cache
 def script(name: str) -> str:
     """Return the whole text of a script, such as route.sql."""
-    text = (HERE / name).read_text(encoding="utf-8")
-    return _PLACE.sub(lambda place: textwrap.indent(_FILLED[place[2]](), place[1]), text)
+    return filled(read(HERE / name), _FILLED)
 
 
 @cache
@@ -193,19 +173,17 @@ def write_scripts(folder: Path = BUILT) -> list[Path]:
     paths = [folder / path.name for path in sorted(HERE.glob("*.sql"))]
     for path in paths:
         path.write_text(script(path.name), encoding="utf-8", newline="\n")
-    readme = HERE / "README.md"
-    readme.write_text(answered(readme.read_text("utf-8")), encoding="utf-8", newline="\n")
+    README.write_text(fresh(README, GENERATED), encoding="utf-8", newline="\n")
     return paths
 
 
-def answered(page: str) -> str:
-    """Return the text of README.md with today's table of who answers which call."""
+def _answers() -> str:
+    """Return the table of who answers which call."""
     said: dict[str, list[str]] = {}
     for one in every():
         said.setdefault(_in_words(one), []).append(f"`{one.routine.name}`")
     rows = "".join(f"| {words} | {', '.join(names)} |\n" for words, names in said.items())
-    before, head, rest = page.partition("| Who answers | Routines |\n| --- | --- |\n")
-    return before + head + rows + "\n" + rest.partition("\n\n")[2]
+    return f"\n| Who answers | Routines |\n| --- | --- |\n{rows}\n"
 
 
 def _in_words(one: Carried) -> str:
@@ -247,7 +225,7 @@ def _quoted_names(names: Sequence[str]) -> str:
 
 
 def _type(kind: str) -> str:
-    return str(_contract()["types"][kind][_ENGINE])
+    return load_contract().types[kind][_ENGINE]
 
 
 def _inputs(routine: Routine) -> list[str]:
@@ -411,7 +389,7 @@ def _header(one: Carried) -> str:
         "routine": routine.name,
         "version": "1",
         "purpose": routine.purpose,
-        "promise": " ".join(one.promises) or "none",
+        "promise": " ".join(routine.promises) or "none",
         "locks": f"as rowq_node.{routine.name}, on the node that does it",
         "commits": "never; the caller owns the transaction",
         "errors": " ".join(sorted({*routine.errors, *_ERRORS})),
@@ -468,3 +446,5 @@ _FILLED: dict[str, Callable[[], str]] = {
     "distributed_names": _names_of_distributed,
 }
 """By the name of a place in a script, what returns its text."""
+GENERATED: Parts = {"answers": _answers}
+"""The same of the parts of README.md."""

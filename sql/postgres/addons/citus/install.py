@@ -17,10 +17,8 @@ from functools import partial
 from typing import Any
 
 from rowq.tools.engines.postgres.install import Installer
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.errors import MigrationBusy, RoutedDatabase
-from rowq.tools.migrate.refusals import refusals
-from rowq.tools.migrate.release import Release
+from rowq.tools.migrate.errors import MigrationBusy, RoutedDatabase, refusals
+from rowq.tools.migrate.release import Release, release_for
 from sql.postgres.addons.citus.build import script
 from sql.postgres.addons.citus.look import Found, before_install, before_removal, named
 from sql.postgres.addons.citus.nodes import (
@@ -124,7 +122,7 @@ class _NodeInstaller(Installer):
 
     def _scripts(self, *names: str) -> None:
         for name in names:
-            with refusals(self.DatabaseError, self.refusal):
+            with refusals(self.DatabaseError, self.REFUSAL):
                 self.connection.execute(script(name))
 
 

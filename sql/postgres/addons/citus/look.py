@@ -8,9 +8,14 @@ from typing import Any
 import psycopg
 
 from rowq.errors import CannotConnect
-from rowq.tools.engines.postgres.refusals import refusal
-from rowq.tools.migrate.errors import MigrationError, RoutedDatabase, SchemaInUse, SchemaNewer
-from rowq.tools.migrate.refusals import refusals
+from rowq.tools.engines.postgres.status import refusal
+from rowq.tools.migrate.errors import (
+    MigrationError,
+    RoutedDatabase,
+    SchemaInUse,
+    SchemaNewer,
+    refusals,
+)
 from sql.postgres.addons.citus.build import script, signatures
 from sql.postgres.addons.citus.nodes import (
     Node,

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from rowq.engines import engine_for_url
+from rowq.tools.engines.postgres.status import WRAPPED
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
 from sql.postgres.addons.citus.build import carriers
 
@@ -28,16 +29,6 @@ _NODES = """
     order by groupid <> 0, nodename, nodeport
 """
 
-_CARRIES = """
-    select exists (
-        select
-        from pg_catalog.pg_namespace n
-        join pg_catalog.pg_namespace r
-            on r.nspname operator(pg_catalog.=) 'rowq'
-            and r.nspowner operator(pg_catalog.=) n.nspowner
-        where n.nspname operator(pg_catalog.=) 'rowq_node'
-    )
-"""
 _OLD = """
     select p.proname
     from pg_catalog.pg_proc p
@@ -201,7 +192,7 @@ def require_node(connection: Any, node: Node) -> None:
 
 def carries(connection: Any) -> bool:
     """Return whether a node carries calls to others, whatever the session's search_path is."""
-    return bool(connection.execute(_CARRIES).fetchone()[0])
+    return connection.execute(WRAPPED).fetchone() is not None
 
 
 def old_carriers(connection: Any) -> list[str]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rowq.errors import CannotConnect
 from rowq.tools.engines.postgres.status import Inspection
 from rowq.tools.migrate import Status
-from rowq.tools.migrate.engines import release_for
 from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.migrate.release import release_for
 from rowq.tools.migrate.status import status_by
 from sql.postgres.addons.citus.build import CARRIER, wrappers
 from sql.postgres.addons.citus.nodes import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from rowq.engines import is_driver_error
 from rowq.tools.doctor.check import Check, EngineChecks, Setting, Status, is_one_of
-from rowq.tools.engines.mysql.statements import OWNER
+from rowq.tools.engines.mysql.script import OWNER
 
 _LEAST_PACKET = 16 * 1024 * 1024
 _DEFINERS = "select distinct definer from information_schema.routines where routine_schema = 'rowq'"

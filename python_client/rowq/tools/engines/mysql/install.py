@@ -8,13 +8,10 @@ behind.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pymysql
 
-from rowq.tools.engines.mysql.owner import drop_owner, make_owner
-from rowq.tools.engines.mysql.refusals import refusal
-from rowq.tools.engines.mysql.statements import (
+from rowq.tools.engines.mysql.script import (
     BOOKKEEPING,
     BOOKKEEPING_TABLES,
     OWNER,
@@ -22,35 +19,35 @@ from rowq.tools.engines.mysql.statements import (
     replacing,
     statements,
 )
-from rowq.tools.engines.mysql.status import Inspection, made_for_others
-from rowq.tools.migrate.errors import MigrationError, SchemaInUse
+from rowq.tools.engines.mysql.status import (
+    Inspection,
+    drop_owner,
+    made_for_others,
+    make_owner,
+    refusal,
+)
+from rowq.tools.migrate.errors import SchemaInUse, tables_in_use
 from rowq.tools.migrate.frozen import created
-from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import tables_in_use
+from rowq.tools.migrate.inspection import Losses
+from rowq.tools.migrate.installer import BaseInstaller, ScriptConnection
 
 _GONE = {1049, 1146}
 
 
-class Connection:
+class Connection(ScriptConnection):
     """A connection that runs whole scripts; all else is the driver's.
 
     Attributes:
         is_owned: whether the procedures that it makes run as rowq's own account.
     """
 
-    def __init__(self, driver_connection: Any) -> None:
-        self.is_owned = False
-        self._connection = driver_connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+    is_owned = False
 
     def execute(self, text: str) -> None:
         """Run a script, one statement after the other."""
-        cursor = self._connection.cursor()
+        cursor = self.driver_connection.cursor()
         parts = statements(owned(text) if self.is_owned else text)
-        if "mariadb" in self._connection.server_version.lower():
+        if "mariadb" in self.driver_connection.server_version.lower():
             parts = replacing(parts)
         for statement in parts:
             cursor.execute(statement)
@@ -62,17 +59,11 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release."""
 
     BOOKKEEPING = BOOKKEEPING
+    CONNECTION = Connection
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = pymysql.Error
     look: Inspection
-
-    def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`."""
-        self.connection = Connection(driver_connection)
-        self.look = Inspection(driver_connection)
-
-    def refusal(self, error: pymysql.Error) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:

@@ -1,18 +1,39 @@
-"""A migration as a script for the engine's own client, and for a driver."""
+"""A migration as a script for the engine's own client, and for a driver; how it is cut."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from rowq.tools.engines.mysql.statements import (
-    BOOKKEEPING,
-    BOOKKEEPING_TABLES,
-    OWNER,
-    not_owned,
-    owned,
-    statements,
-)
-from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit, created, joined, split
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
+from rowq.tools.migrate.frozen import Section, created, joined, split
 from rowq.tools.migrate.release import Numbered, Release
+
+OWNER = "rowq_owner@localhost"
+"""The account that the routines run as where the one that installs them may make it."""
+
+BOOKKEEPING_TABLES = ("migration", "migration_log", "migration_lock")
+
+_DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
+_CREATE = re.compile(r"^create procedure (?=rowq\.)", re.MULTILINE)
+_CREATE_OWNED = re.compile(
+    r"^create definer = 'rowq_owner'@'localhost' procedure (?=rowq\.)", re.MULTILINE
+)
+_CREATED = re.compile(r"create (?:definer = \S+ )?procedure (rowq\.\w+)\(")
+
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="%s",
+    user="user()",
+    now="utc_timestamp(6)",
+    new_id="uuid()",
+    version="""
+insert into rowq.meta (name, value, changed_at)
+values
+    ('schema_version', '{number}', utc_timestamp(6)),
+    ('rowq_version', '{version}', utc_timestamp(6))
+on duplicate key update value = values(value), changed_at = values(changed_at);
+""",
+)
 
 _HEAD = """-- {heading}.
 -- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
@@ -144,6 +165,58 @@ values (
 """
 
 
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a script of ours, as the engine's own client would send them.
+
+    A statement ends with the delimiter at the end of a line, which is a semicolon until a line says
+    `delimiter`. A line of comment ends nothing.
+    """
+    delimiter = ";"
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("delimiter "):
+            delimiter = line.split()[1]
+            continue
+        if not lines and (not line.strip() or line.startswith("--")):
+            continue
+        lines.append(line)
+        if line.endswith(delimiter) and not line.lstrip().startswith("--"):
+            yield "\n".join(lines).removesuffix(delimiter)
+            lines = []
+    if lines:
+        raise ValueError(f"a statement has no end: {lines[0]}")
+
+
+def owned(text: str) -> str:
+    """Return a script with the procedures that it makes running as rowq's own account."""
+    return _CREATE.sub("create definer = 'rowq_owner'@'localhost' procedure ", text)
+
+
+def not_owned(text: str) -> str:
+    """Return a script as it was before `owned`."""
+    return _CREATE_OWNED.sub("create procedure ", text)
+
+
+def replacing(parts: Iterable[str]) -> Iterator[str]:
+    """Yield statements, with a drop and the creation after it as one, which only MariaDB has.
+
+    So a procedure that is in use is never missing, and keeps its rights.
+    """
+    dropped: re.Match[str] | None = None
+    for statement in parts:
+        if dropped and (created := _CREATED.match(statement)) and created[1] == dropped[1]:
+            yield statement.replace("create", "create or replace", 1)
+            dropped = None
+            continue
+        if dropped:
+            yield dropped[0]
+        dropped = _DROP.fullmatch(statement)
+        if not dropped:
+            yield statement
+    if dropped:
+        yield dropped[0]
+
+
 class Script(BaseScript):
     """How mysql and mariadb are told what migrate does.
 
@@ -158,34 +231,34 @@ class Script(BaseScript):
     )
     REFUSE_OLDER = _REFUSE_OLDER + _RAISE
     REMEMBER = _REMEMBER
-    END = Unit("after", "done", "do release_lock(@rowq_lock);\n")
+    END = Section("after", "done", "do release_lock(@rowq_lock);\n")
     PLAIN_HEAD = _PLAIN_HEAD
-    OPEN = (Unit("before", "settings", _OPEN),)
-    CLOSE = (Unit("after", "settings", _CLOSE),)
+    OPEN = (Section("before", "settings", _OPEN),)
+    CLOSE = (Section("after", "settings", _CLOSE),)
     FOR_OWNER = ("owner",)
     REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
         for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
         for name in ("preflight.sql", "lock.sql"):
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
-    def removable(self, release: Release) -> Iterator[Unit]:
+    def removable(self, release: Release) -> Iterator[Section]:
         """Return what refuses to drop the database with others' objects in it."""
         made = {name for text in release.files(1).values() for _, name in created(text)}
         ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
-        yield Unit("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
+        yield Section("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
 
-    def undone(self, release: Release, numbered: Numbered) -> Iterator[Unit]:
+    def undone(self, release: Release, numbered: Numbered) -> Iterator[Section]:
         """Return the parts of a script that takes a migration back, the account with the last."""
         yield from super().undone(release, numbered)
         if numbered.number == 1:
-            yield Unit("after", "owner", _DROP_OWNER)
+            yield Section("after", "owner", _DROP_OWNER)
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's statements, without the lines that tell the client where they end."""
@@ -195,9 +268,9 @@ class Script(BaseScript):
         """Return a part as it is: Flyway knows the client's delimiter."""
         return text
 
-    def prepared(self, release: Release) -> Iterator[Unit]:
+    def prepared(self, release: Release) -> Iterator[Section]:
         """Return what makes the account that the procedures run as."""
-        yield Unit("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
+        yield Section("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
 
     def client_form(self, text: str) -> str:
         """Return a file or statement as it stands in the script: its procedures have an owner."""
@@ -209,14 +282,14 @@ class Script(BaseScript):
 
     def without_owner(self, release: Release, script: str) -> str:
         """Return a script with procedures that run as the account that runs it."""
-        caller = Unit("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
+        caller = Section("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
         head, parts = split(script)
         return joined(
             head,
             (
                 caller
                 if (part.kind, part.name) == ("before", "owner.sql")
-                else Unit(part.kind, part.name, self.source_form(part.text))
+                else Section(part.kind, part.name, self.source_form(part.text))
                 for part in parts
             ),
         )

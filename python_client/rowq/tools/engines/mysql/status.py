@@ -2,16 +2,47 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pymysql
 
-from rowq.tools.engines.mysql.refusals import refusal
-from rowq.tools.engines.mysql.statements import statements
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import refusals
+from rowq.tools.engines.mysql.script import OWNER, statements
+from rowq.tools.migrate.errors import (
+    BY_NUMBER,
+    ForeignSchema,
+    MigrationError,
+    MissingPrivilege,
+    refusals,
+    tables_in_use,
+)
+from rowq.tools.migrate.inspection import BaseInspection, Losses
+from rowq.tools.migrate.release import release_for
+
+LACKS_PRIVILEGE = {1044, 1045, 1142, 1143, 1227, 1370, 1396, 1410, 1419}
+"""The server's numbers for what an account may not do."""
+
+# preflight.sql has put the account's name and how many rights it has outside rowq into variables.
+_HAS_MORE = """
+    select @rowq_rights > 0 or exists (
+        select 1
+        from information_schema.schema_privileges d
+        where d.grantee = @rowq_account
+          and 'rowq' collate utf8mb4_bin not like d.table_schema
+    )
+"""
+_GRANTED_EVERYWHERE = re.compile(r"GRANT (.+?) ON \*\.\* TO ")
+_NAMING_ANOTHER = {"ALL PRIVILEGES", "SET USER", "SET_USER_ID", "SET_ANY_DEFINER"}
+
+_FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
+_BUSY = {1205, 1213}
+_REMEDIES = {
+    "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
+    "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
+    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
+    " let the account migrate whose it is, or one with rights on rowq.* only.",
+    "RQ806": "Another migration has not ended for 60 seconds. Try again.",
+}
+_REMEDY_FOR_OWNER = "Nothing was changed. Let a DBA run: drop user 'rowq_owner'@'localhost';"
 
 _FIRST = ("meta", "queue", "queue_lock")
 _ENOUGH = 2
@@ -94,6 +125,73 @@ _BLANKS = re.compile(r" +(?=[ ;,)])")
 _FOR_SERVER = re.compile(r"/\*(M?)!(\d+)(.*?)\*/", re.DOTALL)
 _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
+
+
+def make_owner(connection: Any, script: str) -> tuple[bool, str | None]:
+    """Make rowq's own account and give it its rights, or find it there.
+
+    Args:
+        connection: a session that has run preflight.sql and bookkeeping.sql.
+        script: owner.sql.
+
+    Returns:
+        Whether the routines shall run as that account, and what there is to say if not. An account
+        that has rights in `rowq` only is as good as that one.
+    """
+    if not _value(connection, _HAS_MORE):
+        return False, None
+    try:
+        if _may_name_another(connection):
+            connection.execute(script)
+            return True, None
+    except pymysql.Error as error:
+        if error.args[0] not in LACKS_PRIVILEGE:
+            raise
+    return False, (
+        f"the routines run as this account, with all that it may do: let one migrate that may make"
+        f" {OWNER} (create user, set user, and all on rowq.* with grant option)"
+    )
+
+
+def drop_owner(connection: Any) -> str | None:
+    """Drop rowq's own account; return what there is to say where it stays."""
+    try:
+        connection.execute("drop user if exists 'rowq_owner'@'localhost';")
+    except pymysql.Error as error:
+        if error.args[0] not in LACKS_PRIVILEGE:
+            raise
+        return f"the account {OWNER} stays, if it is there: this one may not drop it"
+    return None
+
+
+def _may_name_another(connection: Any) -> bool:
+    """Return whether the account may make routines that run as another, by a role perhaps."""
+    cursor = connection.cursor()
+    cursor.execute("show grants")
+    found = (_GRANTED_EVERYWHERE.match(text) for (text,) in cursor.fetchall())
+    rights = {right.strip() for match in found if match for right in match[1].split(",")}
+    return not rights.isdisjoint(_NAMING_ANOTHER)
+
+
+def _value(connection: Any, query: str) -> Any:
+    cursor = connection.cursor()
+    cursor.execute(query)
+    return cursor.fetchone()[0]
+
+
+def refusal(error: pymysql.Error) -> MigrationError | None:
+    """Return the refusal that an error is; None for any other error."""
+    number, text = (*error.args, "", "")[:2]
+    if fault := _FAULT.search(str(text)):
+        code = fault.group()[:5]
+        is_owner = ": rowq_owner " in fault.group()
+        remedy = _REMEDY_FOR_OWNER if is_owner else _REMEDIES.get(code)
+        return BY_NUMBER[code](fault.group(), remedy)
+    if number in LACKS_PRIVILEGE:
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    if number in _BUSY:
+        return tables_in_use()
+    return None
 
 
 class Inspection(BaseInspection):

@@ -10,13 +10,12 @@ replaced while a session is in it.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rowq.tools.migrate.sources import FAMILIES, file_units, read
+from rowq.contract import load_contract
+from rowq.tools.migrate.sources import INTERNAL, file_units, read
 
 ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
 """Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
@@ -51,6 +50,11 @@ class Subprogram:
     parameters: tuple[str, ...]
     is_function: bool
     purpose: str
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no specification declares it."""
+        return self.name.startswith("internal_")
 
 
 def subprogram(name: str, text: str) -> Subprogram:
@@ -137,31 +141,22 @@ def beside(sources: Path) -> list[Subprogram]:
     Args:
         sources: the folder sql/oracle.
     """
-    others = [each for each in _families(sources) if not _is_private(each)]
+    others = [each for each in subprograms(sources / INTERNAL) if not each.is_private]
     return [*subprograms(sources / "helpers"), *others]
-
-
-def _families(sources: Path) -> list[Subprogram]:
-    return subprograms(sources / FAMILIES)
-
-
-def _is_private(subprogram: Subprogram) -> bool:
-    return subprogram.name.startswith("internal_")
 
 
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
     """Yield file name and text of every specification and body, in the order of installation.
 
     Args:
-        sources: the folder sql/oracle, with contract.toml beside it.
+        sources: the folder sql/oracle.
     """
-    text = (sources.parent / "contract.toml").read_text(encoding="utf-8")
-    contract: dict[str, Any] = tomllib.loads(text)
-    private = [each for each in _families(sources) if _is_private(each)]
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
+    families = subprograms(sources / INTERNAL)
+    private = [each for each in families if each.is_private]
     waits = [routine for routine in routines if routine.name in WAITS]
-    types = read(sources / FAMILIES / TYPES)
-    public = [*beside(sources), *routines]
+    types = read(sources / INTERNAL / TYPES)
+    public = [*helpers, *(each for each in families if not each.is_private), *routines]
     whole = [subprogram for subprogram in public if subprogram not in waits]
     theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
     waiting = needed_by("".join(each.text for each in waits), private)
@@ -174,9 +169,7 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     parts = [*_with_signatures(waiting), *(each.text for each in waits)]
     yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routines that wait", parts)
     for role, package in ROLES.items():
-        given = [
-            routine for routine in routines if role in contract["routine"][routine.name]["roles"]
-        ]
+        given = [one for one in routines if role in load_contract().routine(one.name).roles]
         uses = {name for routine in given for name in (routine.name, *routine.parameters)}
         public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
         where = f"the signatures of what role rowq_{role} may call"

@@ -1,15 +1,44 @@
-"""A migration as a script for SQL*Plus and SQLcl, and for a driver."""
+"""A migration as a script for SQL*Plus and SQLcl, and for a driver; how it is cut."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowq.tools.engines.oracle.packages import packages
-from rowq.tools.engines.oracle.statements import BOOKKEEPING, forgiven, units, with_units
 from rowq.tools.migrate import comments
-from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
+from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
+
+ALREADY_THERE = (955, 1408)
+"""A name, or a list of columns, that an object has already."""
+
+ALREADY_GONE = (942, 2289, 4043, 1418)
+"""A table, a sequence, a type or package, an index that does not exist."""
+
+BOOKKEEPING = Bookkeeping(
+    migration="rowq_migration",
+    log="rowq_migration_log",
+    mark=":{}",
+    user="user",
+    now="sys_extract_utc(systimestamp)",
+    new_id="lower(rawtohex(sys_guid()))",
+    version="""
+merge into rowq_meta m
+using (
+    select 'schema_version' as name, '{number}' as value from dual
+    union all
+    select 'rowq_version' as name, '{version}' as value from dual
+) n on (m.name = n.name)
+when matched then update
+    set m.value      = n.value,
+        m.changed_at = sys_extract_utc(systimestamp)
+when not matched then insert (name, value, changed_at)
+    values (n.name, n.value, sys_extract_utc(systimestamp))
+/
+""",
+)
+_CREATES = re.compile(r"create (?:unique )?(?:table|sequence|index)\b")
 
 _HEAD = """-- {heading}.
 -- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
@@ -116,6 +145,44 @@ _FORGIVEN = re.compile(
 )
 
 
+def with_units(text: str, change: Callable[[str], str]) -> str:
+    """Return a script of ours with its units changed, and all between them as it is."""
+    lines: list[str] = []
+    unit: list[str] = []
+    for line in text.splitlines():
+        if line == "/":
+            lines += [change("\n".join(unit)), line]
+            unit = []
+        elif unit or (line.strip() and not line.startswith("--")):
+            unit.append(line)
+        else:
+            lines.append(line)
+    return "\n".join([*lines, *unit, ""])
+
+
+def units(text: str) -> Iterator[str]:
+    """Yield the units of a script of ours without the line of `/` that ends each.
+
+    Lines of comment before a unit are not part of it.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line == "/":
+            yield "\n".join(lines)
+            lines = []
+        elif lines or (line.strip() and not line.startswith("--")):
+            lines.append(line)
+    if lines:
+        raise ValueError(f"a unit has no end: {lines[0]}")
+
+
+def forgiven(unit: str) -> tuple[int, ...]:
+    """Return the numbers of errors that say that a unit has been run before."""
+    if unit.startswith("drop "):
+        return ALREADY_GONE
+    return ALREADY_THERE if _CREATES.match(unit) else ()
+
+
 class Script(BaseScript):
     """How SQL*Plus and SQLcl are told what migrate does."""
 
@@ -128,19 +195,21 @@ class Script(BaseScript):
         compare="> 0", number=804, fault="RQ804 schema_newer", those="not in ({known})"
     )
     REMEMBER = _REMEMBER
-    END = Unit("after", "committed", "commit\n/\n")
+    END = Section("after", "committed", "commit\n/\n")
     PLAIN_HEAD = _PLAIN_HEAD
     REFUSE_MESSAGES = _REFUSE_MESSAGES
     END_OF_STATEMENT = "\n/\n"
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
-        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
-        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Section("before", "preflight.sql", release.text("preflight.sql"))
+        yield Section(
+            "before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql"))
+        )
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
-        yield Unit("before", "preflight.sql", release.text("preflight.sql"))
+        yield Section("before", "preflight.sql", release.text("preflight.sql"))
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's units."""
@@ -162,17 +231,15 @@ class Script(BaseScript):
 
     def assembled(self, sources: Path) -> dict[str, str]:
         """Return path and text of the packages and of the comments."""
-        made = [(f"rowq_{table}", "", text) for table, text in comments.tables(sources).items()]
-        of_columns = comments.columns(sources).items()
-        made += [(f"rowq_{table}", name, text) for (table, name), text in of_columns]
         calls = (
-            f"describe('{table}', {comments.literal(column) if column else 'null'},"
+            f"describe('rowq_{table}', {comments.literal(column) if column else 'null'},"
             f" {comments.literal(text)});\n"
-            for table, column, text in made
+            for kind, table, column, text in comments.described(sources)
+            if kind != "routine"
         )
         return {
             **{f"packages/{name}": text for name, text in packages(sources)},
-            **comments.filled(sources, "".join(calls)),
+            **comments.script(sources, "".join(calls)),
         }
 
 

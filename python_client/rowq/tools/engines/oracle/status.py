@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from rowq.tools.engines.oracle.statements import units
+from rowq.tools.engines.oracle.script import units
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.inspection import BaseInspection, Losses
 
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
 _BOOKKEEPING = "ROWQ_MIGRATION"

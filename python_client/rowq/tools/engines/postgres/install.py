@@ -17,13 +17,11 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from rowq.tools.engines.postgres.refusals import refusal
-from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
-from rowq.tools.engines.postgres.status import Inspection
-from rowq.tools.migrate.errors import MigrationError
+from rowq.tools.engines.postgres.script import BEFORE, BOOKKEEPING
+from rowq.tools.engines.postgres.status import Inspection, refusal
+from rowq.tools.migrate.errors import tables_in_use
+from rowq.tools.migrate.inspection import Losses
 from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import tables_in_use
 
 _T = TypeVar("_T")
 
@@ -46,6 +44,8 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release, one transaction for each."""
 
     BOOKKEEPING = BOOKKEEPING
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = psycopg.Error
 
     def use(self, driver_connection: Any) -> None:
@@ -53,10 +53,6 @@ class Installer(BaseInstaller):
         driver_connection.add_notice_handler(self._keep_notice)
         self.connection = driver_connection
         self.look = Inspection(driver_connection)
-
-    def refusal(self, error: psycopg.Error) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     def step_up(self, target: int) -> int | None:
         """Install the next migration, as on every engine."""

@@ -3,11 +3,32 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowq.tools.engines.postgres.statements import BEFORE, BOOKKEEPING
 from rowq.tools.migrate import comments
-from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
+from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
+
+TRUST = "trust.sql"
+# These run first in the transaction of a migration, in this order.
+BEFORE = ("preflight.sql", TRUST, "lock.sql")
+
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="%s",
+    user="session_user",
+    now="clock_timestamp() at time zone 'utc'",
+    new_id="gen_random_uuid()",
+    version="""
+    insert into rowq.meta (name, value)
+    values ('schema_version', '{number}'), ('rowq_version', '{version}')
+    on conflict (name) do update
+    set value = excluded.value,
+        changed_at = clock_timestamp()
+    where rowq.meta.value <> excluded.value;
+""",
+)
+
 
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
@@ -159,23 +180,23 @@ class Script(BaseScript):
     REFUSE_NEWER = _REFUSE_NEWER
     REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
-    END = Unit("after", "committed", "commit;\n")
+    END = Section("after", "committed", "commit;\n")
     PLAIN_HEAD = _PLAIN_HEAD
     SEPARATOR = ""
-    OPEN = (Unit("before", "settings", _OPEN.format(settings=_QUOTED)),)
-    CLOSE = (Unit("after", "settings", _CLOSE),)
+    OPEN = (Section("before", "settings", _OPEN.format(settings=_QUOTED)),)
+    CLOSE = (Section("after", "settings", _CLOSE),)
     FOR_CLIENT = ("committed",)
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
         for name in (*BEFORE, "bookkeeping.sql"):
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
         for name in BEFORE:
-            yield Unit("before", name, release.text(name))
+            yield Section("before", name, release.text(name))
 
     def plain_statements(self, text: str) -> tuple[str]:
         """Return a part whole: the server takes many statements at once."""
@@ -193,10 +214,7 @@ class Script(BaseScript):
 
     def assembled(self, sources: Path) -> dict[str, str]:
         """Return path and text of the comments."""
-        made = [("routine", name, "", text) for name, text in comments.routines(sources).items()]
-        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
-        made += [("column", *place, text) for place, text in comments.columns(sources).items()]
-        return comments.filled(sources, comments.rows(made))
+        return comments.script(sources, comments.rows(comments.described(sources)))
 
 
 SCRIPT = Script()

@@ -5,15 +5,28 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg.errors import (
+    DeadlockDetected,
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    LockNotAvailable,
+)
 
-from rowq.tools.engines.postgres.refusals import numbered_refusal
-from rowq.tools.engines.postgres.statements import TRUST
-from rowq.tools.migrate.engines import release_for
-from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege, RoutedDatabase
+from rowq.tools.engines.postgres.script import TRUST
+from rowq.tools.migrate.errors import (
+    BY_NUMBER,
+    ForeignSchema,
+    MigrationError,
+    MissingPrivilege,
+    RoutedDatabase,
+    SchemaInUse,
+    refusals,
+    tables_in_use,
+)
 from rowq.tools.migrate.frozen import GRANTS
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
-from rowq.tools.migrate.refusals import refusals
+from rowq.tools.migrate.inspection import BaseInspection, Losses
+from rowq.tools.migrate.release import release_for
 
 _SCHEMA = """
     select
@@ -37,11 +50,13 @@ _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_te
 
 # An add-on has put the routines behind wrappers of their names. A schema of another owner is not
 # looked at.
-_WRAPPED = """
+WRAPPED = """
     select 1
-    from pg_namespace n
-    join pg_namespace r on r.nspname = 'rowq' and r.nspowner = n.nspowner
-    where n.nspname = 'rowq_node'
+    from pg_catalog.pg_namespace n
+    join pg_catalog.pg_namespace r
+        on r.nspname operator(pg_catalog.=) 'rowq'
+        and r.nspowner operator(pg_catalog.=) n.nspowner
+    where n.nspname operator(pg_catalog.=) 'rowq_node'
 """
 
 # A text begins with how the routine runs, so that a caller never runs with his own rights what is
@@ -125,6 +140,32 @@ _BODY = re.compile(
 _NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
 
 
+def numbered_refusal(error: psycopg.Error) -> MigrationError | None:
+    """Return the refusal that a script has raised by its number, None for any other error."""
+    kind = BY_NUMBER.get(error.sqlstate or "")
+    return kind(error.diag.message_primary or str(error), error.diag.message_hint) if kind else None
+
+
+def refusal(error: psycopg.Error) -> MigrationError | None:
+    """Return the refusal that an error of a migration is; None for any other error."""
+    if refusal := numbered_refusal(error):
+        return refusal
+    text = error.diag.message_primary or str(error)
+    if isinstance(error, InsufficientPrivilege):
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    if isinstance(error, LockNotAvailable | DeadlockDetected):
+        return tables_in_use()
+    # A feature is "not supported" where a view of somebody's uses a column that is to change.
+    is_used = isinstance(error, FeatureNotSupported) and error.diag.message_detail
+    if is_used or isinstance(error, DependentObjectsStillExist):
+        return SchemaInUse(
+            f"{SchemaInUse.number} schema_in_use: others depend on what was to change or to go:"
+            f" {text}",
+            error.diag.message_detail,
+        )
+    return None
+
+
 class Inspection(BaseInspection):
     """What there is to see through one connection."""
 
@@ -183,7 +224,7 @@ class Inspection(BaseInspection):
         Raises:
             RoutedDatabase: it is a node of a cluster.
         """
-        if self._rows(_WRAPPED):
+        if self._rows(WRAPPED):
             raise RoutedDatabase(
                 f"{RoutedDatabase.number} routed_database: this is a node of a cluster that carries"
                 " calls",

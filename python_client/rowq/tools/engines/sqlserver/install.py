@@ -9,14 +9,22 @@ from typing import Any
 
 import pyodbc
 
-from rowq.engines.sqlserver.driver import signals_held
-from rowq.engines.sqlserver.errors import words_of
-from rowq.tools.engines.sqlserver.refusals import refusal
-from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
+from rowq.engines.sqlserver.driver import fault_of, numbers_of, signals_held, text_of, words_of
+from rowq.tools.engines.sqlserver.script import BOOKKEEPING, HOLD_MESSAGES, batches
 from rowq.tools.engines.sqlserver.status import Inspection
-from rowq.tools.migrate.errors import MigrationError
-from rowq.tools.migrate.installer import BaseInstaller
-from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.errors import (
+    BY_NUMBER,
+    MigrationError,
+    MissingPrivilege,
+    SchemaInUse,
+    tables_in_use,
+)
+from rowq.tools.migrate.inspection import Losses
+from rowq.tools.migrate.installer import BaseInstaller, ScriptConnection
+
+_LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
+_BUSY = {1205, 1222}
+_IN_USE = {3726, 3729, 3732, 15136, 15138}
 
 # After a refusal by preflight.sql there is neither a lock nor another account any more.
 _LEAVE = """
@@ -27,14 +35,23 @@ revert;
 """
 
 
-class Connection:
+def refusal(error: pyodbc.Error) -> MigrationError | None:
+    """Return the refusal that an error of a migration is; None for any other error."""
+    if found := fault_of(error):
+        message, _, remedy = found.partition("\n")
+        return BY_NUMBER[found[:5]](message, remedy or None)
+    numbers, text = numbers_of(error), words_of(text_of(error))
+    if numbers & _BUSY:
+        return tables_in_use()
+    if numbers & _IN_USE:
+        return SchemaInUse(f"{SchemaInUse.number} schema_in_use: {text}")
+    if numbers & _LACKS_PRIVILEGE:
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    return None
+
+
+class Connection(ScriptConnection):
     """A connection that runs whole scripts; all else is the driver's."""
-
-    def __init__(self, driver_connection: Any) -> None:
-        self.driver_connection = driver_connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.driver_connection, name)
 
     def execute(self, text: str) -> list[str]:
         """Run a script, one batch after the other; return what the server said beside."""
@@ -52,16 +69,10 @@ class Installer(BaseInstaller):
     """Installs and removes the migrations of a release, one transaction for each."""
 
     BOOKKEEPING = BOOKKEEPING
+    CONNECTION = Connection
+    INSPECTION = Inspection
+    REFUSAL = staticmethod(refusal)
     DatabaseError = pyodbc.Error
-
-    def use(self, driver_connection: Any) -> None:
-        """Set `connection` and `look`."""
-        self.connection = Connection(driver_connection)
-        self.look = Inspection(driver_connection)
-
-    def refusal(self, error: pyodbc.Error) -> MigrationError | None:
-        """Return the refusal that an error is; None for any other error."""
-        return refusal(error)
 
     @contextmanager
     def alone(self, *, installing: bool) -> Iterator[None]:

@@ -1,14 +1,60 @@
-"""A migration as a script for sqlcmd, and for a driver."""
+"""A migration as a script for sqlcmd, and for a driver; how it is cut."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from rowq.engines.sqlserver.calls import procedure_name
-from rowq.tools.engines.sqlserver.statements import BOOKKEEPING, batches
 from rowq.tools.migrate import comments
-from rowq.tools.migrate.client_script import BaseScript
-from rowq.tools.migrate.frozen import Unit
+from rowq.tools.migrate.client_script import BaseScript, Bookkeeping
+from rowq.tools.migrate.frozen import Section
 from rowq.tools.migrate.release import Release
+
+# This keeps enqueue out until the transaction ends, so that what was counted stays true.
+HOLD_MESSAGES = """
+    declare @held bigint;
+    select @held = max(m.message_id)
+    from rowq.message m with (tablockx, holdlock);
+"""
+
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="?",
+    user="original_login()",
+    now="sysutcdatetime()",
+    new_id="lower(convert(nvarchar(36), newid()))",
+    version="""
+update m
+set value = v.value,
+    changed_at = sysutcdatetime()
+from rowq.meta m
+join (
+    values (N'schema_version', N'{number}'), (N'rowq_version', N'{version}')
+) v (name, value) on v.name collate Latin1_General_100_BIN2 = m.name
+where m.value <> v.value collate Latin1_General_100_BIN2;
+
+insert into rowq.meta (name, value, changed_at)
+select v.name, v.value, sysutcdatetime()
+from (
+    values (N'schema_version', N'{number}'), (N'rowq_version', N'{version}')
+) v (name, value)
+where not exists (select 1 from rowq.meta m where m.name = v.name collate Latin1_General_100_BIN2);
+""",
+)
+
+# The groups are the word go, what can hide it from sqlcmd, and everything else but blanks.
+_TOKEN = re.compile(
+    r"""
+    (?P<go>^[ \t]*go\b[^\n]*$)
+    | (?P<comment>--[^\n]*)
+    | (?P<block>/\*)
+    | (?P<code>'[^']*' | "[^"]*" | \[(?:[^\]]|\]\])*\] | \S)
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_BLOCK = re.compile(r"/\*|\*/")
+_GO_ALONE = re.compile(r"\s*go\s*(?:--.*)?", re.IGNORECASE)
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
 # no variable, and nothing that follows is executed.
@@ -106,6 +152,44 @@ go
 """
 
 
+def batches(text: str) -> Iterator[str]:
+    """Yield the batches of a script of ours, as sqlcmd would send them.
+
+    A batch ends with a line that says `go`, unless that stands in a literal, a quoted name or a
+    comment. What holds no code is left out.
+
+    Raises ValueError for a number or anything else after `go`: nothing of ours is repeated.
+    """
+    start = position = 0
+    has_code = False
+    while token := _TOKEN.search(text, position):
+        position = token.end()
+        if token.lastgroup == "block":
+            position = _end_of_comment(text, position)
+        elif token.lastgroup == "go":
+            if not _GO_ALONE.fullmatch(token.group()):
+                raise ValueError(f"a batch ends with more than go: {token.group().strip()}")
+            if has_code:
+                yield text[start : token.start()].strip()
+            start, has_code = position, False
+        elif token.lastgroup == "code":
+            has_code = True
+    if has_code:
+        yield text[start:].strip()
+
+
+def _end_of_comment(text: str, position: int) -> int:
+    """Return where the comment ends that has begun before `position`; comments nest in T-SQL."""
+    depth = 1
+    while depth:
+        mark = _BLOCK.search(text, position)
+        if mark is None:
+            raise ValueError("a comment has no end")
+        depth += 1 if mark.group() == "/*" else -1
+        position = mark.end()
+    return position
+
+
 class Script(BaseScript):
     """How sqlcmd is told what migrate does."""
 
@@ -115,22 +199,24 @@ class Script(BaseScript):
     REFUSE_NEWER = _REFUSE_NEWER
     REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
-    END = Unit("after", "committed", _TAIL)
+    END = Section("after", "committed", _TAIL)
     LITERAL = "N'{}'"
     PLAIN_HEAD = _PLAIN_HEAD
-    OPEN = (Unit("before", "settings", "set implicit_transactions off;\ngo\n"),)
+    OPEN = (Section("before", "settings", "set implicit_transactions off;\ngo\n"),)
     REFUSE_MESSAGES = _REFUSE_MESSAGES
 
-    def before(self, release: Release) -> Iterator[Unit]:
+    def before(self, release: Release) -> Iterator[Section]:
         """Return what comes before the migration's own parts."""
-        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Unit("before", "begin", "begin transaction;\ngo\n")
-        yield Unit("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+        yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Section("before", "begin", "begin transaction;\ngo\n")
+        yield Section(
+            "before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql"))
+        )
 
-    def before_undo(self, release: Release) -> Iterator[Unit]:
+    def before_undo(self, release: Release) -> Iterator[Section]:
         """Return what comes before a rollback's own parts."""
-        yield Unit("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
-        yield Unit("before", "begin", "begin transaction;\ngo\n")
+        yield Section("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Section("before", "begin", "begin transaction;\ngo\n")
 
     def plain_statements(self, text: str) -> Iterator[str]:
         """Return a part's batches, without what takes back what sqlcmd alone was told."""
@@ -148,11 +234,11 @@ class Script(BaseScript):
         """Return path and text of the comments."""
         made = [
             ("procedure", procedure_name(name), "", text)
-            for name, text in comments.routines(sources).items()
+            if kind == "routine"
+            else ("table", name, column, text)
+            for kind, name, column, text in comments.described(sources)
         ]
-        made += [("table", name, "", text) for name, text in comments.tables(sources).items()]
-        made += [("table", *place, text) for place, text in comments.columns(sources).items()]
-        return comments.filled(sources, comments.rows(made, "N"))
+        return comments.script(sources, comments.rows(made, "N"))
 
 
 SCRIPT = Script()

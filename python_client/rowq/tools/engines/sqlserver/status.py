@@ -6,12 +6,10 @@ from contextlib import closing
 from typing import Any
 
 from rowq.engines import is_driver_error
-from rowq.engines.sqlserver.driver import signals_held
-from rowq.engines.sqlserver.errors import numbers_of
-from rowq.tools.engines.sqlserver.statements import batches
+from rowq.engines.sqlserver.driver import numbers_of, signals_held
+from rowq.tools.engines.sqlserver.script import batches
 from rowq.tools.migrate.errors import ForeignSchema, MissingPrivilege
-from rowq.tools.migrate.inspection import BaseInspection
-from rowq.tools.migrate.losses import Losses
+from rowq.tools.migrate.inspection import BaseInspection, Losses
 
 OWNER = "rowq_owner"
 BOOKKEEPING = {"migration", "migration_log"}

@@ -8,9 +8,11 @@ import pytest
 from rowq.contract import load_contract
 from rowq.tools import migrate
 from rowq.tools.doctor import examine
+from sql.generate.markers import fresh
 from sql.postgres.addons.citus.build import (
+    GENERATED,
     HERE,
-    answered,
+    README,
     carried,
     every,
     script,
@@ -43,8 +45,8 @@ def test_no_line_of_a_script_is_too_long(name: str) -> None:
 
 
 def test_the_scripts_for_psql_are_whole_and_the_page_has_today_s_table(tmp_path: Path) -> None:
-    page = (HERE / "README.md").read_text(encoding="utf-8")
-    assert answered(page) == page, "run: python -m sql.postgres.addons.citus build"
+    page = README.read_text(encoding="utf-8")
+    assert fresh(README, GENERATED) == page, "run: python -m sql.postgres.addons.citus build"
     for path in write_scripts(tmp_path):
         assert "{{" not in path.read_text(encoding="utf-8"), path.name
 
@@ -77,7 +79,7 @@ def test_no_wrapper_gives_a_null_name_to_citus() -> None:
 def test_a_routine_that_no_line_decides_is_refused(name: str, nodes: dict[str, str]) -> None:
     routine = load_contract().of("postgres")[name]
     with pytest.raises(ValueError, match=name):
-        carried(name, {"promises": []}, nodes, routine)
+        carried(routine, nodes)
 
 
 @pytest.mark.parametrize(

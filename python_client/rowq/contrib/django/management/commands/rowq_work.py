@@ -7,8 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from rowq.contrib.django.database import url_of
-from rowq.contrib.django.handlers import DjangoHandler
+from rowq.contrib.django.worker import DjangoHandler, url_of
 from rowq.engines import is_driver_error
 from rowq.errors import RowqError
 from rowq.tools.console.database import is_bare

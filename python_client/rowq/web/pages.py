@@ -1,0 +1,471 @@
+"""The pages of a database, and what programs ask for: changes, metrics and probes."""
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+
+from rowq.engines import is_driver_error
+from rowq.engines.sockets import TimedOutError
+from rowq.errors import PackageMissing, ScheduleNotFound
+from rowq.messages import (
+    LAST_ID,
+    Attempt,
+    Claim,
+    DeadMessage,
+    MessageDetails,
+    MessageResult,
+    QueueStats,
+    UnreadableHeaders,
+    WorkerReport,
+)
+from rowq.queue import Queue
+from rowq.tools.trace_headers import TRACEPARENT, trace_of
+from rowq.web.bodies import as_command, file_of, shown_body
+from rowq.web.causes import Group, group_dead, in_group
+from rowq.web.databases import Database, in_thread
+from rowq.web.sampler import END, MAX_CLAIMS, REGIONS, Following, Found
+from rowq.web.site import Site
+from rowq.web.view import View
+from rowq.worker.metrics.server import metrics_page
+
+_NO_SETTINGS = {
+    "queue_name", "is_paused", "ready", "delayed", "leased", "dead", "blocked",
+    "oldest_ready_seconds",
+}  # fmt: skip
+SETTINGS = tuple(field.name for field in fields(QueueStats) if field.name not in _NO_SETTINGS)
+ALTERED = {"group_after_dead": str} | {
+    field.name: float if "float" in str(field.type) else int
+    for field in fields(QueueStats)
+    if field.name in SETTINGS and field.name != "group_after_dead"
+}
+"""By setting, the type of its values."""
+
+_TREND = 60
+"""Samples of a queue's line."""
+
+_LOOKED_AT = 2_000
+_SHOWN = 100
+
+ENDED = ("completed", "cancelled", "expired")
+
+# Proxies end what is silent for long.
+_SILENCE_SECONDS = 15.0
+# A browser comes back at once, and is asked again who it is.
+_LONGEST_SECONDS = 600.0
+
+_log = logging.getLogger("rowq.web")
+
+
+async def workers(view: View) -> Response:
+    """Show the workers, idle ones too, and who is at work on what."""
+    return await _workers(view, "workers.html")
+
+
+async def workers_part(view: View) -> Response:
+    """Show what of that changes."""
+    return await _workers(view, "parts/workers.html")
+
+
+async def _workers(view: View, template: str) -> Response:
+    sample = await view.sample(claims=True)
+    held = sorted(sample.claims, key=_worker)
+    leases = {stats.queue_name: stats.lease_seconds for stats in sample.queues}
+    return await view.page(
+        template,
+        sample=sample,
+        reports=seen(sample),
+        workers=[(name, list(claims)) for name, claims in groupby(held, key=_worker)],
+        leases=leases,
+        is_cut=len(sample.claims) >= MAX_CLAIMS,
+    )
+
+
+def seen(sample: Found, queue_name: str | None = None) -> list[WorkerReport]:
+    """Return the workers of a queue, or of all, by name; they were last seen by now's clock."""
+    since = sample.workers_at and (datetime.now(UTC) - sample.workers_at).total_seconds()
+    found = [
+        replace(worker, last_seen_seconds=worker.last_seen_seconds + (since or 0.0))
+        for worker in sample.workers
+        if queue_name in (None, worker.queue_name)
+    ]
+    return sorted(found, key=lambda worker: (worker.worker_name or "", worker.queue_name))
+
+
+def _worker(claim: Claim) -> str:
+    return claim.worker_name or ""
+
+
+async def schedules(view: View) -> Response:
+    """Show all schedules, or those of a queue."""
+    name = view.asked("queue") or None
+    found = await view.run(lambda calls: calls.list_schedules(name))
+    return await view.page("schedules.html", name=name, schedules=found)
+
+
+async def schedule(view: View) -> Response:
+    """Show a schedule, and when it runs next; raises ScheduleNotFound."""
+    queue_name, name = view.asked("queue"), view.asked("name")
+    listed = await view.run(lambda calls: calls.list_schedules(queue_name))
+    found = next((one for one in listed if one.schedule_name == name), None)
+    if found is None:
+        raise ScheduleNotFound("the queue has no such schedule")
+    one = found
+    ticks: list[Any] = []
+    if not one.is_paused and one.next_run_at is not None:
+        ticks = await view.run(
+            lambda calls: calls.next_ticks(
+                one.cron, interval_seconds=one.interval_seconds, time_zone=one.time_zone
+            )
+        )
+    if one.interval_seconds is not None:
+        # The ticks of an interval are counted from the schedule's own beginning.
+        ticks = []
+    return await view.page("schedule.html", schedule=one, ticks=ticks)
+
+
+async def topics(view: View) -> Response:
+    """Show which queue gets what is published under which topics."""
+    found = await view.run(lambda calls: calls.list_topics(None))
+    queues = [stats.queue_name for stats in (await view.sample()).queues]
+    return await view.page("topics.html", bindings=found, queues=queues)
+
+
+async def health(view: View) -> Response:
+    """Show what needs attention."""
+    return await health_page(view, [], "")
+
+
+async def health_page(view: View, found: list[Any], why_not: str) -> Response:
+    """Return the page of health with what an examination has found, or why there was none."""
+    checks = await view.run(lambda calls: calls.health())
+    version = await view.run(lambda calls: calls.version())
+    return await view.page(
+        "health.html",
+        checks=checks,
+        version=version,
+        found=found,
+        why_not=why_not,
+    )
+
+
+async def health_part(view: View) -> Response:
+    """Show what needs attention, as the overview does."""
+    return await view.page("parts/health.html", sample=await view.sample())
+
+
+async def queue(view: View) -> Response:
+    """Show a queue."""
+    name = view.asked("name")
+    stats = await view.stats(name)
+    sample = await view.sample(claims=True)
+    return await view.page(
+        "queue.html",
+        name=name,
+        stats=stats,
+        settings=SETTINGS,
+        sample=sample,
+        reports=seen(sample, name),
+        following=await _following(view, name),
+    )
+
+
+async def queue_part(view: View) -> Response:
+    """Show the counts of a queue, which change."""
+    name = view.asked("name")
+    sample = await view.sample()
+    return await view.page(
+        "parts/queue.html", name=name, stats=await view.stats(name), sample=sample
+    )
+
+
+async def lists_part(view: View) -> Response:
+    """Show what comes next and who is at work."""
+    name = view.asked("name")
+    await view.stats(name)
+    following = await _following(view, name)
+    sample = await view.sample()
+    return await view.page(
+        "parts/lists.html",
+        name=name,
+        sample=sample,
+        reports=seen(sample, name),
+        following=following,
+    )
+
+
+async def points(view: View) -> Response:
+    """Return what the charts of a queue are drawn of: a list for each line, and one of times."""
+    try:
+        after = float(view.asked("after") or 0)
+    except ValueError:
+        after = 0.0
+    await view.sample()
+    found = view.sampler.points(view.asked("name"), after)
+    return JSONResponse([list(line) for line in zip(*found, strict=True)])
+
+
+async def find(view: View) -> Response:
+    """Lead to the message with an id, or with a dedup key."""
+    name, key, number = view.asked("name"), view.asked("key"), view.asked("id")
+    is_id = number.isascii() and number.isdecimal() and len(number) < 19
+    message_id = int(number) if is_id else 0
+    if key and view.sees_bodies:
+        found = await view.run(lambda calls: calls.find_message(name, key))
+        message_id = found.message_id if found else 0
+    return RedirectResponse(view.link("/message", queue=name, id=message_id), 303)
+
+
+async def _following(view: View, name: str) -> Following:
+    has_ready = view.sees_messages and view.can_look("peek")
+    return await in_thread(lambda: view.sampler.following(name, has_ready=has_ready))
+
+
+async def overview(view: View) -> Response:
+    """Show all queues."""
+    return await _shown(view, "overview.html")
+
+
+async def queues_part(view: View) -> Response:
+    """Show what of the overview changes."""
+    return await _shown(view, "parts/queues.html")
+
+
+async def _shown(view: View, template: str) -> Response:
+    sample = await view.sample()
+    return await view.page(template, sample=sample, trend=view.sampler.trend(_TREND))
+
+
+async def dead(view: View) -> Response:
+    """Show the newest dead messages, or those before one.
+
+    With `cause` those of a group; with `type` those of a type, and with `error` those of the ones
+    looked at whose error has that text.
+    """
+    name, cause = view.asked("queue"), view.asked("cause")
+    wanted_type, wanted = view.asked("type"), view.asked("error")
+    before = _number(view.asked("before"))
+    stats = await view.stats(name)
+    found = await view.run(lambda calls: _found(calls, name, before, wanted_type))
+    matched = await in_thread(lambda: _with_error(view, found, wanted))
+    groups, matching = await in_thread(lambda: _grouped(matched, cause))
+    shown = matching[:_SHOWN]
+    is_more = len(matching) > _SHOWN or len(found) == _LOOKED_AT
+    following = (shown or found)[-1].message_id if is_more else None
+    return await view.page(
+        "dead.html",
+        name=name,
+        stats=stats,
+        groups=groups,
+        group=next((group for group in groups if group.key == cause), None),
+        cause=cause,
+        type=wanted_type,
+        error=wanted,
+        shown=shown,
+        is_newest=before == LAST_ID,
+        following=following,
+        looked_at=len(found),
+        matched=len(matched),
+        is_all=len(found) < _LOOKED_AT and before == LAST_ID and not (wanted_type or wanted),
+    )
+
+
+def _found(calls: Queue, name: str, before: int, message_type: str) -> list[DeadMessage]:
+    return calls.list_dead(
+        name,
+        max_messages=_LOOKED_AT,
+        before_message_id=before,
+        message_type=message_type or None,
+    )
+
+
+def _with_error(view: View, found: list[DeadMessage], wanted: str) -> list[DeadMessage]:
+    """Return messages by the error as it may be shown: a hidden one must not answer questions."""
+    text = wanted.lower()
+    return [one for one in found if text in (view.error(one.last_error) or "").lower()]
+
+
+def _grouped(found: list[DeadMessage], cause: str) -> tuple[list[Group], list[DeadMessage]]:
+    """Return the groups of messages, and the messages of one, or all."""
+    is_meant = in_group(cause)
+    return group_dead(found), [one for one in found if not cause or is_meant(one)]
+
+
+def _number(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else LAST_ID
+    return min(max(number, 1), LAST_ID)
+
+
+async def message(view: View) -> Response:
+    """Show a message."""
+    name, details = view.asked("queue"), await _details(view)
+    attempts, result = await view.run(lambda calls: _more(calls, view, name, details))
+    body = command = None
+    if view.sees_bodies:
+        form = view.asked("form")
+        body = await in_thread(lambda: shown_body(details, form))
+        command = await in_thread(lambda: as_command(name, details))
+    return await view.page(
+        "message.html",
+        name=name,
+        details=details,
+        attempts=attempts,
+        result=result,
+        body=body,
+        command=command,
+        trace_id=trace_of(details.headers).get(TRACEPARENT, "--").split("-")[1],
+        schedule=_schedule_of(details) if view.sees_bodies else None,
+        ended=details.state in ENDED,
+    )
+
+
+async def body_file(view: View) -> Response:
+    """Return a body as a file, which no browser shows."""
+    details = await _details(view)
+    if not view.sees_bodies:
+        raise HTTPException(HTTPStatus.FORBIDDEN, "bodies are not shown")
+    kind = "bin" if details.body_binary is not None else "txt"
+    name = quote(f"{view.asked('queue')}-{details.message_id}.{kind}", safe="")
+    return Response(
+        file_of(details),
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"},
+    )
+
+
+async def _details(view: View) -> MessageDetails:
+    name, number = view.asked("queue"), view.asked("id")
+    if not view.sees_messages:
+        raise HTTPException(
+            HTTPStatus.FORBIDDEN,
+            "messages are for accounts with the role rowq_admin, and for users who may act",
+        )
+    is_id = number.isascii() and number.isdecimal() and len(number) < 19
+    found = await view.run(lambda calls: calls.get_message(name, int(number) if is_id else 0))
+    if found is None:
+        raise HTTPException(
+            HTTPStatus.NOT_FOUND,
+            f"rowq knows no message {number} in this queue: it was never there, or it has ended"
+            " and is not kept",
+        )
+    return found
+
+
+def _more(
+    calls: Queue, view: View, name: str, details: MessageDetails
+) -> tuple[list[Attempt], MessageResult | None]:
+    number = details.message_id
+    attempts = calls.get_history(name, number) if view.can_look("get_history") else []
+    has_result = view.can_look("get_result") and details.state in (*ENDED, "dead")
+    return attempts, calls.get_result(name, number) if has_result else None
+
+
+def _schedule_of(details: MessageDetails) -> str | None:
+    """Return the name of the schedule that made a message."""
+    headers = details.headers
+    if not headers or isinstance(headers, UnreadableHeaders) or "tick" not in headers:
+        return None
+    name = headers.get("schedule")
+    return name if isinstance(name, str) else None
+
+
+async def events(view: View) -> Response:
+    """Tell a browser which parts of its page have changed, as server-sent events."""
+    if view.sampler.is_full:
+        return PlainTextResponse("too many look at once\n", HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def stream() -> AsyncIterator[str]:
+        with view.sampler.viewing(wants_claims=bool(view.asked("claims"))) as viewer:
+            yield "retry: 2000\n: what has changed\n\n"
+            until = time.monotonic() + _LONGEST_SECONDS
+            # The page may be older than the stream: a browser that comes back has missed some.
+            viewer.tell(set(REGIONS))
+            while time.monotonic() < until:
+                changed = await viewer.changes(_SILENCE_SECONDS)
+                if END in changed:
+                    break
+                for region in sorted(changed):
+                    yield f"event: {region}\ndata: changed\n\n"
+                if not changed:
+                    yield ": nothing\n\n"
+
+    # X-Accel-Buffering tells nginx to hand on each event at once.
+    return StreamingResponse(
+        stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+async def metrics(view: View) -> Response:
+    """Return the metrics of the queues, as rowq metrics does."""
+    try:
+        return await in_thread(lambda: _metrics(view))
+    except PackageMissing as error:
+        return PlainTextResponse(f"{error}\n", HTTPStatus.NOT_FOUND)
+
+
+def _metrics(view: View) -> Response:
+    page = metrics_page(view.site.registry(view.database))
+    answer = page(view.request.headers.get("Accept", ""))
+    return Response(answer.body, answer.status, media_type=answer.content_type)
+
+
+async def live(_: Request) -> Response:
+    """Say that the page is up."""
+    return PlainTextResponse("ok\n")
+
+
+async def ready(site: Site) -> Response:
+    """Say whether every database was looked at; why not stands in the page."""
+    for sampler in site.samplers.values():
+        try:
+            has_failed = (await in_thread(sampler.sample)).error is not None
+        except TimedOutError:
+            has_failed = True
+        if has_failed:
+            return PlainTextResponse(
+                "the last look at a database failed\n", HTTPStatus.SERVICE_UNAVAILABLE
+            )
+    return PlainTextResponse("ok\n")
+
+
+async def examine(view: View) -> Response:
+    """Show what needs attention, and what rowq doctor finds; raises HTTPException."""
+    await view.read_form()
+    if view.account != "admin":
+        raise HTTPException(HTTPStatus.FORBIDDEN, "to examine is for accounts with rowq_admin")
+    _log.info("%r on %s: doctor", view.user, view.database.name)
+    found, why_not = await in_thread(lambda: _examined(view.database))
+    return await health_page(view, found, why_not)
+
+
+def _examined(database: Database) -> tuple[list[Any], str]:
+    """Return what rowq doctor finds, or why it cannot be asked; raises HTTPException."""
+    if not database.examining.acquire(blocking=False):
+        raise HTTPException(HTTPStatus.CONFLICT, "somebody else examines it: wait for the end")
+    try:
+        from rowq.tools.doctor import examine as examined
+
+        return list(examined(database.url)), ""
+    except ImportError:
+        return [], "rowq doctor needs the extra tools: pip install 'rowq[tools]'"
+    except Exception as error:
+        if not (is_driver_error(error) or type(error).__module__.startswith("rowq.")):
+            raise
+        return [], database.described(error)
+    finally:
+        database.examining.release()
