@@ -99,6 +99,7 @@ def test_of_a_striped_queue_each_part_has_its_workers(
     assert "shop.example" in shown
 
 
+@pytest.mark.slow("waits for time limits")
 def test_it_can_be_watched_until_ctrl_c(database_url: str, queue: rowq.Queue, made: str) -> None:
     queue.report_worker(made, "w", **IDLE)
     with subprocess.Popen(

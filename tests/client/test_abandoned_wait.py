@@ -20,6 +20,7 @@ with rowq.connect(sys.argv[1]) as queue:
 """
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.pitfall("postgres 19")
 @pytest.mark.promise("P02")
 def test_a_client_that_was_killed_while_it_waited_gets_no_message_later_on(

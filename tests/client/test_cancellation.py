@@ -11,6 +11,7 @@ from tests.dice import AGAIN, dice, times
 pytestmark = [pytest.mark.requires("async"), pytest.mark.pitfall("postgres 22")]
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P01", "P02", "P03")
 def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
     database_url: str, queue_name: str

@@ -57,6 +57,7 @@ def test_threads_that_share_a_queue_all_go_on_after_a_loss(
     assert done <= rowq.Queue(connection).queue_stats(queue_name)[0].ready <= done + unknown
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_thread_that_waits_for_messages_keeps_no_other_from_its_calls(
     database_url: str, queue_name: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_thread_that_waits_for_messages_keeps_no_other_from_its_calls(
         assert [message.data for message in waiting.result(30)] == ["late"]
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_queue_that_another_thread_closes_ends_the_wait_with_a_clear_error(
     database_url: str, queue_name: str
 ) -> None:

@@ -62,6 +62,7 @@ def test_batch_stays_where_its_size_was_given_or_is_handled_together(
     assert batch.value == size
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("customers", [None, 3], ids=["no groups", "a group a customer"])
 def test_slow_messages_spread_over_idle_threads(
     make_queue: MakeQueue, customers: int | None, monkeypatch: pytest.MonkeyPatch

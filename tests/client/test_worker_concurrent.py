@@ -22,6 +22,7 @@ def queue(make_queue: MakeQueue) -> WorkerQueue:
     return make_queue(options, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
 
 
+@pytest.mark.slow("waits for time limits")
 def test_the_messages_of_a_claim_are_handled_together_in_one_loop(queue: WorkerQueue) -> None:
     """No handler goes on before all of them have begun."""
     queue.fill(20)

@@ -83,6 +83,7 @@ def test_a_handler_that_locks_its_own_claim_does_not_hang_its_worker(
         wait_until(lambda: worker.stats.processed == 2, "both are completed", 20)
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03")
 def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
     queue: WorkerQueue, hold_own_claim: Hold
@@ -140,6 +141,7 @@ def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
     assert handled == [0, 1]
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03")
 def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
     database_url: str, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def full(make_queue: MakeQueue) -> WorkerQueue:
     return queue
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P28")
 def test_at_a_full_queue_a_process_asks_twenty_times_a_second_at_most(
     full: WorkerQueue, calls: Calls
@@ -87,6 +88,7 @@ def test_at_a_full_queue_a_process_asks_twenty_times_a_second_at_most(
     assert asked / seconds <= 21
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P28")
 def test_while_its_own_messages_fill_the_queue_a_process_asks_as_seldom(
     make_queue: MakeQueue, calls: Calls

@@ -104,6 +104,7 @@ def test_an_asynchronous_worker_reports_all_the_handlers_that_it_runs(queue: Wor
         assert reported(queue)[0].threads == 10
 
 
+@pytest.mark.slow("waits for time limits")
 def test_each_process_reports_for_itself(queue: WorkerQueue) -> None:
     with running(queue.worker("tests.client.handlers:nothing", processes=2, worker_name="w")):
         wait_until(lambda: len(reported(queue)) == 2, "both are listed", 60)

@@ -32,6 +32,7 @@ def threads_of_workers() -> list[str]:
 # The tests from here on are about one run after the other.
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("processes", [0, 1])
 def test_a_second_run_works_as_the_first_one_did(queue: WorkerQueue, processes: int) -> None:
     worker = queue.worker("tests.client.handlers:nothing", drain=True, processes=processes)

@@ -228,6 +228,7 @@ def test_transaction_of_a_handler_that_hung_is_not_committed(queue: WorkerQueue)
     assert queue.counts() == (0, 1, 0, 0)
 
 
+@pytest.mark.slow("waits for time limits")
 def test_exception_is_raised_nowhere_but_in_the_handler() -> None:
     """The time of many calls is up just as they end."""
     noon = datetime.now().astimezone()

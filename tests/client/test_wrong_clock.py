@@ -101,6 +101,7 @@ def test_the_clock_of_these_processes_is_another(run: Callable[..., str], clock:
     assert all(1800 < mine - theirs < 5400 for mine, theirs in zip(own, times, strict=True))
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.promise("P03", "P04", "P08")
 @pytest.mark.parametrize("changes", [(-HOUR,), (HOUR, -HOUR)], ids=["behind", "set back"])
 def test_a_worker_keeps_its_lease_with_a_wrong_clock(

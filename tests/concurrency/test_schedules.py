@@ -66,6 +66,7 @@ class Keepers:
             connection.close()
 
 
+@pytest.mark.slow("kills sessions", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P19", "P30", "P31")
 @pytest.mark.timeout(300)
 def test_eight_sessions_make_one_message_of_each_tick_whoever_is_killed(

@@ -121,6 +121,7 @@ def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
     assert [row.body_binary for row in queue.dequeue()] == [body]
 
 
+@pytest.mark.slow("long messages", ci="mariadb")
 @pytest.mark.promise("P02", "P05")
 def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_others(
     queue: CheckedQueue, elsewhere: CheckedQueue

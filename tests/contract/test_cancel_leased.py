@@ -289,6 +289,7 @@ def test_a_message_named_twice_is_noted_once(queue: CheckedQueue) -> None:
     assert noted(queue, claim_id) == [message_id]
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P34")
 def test_ten_thousand_messages_of_many_claims_are_noted_at_once(queue: CheckedQueue) -> None:
     rows = queue.call("enqueue_batch", messages=[{"priority": n % 2} for n in range(10000)])

@@ -28,6 +28,7 @@ def test_the_catalog_says_what_each_routine_table_and_column_is(connection: Conn
     assert found == wanted(engine_for_connection(connection).name)
 
 
+@pytest.mark.slow("installs again", on="mariadb", ci="mariadb")
 def test_they_are_there_after_another_migrate_and_gone_after_a_rollback(
     owner: Connection, empty_database: str
 ) -> None:

@@ -169,6 +169,7 @@ def test_a_rolled_back_call_changes_nothing(queue: CheckedQueue) -> None:
     assert queue.stored()["message"] == 2
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P15")
 def test_ten_thousand_go_in_one_call(queue: CheckedQueue) -> None:
     queue.call("alter_queue", max_attempts=1)

@@ -269,6 +269,7 @@ def test_a_queue_that_keeps_none_takes_no_results(queue: CheckedQueue) -> None:
     assert queue.counts() == (0, 0, 1, 0)
 
 
+@pytest.mark.slow("a result of 16 megabytes", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P15", "P32")
 def test_a_result_has_its_longest_length(keeping: CheckedQueue) -> None:
     claim, ids = leased(keeping, "a", "b")

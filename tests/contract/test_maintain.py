@@ -115,6 +115,7 @@ def test_a_small_batch_size_does_the_work_in_parts(queue: CheckedQueue) -> None:
     assert promoted == [2, 2, 1, 0]
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P13", "P14")
 def test_many_rounds_of_everything_lose_nothing(queue: CheckedQueue) -> None:
     seen: list[str | None] = []

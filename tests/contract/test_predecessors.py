@@ -148,6 +148,7 @@ def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive
     assert tied(queue) == NOTHING
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P26")
 @pytest.mark.parametrize("count", [5, 2500])
 def test_many_messages_may_wait_for_one(queue: CheckedQueue, count: int) -> None:
@@ -166,6 +167,7 @@ def test_many_messages_may_wait_for_one(queue: CheckedQueue, count: int) -> None
     assert tied(queue) == NOTHING
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P25")
 @pytest.mark.parametrize("order", ["as they came", "backwards", "at random"])
 def test_one_message_may_wait_for_many(queue: CheckedQueue, order: str) -> None:
@@ -319,6 +321,7 @@ def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: Che
     assert tied(queue) == {"blocked": 1, "successor": 1, "deferred": 0}
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P27")
 def test_a_tree_of_thousands_dies_in_steps(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first")
@@ -520,6 +523,7 @@ def test_health_does_not_count_what_waited_for_a_dead_message_and_was_cancelled(
     assert waiting(queue) == ("ok", 0)
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("finish", ["complete", "fail_now"])
 def test_messages_that_name_thousands_that_are_gone_delay_no_other_message(

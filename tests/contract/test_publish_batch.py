@@ -172,6 +172,7 @@ def test_a_batch_that_is_rolled_back_is_in_no_queue(queue: CheckedQueue, word: s
     assert queue.stored()["message"] == other.stored()["message"] == 0
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P35")
 def test_ten_thousand_messages_of_many_topics_go_to_two_queues(
     queue: CheckedQueue, word: str

@@ -83,6 +83,7 @@ def test_a_message_that_another_session_is_taking_is_left_to_it(
     assert queue.counts() == (0, 0, 1, 0)
 
 
+@pytest.mark.slow("thousands of messages", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P15")
 def test_more_than_one_step_is_purged_in_one_call(queue: CheckedQueue) -> None:
     messages = [{"body": "x", "priority": number % 10} for number in range(10000)]

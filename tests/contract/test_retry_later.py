@@ -36,6 +36,7 @@ def delays(queue: CheckedQueue, attempts: int, **settings: float) -> list[float]
     return found
 
 
+@pytest.mark.slow("waits for each delay", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize(
     ("settings", "expected"),

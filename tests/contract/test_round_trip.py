@@ -82,6 +82,7 @@ def test_a_nul_in_a_text_is_refused_by_name_or_kept(queue: CheckedQueue) -> None
     assert kept == ["a\x00b"] if refusal is None else "NUL" in refusal and kept == []
 
 
+@pytest.mark.slow("bodies of 16 megabytes", on="mariadb", ci="mariadb")
 @pytest.mark.pitfall("oracle 6")
 @pytest.mark.promise("P20")
 def test_bodies_of_16_megabytes_come_out_as_they_went_in(queue: CheckedQueue) -> None:

@@ -16,6 +16,7 @@ from tests.engines.postgres.psql import psql_program
 from tests.static.sources import ROOT
 
 
+@pytest.mark.slow("starts what the README starts")
 @pytest.mark.requires("psql")
 def test_the_readme_s_commands_print_what_it_says(
     server: Server, empty_database: str, tmp_path: Path

@@ -58,6 +58,7 @@ def test_an_enqueue_undone_to_a_savepoint_takes_nothing_else_with_it(
     assert everything(consumer, queue) == kept
 
 
+@pytest.mark.slow("two sessions in 60 orders", on="mariadb", ci="mariadb")
 @pytest.mark.promise("P01", "P02")
 @pytest.mark.parametrize(("first_end", "second_end"), ENDINGS)
 def test_the_first_message_of_a_priority_by_two_producers_at_once_is_never_overlooked(

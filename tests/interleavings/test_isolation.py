@@ -101,6 +101,7 @@ def test_a_strict_drop_of_a_queue_filled_since_loses_nothing(
     assert everything(other, queue) == [sent]
 
 
+@pytest.mark.slow("two sessions in every order", on="mariadb", ci="mariadb")
 @each_strict
 @pytest.mark.promise("P14", "P19")
 def test_strict_housekeeping_beside_late_committers_loses_nothing(

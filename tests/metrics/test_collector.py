@@ -227,6 +227,7 @@ def test_any_failure_is_rowq_up_0_and_said_once_in_the_log(
     assert last == "the queues can be looked at again"
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_database_that_is_away_is_rowq_up_0_until_it_is_there_again(
     database_url: str, made: str
 ) -> None:

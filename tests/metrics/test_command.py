@@ -99,6 +99,7 @@ def test_an_address_is_host_and_port(run_without_database: Run, address: str) ->
     assert "HOST:PORT" in ran.err
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.Signals) -> None:
     with served(database_url) as (process, address):
@@ -113,6 +114,7 @@ def test_it_serves_until_a_signal(database_url: str, made: str, number: signal.S
         assert [line for line in process.stderr if "PostgreSQL timezone" not in line] == []
 
 
+@pytest.mark.slow("waits for time limits")
 def test_it_serves_while_the_database_is_away(database_url: str) -> None:
     with relay(database_url) as way:
         way.refuse(connections=True)
@@ -135,6 +137,7 @@ def test_it_serves_while_the_database_is_away(database_url: str) -> None:
             assert log.count("the queues can be looked at again") == 1
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_worker_of_the_command_tells_of_itself(
     run: Run, database_url: str, made: str, tmp_path: Path
 ) -> None:

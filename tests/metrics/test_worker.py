@@ -176,6 +176,7 @@ class Gate:
         assert self.may_go.wait(60)
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) -> None:
     queue.fill(2)
     gate = Gate()
@@ -196,6 +197,7 @@ def test_a_busy_worker_is_ready_while_it_extends_its_leases(queue: WorkerQueue) 
         told_when(worker, lambda told: value(told, "held", queue) == 0, "it is done")
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_worker_whose_leases_are_not_extended_is_not_ready(queue: WorkerQueue) -> None:
     queue.fill(1)
     gate = Gate()
@@ -232,6 +234,7 @@ def test_a_worker_that_has_lost_its_claim_says_so(queue: WorkerQueue) -> None:
         wait_until(lambda: get(f"{worker.metrics_url}/ready")[0] == 200, "ready again")
 
 
+@pytest.mark.slow("waits for time limits")
 def test_an_idle_worker_without_its_database_is_not_ready(queue: WorkerQueue) -> None:
     with relay(queue.url) as way:
         worker = rowq.Worker(way.url, queue.name, print, metrics_port=0, listen=False)
@@ -378,6 +381,7 @@ def test_measures_of_processes_add_up_and_of_one_that_has_ended_the_counts_stay(
     assert (over.held, over.last_poll_at, over.why_not_ready) == (0, None, "")
 
 
+@pytest.mark.slow("waits for time limits")
 def test_processes_tell_together_and_one_that_is_killed_takes_no_count_along(
     queue: WorkerQueue, server: Server, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,24 +20,24 @@ _TOP_LEVEL = {
 """What the top level holds: the folders that users know, and files that tools look for."""
 
 BUDGETS = {
-    "": (226_300, 1_477),
+    "": (225_300, 1_478),
     "benchmarks": (8_040, 78),
-    "docs": (7_500, 105),
-    "migrations": (1_500, 22),
-    "python_client": (40_450, 247),
+    "docs": (7_420, 103),
+    "migrations": (1_490, 22),
+    "python_client": (38_800, 247),
     "python_client/rowq/contrib": (6_750, 41),
     "python_client/rowq/engines": (3_400, 27),
-    "python_client/rowq/tools": (13_730, 85),
+    "python_client/rowq/tools": (12_300, 85),
     "python_client/rowq/web": (4_060, 47),
     "python_client/rowq/worker": (6_060, 26),
-    "sql": (71_200, 367),
-    "sql/generate": (2_130, 20),
-    "sql/mysql": (17_100, 74),
-    "sql/oracle": (13_700, 82),
-    "sql/postgres": (12_700, 78),
+    "sql": (71_450, 368),
+    "sql/generate": (2_360, 21),
+    "sql/mysql": (17_050, 74),
+    "sql/oracle": (13_650, 82),
+    "sql/postgres": (12_650, 78),
     "sql/postgres/addons": (6_470, 30),
-    "sql/sqlserver": (16_300, 76),
-    "tests": (96_500, 646),
+    "sql/sqlserver": (16_250, 76),
+    "tests": (96_600, 646),
 }
 """Lines and files of a folder with all below it; add-ons count for their own folder only."""
 
@@ -52,7 +52,9 @@ def _tracked() -> list[str]:
 
 
 def _lines(name: str) -> int:
-    return Path(ROOT, name).read_bytes().count(b"\n")
+    """Return the lines of a text; a picture and a compressed file have none."""
+    data = Path(ROOT, name).read_bytes()
+    return 0 if b"\0" in data else data.count(b"\n")
 
 
 def _counted(folder: str, name: str) -> bool:

@@ -303,6 +303,7 @@ def test_several_databases_have_pages_of_their_own(database_url: str, made: str)
         rowq.web.create_app("nothing://here", authorize=lambda _: "act")
 
 
+@pytest.mark.slow("waits for time limits")
 def test_one_database_that_cannot_be_looked_at_hides_no_other(
     database_url: str, made: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +345,7 @@ def test_a_notice_is_the_page_s_own(browser: Browser) -> None:
     assert 'class="said"' not in browser.page("/", said=f"x{sealed}")
 
 
+@pytest.mark.slow("waits for time limits")
 def test_without_a_database_pages_say_so_and_no_password() -> None:
     url = "postgresql://nobody:xyzzySECRETxyzzy@127.0.0.1:1/nowhere"
     with browsing(url) as browser:

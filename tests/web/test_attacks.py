@@ -86,6 +86,7 @@ def test_silent_connections_take_no_place_from_requests(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.slow("waits for time limits")
 def test_more_connections_than_open_files_leave_pages_and_log_as_they_are(
     secrets: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +179,7 @@ def asked_from(source: str, address: str, authorization: str) -> int:
         connection.close()
 
 
+@pytest.mark.slow("waits for time limits")
 def test_guesses_from_one_address_keep_no_other_address_out(secrets: Path) -> None:
     guard = Passwords(secrets)
     found: list[int] = []
@@ -232,6 +234,7 @@ def test_one_password_in_many_requests_is_checked_once(
     assert checks == ["right"]
 
 
+@pytest.mark.slow("waits for time limits")
 def test_forms_that_never_end_take_little_memory_and_are_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_file_of_passwords_that_cannot_be_used_is_refused(
     assert unknown.code == 2
 
 
+@pytest.mark.slow("waits for time limits")
 def test_a_password_is_written_and_asked_for_until_a_signal_ends_it(
     database_url: str, run: Run, tmp_path: Path
 ) -> None:

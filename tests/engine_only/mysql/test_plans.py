@@ -202,6 +202,7 @@ def locked_rows(admin: Connection, session: Connection) -> int:
     return int(count)
 
 
+@pytest.mark.slow("a large backlog", ci="mariadb")
 @pytest.mark.promise("P13")
 def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
     connection: Connection, connect: Connect, queue_name: str

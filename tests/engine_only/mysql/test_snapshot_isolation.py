@@ -50,6 +50,7 @@ def must_mean_again(error: pymysql.MySQLError) -> None:
     assert ENGINE.is_transient(error)
 
 
+@pytest.mark.slow("many sessions for seconds", ci="mariadb")
 @pytest.mark.pitfall("mysql 3")
 def test_sessions_side_by_side_are_never_asked_to_begin_again(
     strict: Callable[[], Connection], queue: str

@@ -75,6 +75,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
         assert [message.data for message in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
 
 
+@pytest.mark.slow("waits for time limits")
 @pytest.mark.pitfall("postgres 20")
 def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
     queue: rowq.Queue, queue_name: str, role_url: RoleUrl

@@ -38,6 +38,7 @@ def cycle(connection: Connection) -> None:
     call(connection, "maintain", queue_name=QUEUE)
 
 
+@pytest.mark.slow("a large backlog")
 @pytest.mark.promise("P13")
 def test_a_session_that_planned_on_empty_tables_counts_by_indexes_when_they_have_grown(
     limited: Connection, open_owner: Open

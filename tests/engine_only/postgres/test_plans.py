@@ -130,6 +130,7 @@ def fill(connection: Connection) -> None:
         dequeue(connection, "hot", 20)
 
 
+@pytest.mark.slow("a large backlog")
 @pytest.mark.pitfall("postgres 4")
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("archive_days", [0, 1])
@@ -181,6 +182,7 @@ def drain(connection: Connection) -> None:
             call_one(connection, "maintain", queue_name="hot")
 
 
+@pytest.mark.slow("a large backlog")
 @pytest.mark.pitfall("postgres 5")
 @pytest.mark.promise("P11", "P13")
 def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
@@ -199,6 +201,7 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
         assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
 
 
+@pytest.mark.slow("a large backlog")
 @pytest.mark.pitfall("postgres 1")
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(

@@ -201,6 +201,7 @@ def test_an_account_that_may_change_every_database_is_refused_too(
     migrate.status(empty_database)
 
 
+@pytest.mark.slow("installs for each right", ci="mariadb")
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize(
     "rights",
