@@ -141,14 +141,17 @@ def attacking(url: str, held: int) -> Iterator[Attack]:
             client.process.kill()
 
 
+_ALONE = pytest.mark.slow("the other cases have this one's limit, too", ci=False)
+
+
 @pytest.mark.promise("P28", "P29", "P09")
 @pytest.mark.parametrize(
     ("limits", "held", "lower"),
     [
-        pytest.param({"max_leased": 7}, 0, None, id="leased"),
-        pytest.param({"max_leased": 7}, 1, None, id="leased-and-held"),
+        pytest.param({"max_leased": 7}, 0, None, id="leased", marks=_ALONE),
+        pytest.param({"max_leased": 7}, 1, None, id="leased-and-held", marks=_ALONE),
         pytest.param({"max_leased": 7}, 1, {"max_leased": 2}, id="leased-and-altered"),
-        pytest.param({"rate_limit": 25, "rate_seconds": 0.5}, 0, None, id="rate"),
+        pytest.param({"rate_limit": 25, "rate_seconds": 0.5}, 0, None, id="rate", marks=_ALONE),
         pytest.param({"max_leased": 5, "rate_limit": 40, "rate_seconds": 1}, 1, None, id="both"),
     ],
 )

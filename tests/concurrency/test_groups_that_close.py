@@ -77,7 +77,7 @@ class Traffic:
             time.sleep(0.1)
 
 
-@pytest.mark.slow("many sessions for seconds", ci="mariadb")
+@pytest.mark.slow("many sessions for seconds")
 @pytest.mark.pitfall("postgres 23")
 @pytest.mark.promise("P21", "P22", "P24")
 @pytest.mark.parametrize("group_limit", [1, 2])
